@@ -125,10 +125,10 @@ JOBS: list[Job] = [
     Job("forget imports", 3600, import_actions.purge_old),
     Job("forget carrier callbacks", 3600, carrier_callbacks.purge_old),
     Job("forget carrier calls", 3600, call_log.purge_old),
-    Job("forget channel callbacks", 3600, inbound.forget_old),
-    Job("forget the sandbox's outbox", 3600, sandbox_jobs.forget_old),
-    Job("forget widget sessions", 600, widget_jobs.forget_old),
-    Job("give up on unsettled messages", 5, unsettled.give_up),
+    Job("forget channel callbacks", 3600, inbound.purge_old),
+    Job("forget the sandbox's outbox", 3600, sandbox_jobs.purge_old),
+    Job("forget widget sessions", 600, widget_jobs.purge_old),
+    Job("give up on unsettled messages", 5, unsettled.expire_unsettled),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The figures worked out from a ticket's history by their definitions, one after the other, cycle by cycle."""
+"""Computes the samples of a ticket's history by their definitions, metric by metric, cycle by cycle."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Metric, Sample
 
 Kind = Literal["heard", "said", "lost", "announced", "assigned", "handover", "resolved", "reopened"]
-"""What was lost was written and never arrived; what was announced is only that somebody else will answer."""
+"""`lost` is a message that was never dispatched; `announced` only says that another agent will answer."""
 
 
 class Agent(Struct, frozen=True):
@@ -18,30 +18,30 @@ class Agent(Struct, frozen=True):
     type: Literal["human", "ai"]
 
 
-class Happening(Struct, frozen=True):
-    """Something that happened to a ticket, as whoever made it happen tells it."""
+class HistoryEvent(Struct, frozen=True):
+    """An event of a ticket, as its author describes it."""
 
     kind: Kind
     at: datetime
     agent: Agent | None = None
-    """Who wrote or resolved it, or who is to have it."""
+    """The author or resolver, or the new owner."""
     message_id: str | None = None
 
 
 class Step(Struct, frozen=True):
-    """A happening, and whose the ticket was just before."""
+    """An event, and the ticket's owner just before it."""
 
-    happening: Happening
+    event: HistoryEvent
     owner: Agent | None
 
     @property
     def ends_ai(self) -> bool:
         """Whether an AI agent handed the ticket over."""
-        giver = self.happening.agent if self.happening.kind == "announced" else self.owner
-        return self.happening.kind in {"announced", "handover"} and giver is not None and giver.type == "ai"
+        author = self.event.agent if self.event.kind == "announced" else self.owner
+        return self.event.kind in {"announced", "handover"} and author is not None and author.type == "ai"
 
 
-def measure(ticket_id: str, source: Source, history: Sequence[Happening]) -> list[Sample]:
+def measure(ticket_id: str, source: Source, history: Sequence[HistoryEvent]) -> list[Sample]:
     """All samples of a ticket."""
     found = []
     for number, cycle in enumerate(split(list(follow(history))), start=1):
@@ -51,13 +51,13 @@ def measure(ticket_id: str, source: Source, history: Sequence[Happening]) -> lis
     return found
 
 
-def follow(history: Sequence[Happening]) -> Iterator[Step]:
-    """Whose the ticket is: the first one's who writes in it, and a person's who writes in an AI agent's."""
+def follow(history: Sequence[HistoryEvent]) -> Iterator[Step]:
+    """Tracks the owner: the first agent who writes, and a human who writes in an AI agent's ticket."""
     owner: Agent | None = None
     is_resolved = False
-    for happening in history:
-        yield Step(happening, owner)
-        kind, agent = happening.kind, happening.agent
+    for event in history:
+        yield Step(event, owner)
+        kind, agent = event.kind, event.agent
         if kind in {"heard", "reopened"}:
             is_resolved = False
         elif kind in {"assigned", "handover"}:
@@ -70,46 +70,46 @@ def follow(history: Sequence[Happening]) -> Iterator[Step]:
 
 
 def split(steps: Sequence[Step]) -> list[list[Step]]:
-    """What is written after a resolution still belongs to the cycle that it ended."""
+    """What is written after a resolution still belongs to the resolved cycle."""
     cycles: list[list[Step]] = [[]]
     is_resolved = False
     for step in steps:
-        if is_resolved and step.happening.kind in {"heard", "reopened"}:
+        if is_resolved and step.event.kind in {"heard", "reopened"}:
             cycles.append([])
             is_resolved = False
-        is_resolved = is_resolved or step.happening.kind == "resolved"
+        is_resolved = is_resolved or step.event.kind == "resolved"
         cycles[-1].append(step)
     return cycles
 
 
-def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, datetime, Happening]]:
-    """Who is measured by what, from when on, and what ended it."""
-    happenings = [step.happening for step in steps]
+def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, datetime, HistoryEvent]]:
+    """Metric, agent, start and ending event."""
+    events = [step.event for step in steps]
     for place, step in enumerate(steps):
-        one, before = step.happening, steps[:place]
-        handovers = [earlier.happening.at for earlier in before if earlier.ends_ai]
+        one, before = step.event, steps[:place]
+        handovers = [earlier.event.at for earlier in before if earlier.ends_ai]
         if one.kind in {"said", "announced"} and one.agent:
             yield Metric.HANDLED, one.agent, one.at, one
-        if one.kind == "said" and one.agent and (waiting := list_waiting(happenings[:place])):
+        if one.kind == "said" and one.agent and (waiting := list_waiting(events[:place])):
             start = begin(one.agent, waiting[0].at, handovers)
             yield Metric.RESPONSE, one.agent, start, one
-            kinds = [other.agent.type for other in happenings[:place] if other.kind == "said" and other.agent]
+            kinds = [other.agent.type for other in events[:place] if other.kind == "said" and other.agent]
             if one.agent.type not in kinds:
                 yield Metric.FIRST_RESPONSE, one.agent, start, one
         if one.kind == "resolved":
-            heard = [other.at for other in happenings[:place] if other.kind == "heard"]
+            inbound = [other.at for other in events[:place] if other.kind == "heard"]
             if step.owner:
                 yield Metric.HANDLED, step.owner, one.at, one
-            if heard and (credited := step.owner or one.agent):
-                yield Metric.RESOLUTION, credited, begin(credited, heard[0], handovers), one
+            if inbound and (credited := step.owner or one.agent):
+                yield Metric.RESOLUTION, credited, begin(credited, inbound[0], handovers), one
 
 
-def list_waiting(happenings: Sequence[Happening]) -> list[Happening]:
-    """What the customer wrote since somebody last answered, or since the ticket was resolved."""
-    closed = max((n for n, one in enumerate(happenings) if one.kind in {"said", "resolved"}), default=-1)
-    return [one for one in happenings[closed + 1 :] if one.kind == "heard"]
+def list_waiting(events: Sequence[HistoryEvent]) -> list[HistoryEvent]:
+    """The customer's messages since the last answer or resolution."""
+    closed = max((n for n, one in enumerate(events) if one.kind in {"said", "resolved"}), default=-1)
+    return [one for one in events[closed + 1 :] if one.kind == "heard"]
 
 
 def begin(agent: Agent, start: datetime, handovers: Sequence[datetime]) -> datetime:
-    """People's time begins when an AI agent last let go of the ticket."""
+    """A human agent's time begins when an AI agent last handed the ticket over."""
     return max([start, *handovers[-1:]]) if agent.type == "human" else start

@@ -13,7 +13,7 @@ from tests.messaging.conftest import connect_messaging
 async def sandbox(
     installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """The messaging base with a test key that may do everything."""
+    """The messaging API with a test key and all scopes."""
     key = await make_key(database, company.test)
     async with connect_messaging(installation, key.raw) as client:
         yield client

@@ -9,7 +9,7 @@ from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.actions import record
 from sapa.support.samples.types import Metric, Sample
-from tests.analytics.worlds import make_agent
+from tests.analytics.sample_strategies import make_agent
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.messaging.conftest import connect_messaging
@@ -23,7 +23,7 @@ HOUR = 3_600.0
 
 
 def sample(agent: int, metric: Metric = Metric.HANDLED, seconds: float = 0, **fields: Any) -> Sample:
-    """At nine on channel MSGAPP_CLOUD, unless told otherwise."""
+    """At nine on MSGAPP_CLOUD by default."""
     at = fields.get("at", NINE)
     given = {"ticket_id": "tkt_1", "cycle": 1, "source": Source.MSGAPP_CLOUD, "at": at, "message_id": None, **fields}
     return Sample(agent_id=agent, metric=metric, seconds=seconds, started_at=at - timedelta(seconds=seconds), **given)
@@ -90,7 +90,7 @@ async def test_the_whole_answer(sandbox: httpx.AsyncClient, database: Database, 
 async def test_each_channel_is_the_tickets_of_its_sources(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """As many tickets as the source's place in the list, so that no two can be taken for each other."""
+    """Each source has a power of two tickets, so that every sum of sources differs."""
     sari = await make_agent(sandbox)
     counts = {source: 2**place for place, source in enumerate(Source)}
     samples = [
@@ -195,9 +195,7 @@ async def test_without_a_window_it_is_the_last_30_days_of_the_company_s_time(
         ({"start_at": "2026-03-02"}, "start_at"),
     ],
 )
-async def test_what_cannot_be_understood_is_refused(
-    sandbox: httpx.AsyncClient, asked: dict[str, str], field: str
-) -> None:
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, asked: dict[str, str], field: str) -> None:
     answer = await sandbox.get("/analytics/agents", params=asked)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["details"][0]["field"]) == (400, "VALIDATION_ERROR", field)

@@ -1,4 +1,4 @@
-"""Whatever samples come, go and come back: the report is what one would work out by hand from all of them."""
+"""Whatever samples are added and replaced, the report equals the figures computed from all of them."""
 
 import asyncio
 import random
@@ -18,8 +18,8 @@ from sapa.messaging.messages.types import Source
 from sapa.support.samples.backfill import recount
 from sapa.support.samples.types import Metric, Sample
 from tests import depth
-from tests.analytics.plain import figures_of, told
-from tests.analytics.worlds import (
+from tests.analytics.expected_figures import figures_of, list_nonzero
+from tests.analytics.sample_strategies import (
     AGENTS,
     CHANGES,
     INSTANTS,
@@ -37,7 +37,7 @@ from tests.messaging.conftest import connect_messaging
 
 CHANNELS = st.none() | st.sampled_from([*CHANNEL_NAMES])
 EDGES = st.tuples(st.integers(0, 40), st.sampled_from([-1, 0, 1]))
-"""An end that lies on a sample's instant, or a microsecond beside it."""
+"""An end at a sample's instant, or a microsecond beside it."""
 FAR = st.sampled_from([MIDNIGHT - timedelta(days=40), MIDNIGHT + timedelta(days=40)])
 ENDS = EDGES | INSTANTS | FAR
 
@@ -69,7 +69,7 @@ async def test_the_report_equals_a_plain_calculation(
             answer = await client.get("/analytics/agents", params=asked)
             assert answer.status_code == 200, answer.text
             sources = CHANNEL_NAMES[channel] if channel else None
-            assert told(answer.json()["data"]["records"]) == figures_of(stored, start, end, sources)
+            assert list_nonzero(answer.json()["data"]["records"]) == figures_of(stored, start, end, sources)
 
 
 def _instant(stored: list[Sample], drawn: tuple[int, int] | datetime) -> datetime:
@@ -119,20 +119,20 @@ RECORD = ("agent_id", "tickets_handled", "first_response_time", "avg_response_ti
 
 
 async def compare(database: Database, company_id: int, chance: random.Random) -> None:
-    """Report and samples of one instant, whatever goes on around it."""
+    """Compares report and samples of one snapshot, whatever other transactions do."""
     start, end = sorted(draw_instant(chance) for _ in range(2))
     sources = chance.choice([None, *CHANNEL_NAMES.values()])
     async with database.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
         stored = await read_samples(db, company_id)
         found = await queries.list_figures(db, company_id, SampleRange(start, end), sources, None)
     records = [{name: getattr(build_record(company_id, one), name) for name in RECORD} for one in found]
-    assert told(records) == figures_of(stored, start, end, sources)
+    assert list_nonzero(records) == figures_of(stored, start, end, sources)
 
 
 async def test_the_report_is_exact_at_every_instant_of_concurrent_changes(
     database: Database, company: Environments, sandbox: httpx.AsyncClient
 ) -> None:
-    """Writers that meet on the same agents, tickets and days, while all of it is counted anew, again and again."""
+    """Writers that collide on agents, tickets and days, while all of it is recounted repeatedly."""
     agents = [await make_agent(sandbox, f"Agent {n}") for n in range(AGENTS)]
     done = asyncio.Event()
 

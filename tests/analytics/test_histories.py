@@ -1,4 +1,4 @@
-"""Random histories of tickets through the API, and what a calculator makes of the same history by the definitions."""
+"""Random histories of tickets through the API, compared with a calculator that follows the definitions."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,15 +14,15 @@ from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Sample
 from tests import depth
-from tests.analytics.calculator import Agent, Happening, Kind, measure
-from tests.analytics.plain import figures_of, told
+from tests.analytics.calculator import Agent, HistoryEvent, Kind, measure
+from tests.analytics.expected_figures import figures_of, list_nonzero
 from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversation_steps import advance, get_message, speak
+from tests.messaging.conversation_steps import advance, get_message, simulate_inbound
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ ARRIVED = """
 
 
 class History:
-    """A company of three agents, and all that happened to its tickets."""
+    """A company of three agents, and all events of its tickets."""
 
     def __init__(self, client: httpx.AsyncClient, database: Database, company_id: int) -> None:
         self.client = client
@@ -47,8 +47,8 @@ class History:
         self.company_id = company_id
         self.agents: list[Agent] = []
         self.tickets: dict[int, str] = {}
-        """By contact, the newest one."""
-        self.happenings: dict[str, list[Happening]] = {}
+        """The newest ticket of each contact."""
+        self.events: dict[str, list[HistoryEvent]] = {}
         self.sources: dict[str, Source] = {}
 
     async def begin(self) -> None:
@@ -60,22 +60,22 @@ class History:
     async def step(self, verb: str, contact: int, place: int | None) -> None:
         agent = None if place is None else self.agents[place]
         if verb == "hear":
-            await self.hear(contact)
+            await self.receive(contact)
         elif contact in self.tickets:
             await self.act(verb, contact, agent)
 
-    async def hear(self, contact: int) -> None:
+    async def receive(self, contact: int) -> None:
         source, sender = CONTACTS[contact]
-        said = await speak(self.client, source=source, text="Halo", **{"from": sender})
+        inbound = await simulate_inbound(self.client, source=source, text="Halo", **{"from": sender})
 
         async def look() -> Any:
             async with self.database.connection() as db:
-                return await db.fetchrow(ARRIVED, self.company_id, said["messageId"])
+                return await db.fetchrow(ARRIVED, self.company_id, inbound["messageId"])
 
         ticket, at = await eventually(look)
         self.tickets[contact] = ticket
         self.sources[ticket] = Source(source)
-        self.happenings.setdefault(ticket, []).append(Happening("heard", datetime.fromisoformat(at)))
+        self.events.setdefault(ticket, []).append(HistoryEvent("heard", datetime.fromisoformat(at)))
 
     async def act(self, verb: str, contact: int, agent: Agent | None) -> None:
         ticket = self.tickets[contact]
@@ -103,15 +103,15 @@ class History:
         if path == "replies":
             writer = agent or self.agents[0]
             kind: Kind = "lost" if await self.is_lost(data) else "announced" if is_announced else "said"
-            self.happenings[ticket].append(Happening(kind, at, writer, data["messageId2"]))
+            self.events[ticket].append(HistoryEvent(kind, at, writer, data["messageId2"]))
         elif path == "assign" and before["agentId"] != data["agentId"]:
-            self.happenings[ticket].append(Happening("assigned", at, agent))
+            self.events[ticket].append(HistoryEvent("assigned", at, agent))
         elif path == "handover":
-            self.happenings[ticket].append(Happening("handover", at, agent))
+            self.events[ticket].append(HistoryEvent("handover", at, agent))
         elif path == "resolve" and not was_resolved:
-            self.happenings[ticket].append(Happening("resolved", at, agent))
+            self.events[ticket].append(HistoryEvent("resolved", at, agent))
         elif path == "reopen" and was_resolved:
-            self.happenings[ticket].append(Happening("reopened", at))
+            self.events[ticket].append(HistoryEvent("reopened", at))
 
     async def is_lost(self, message: Json) -> bool:
         if message["clientNumber"] != CONTACTS[LOSES][1]:
@@ -127,11 +127,11 @@ class History:
             return datetime.fromisoformat(await db.fetchval(NEWEST, self.company_id, ticket))
 
     def measure(self) -> list[Sample]:
-        measured = [measure(id, self.sources[id], history) for id, history in self.happenings.items()]
+        measured = [measure(id, self.sources[id], history) for id, history in self.events.items()]
         return [sample for samples in measured for sample in samples]
 
     async def compare(self) -> None:
-        """In the whole of time, and in windows that begin and end on samples' instants."""
+        """For all time, and for windows that begin and end at samples."""
         samples = self.measure()
         instants = sorted({one.at for one in samples})
         windows = [(datetime.fromisoformat("2020-01-01T00:00:00Z"), datetime.fromisoformat("2090-01-01T00:00:00Z"))]
@@ -140,7 +140,7 @@ class History:
             asked = {"startAt": start.isoformat(), "endAt": end.isoformat()}
             answer = await self.client.get("/analytics/agents", params=asked)
             assert answer.status_code == 200, answer.text
-            assert told(answer.json()["data"]["records"]) == figures_of(samples, start, end)
+            assert list_nonzero(answer.json()["data"]["records"]) == figures_of(samples, start, end)
 
 
 WAITS = st.sampled_from([2, 7, 65, 1_200, 5 * 3_600, 30 * 3_600])
@@ -198,8 +198,8 @@ DAMAGE = [
 ]
 
 
-async def test_all_of_it_can_be_derived_again(installation: Installation, database: Database) -> None:
-    """The worked examples, right by themselves and right again after everything that was derived was damaged."""
+async def test_all_derived_data_can_be_rebuilt(installation: Installation, database: Database) -> None:
+    """The worked examples, correct as recorded and again after all derived data was damaged."""
     async with live_through(installation, database, WORKED) as history:
         await history.compare()
         async with connect(installation.server.owner_url) as owner:
@@ -208,5 +208,5 @@ async def test_all_of_it_can_be_derived_again(installation: Installation, databa
         with pytest.raises(AssertionError):
             await history.compare()
         done = sapa(installation.data, "analytics", "rebuild", "--company", str(history.company_id), "--json").json()
-        assert (done["companyId"], done["tickets"]) == (history.company_id, len(history.happenings))
+        assert (done["companyId"], done["tickets"]) == (history.company_id, len(history.events))
         await history.compare()

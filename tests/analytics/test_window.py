@@ -49,7 +49,7 @@ def test_windows(start_at: str | None, end_at: str | None, start: str, end: str)
         ("2026-02-01T00:00:00.000001Z", "2026-02-01T00:00:00Z", "startAt"),
     ],
 )
-def test_windows_that_are_none(start_at: str | None, end_at: str | None, field: str) -> None:
+def test_invalid_windows(start_at: str | None, end_at: str | None, field: str) -> None:
     with pytest.raises(Invalid, match=f"^{field}: must") as refused:
         parse_window(start_at, end_at, NOW)
     assert refused.value.details is not None
@@ -67,7 +67,7 @@ ANY = st.datetimes(timezones=st.just(UTC))
 
 @given(st.lists(NEAR | ANY, min_size=2, max_size=2).map(sorted), NEAR | ANY)
 def test_every_instant_of_a_window_is_in_a_whole_day_or_beside_them(ends: list[datetime], at: datetime) -> None:
-    """As the statement asks: whole days by their dates, the rest by its instants; no instant in both or in neither."""
+    """As in the statement: whole days by date, the rest by instant; no instant in both or in neither."""
     window = SampleRange(*ends)
     is_inside = window.start <= at <= window.end
     is_of_whole_day = window.first_day <= at.date() < window.past_day

@@ -98,9 +98,9 @@ async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
     template = await make_template(messaging, buttons=[{"type": "quick_reply", "text": "Terima kasih"}])
     await send(messaging, to=AYU["phoneNumber"])
     record = (await list_records(messaging))["data"][0]
-    await desk.hire("Sari", "human")
-    bot = await desk.hire("Sapa Bot", "ai")
-    ticket = await desk.hear("Halo kak, pesanan saya sudah dikirim belum ya?", str(AYU["phoneNumber"]))
+    await desk.create_agent("Sari", "human")
+    bot = await desk.create_agent("Sapa Bot", "ai")
+    ticket = await desk.receive("Halo kak, pesanan saya sudah dikirim belum ya?", str(AYU["phoneNumber"]))
     await desk.reply(ticket, bot, "Halo Ayu! Sebentar ya, saya sambungkan ke tim kami.", handover=True)
     return {
         "/{environment}/templates/{id}": f"/templates/{template['id']}?param=Ayu&param=INV-7",

@@ -140,7 +140,7 @@ async def _work(installation: Installation, database: Database, company: Company
         agents = {str(agent["type"]): int(agent["id"]) for agent in await desk.get("/agents")}
         await messaging.put(f"/agents/{agents['human']}", json={"name": "Sari", "userId": user_id})
         for who, question, response, kind, seconds in TALKS:
-            ticket = await desk.hear(question, who, "MAIL" if "@" in who else "MSGAPP_CLOUD")
+            ticket = await desk.receive(question, who, "MAIL" if "@" in who else "MSGAPP_CLOUD")
             await desk.pass_time(seconds)
             if response:
                 await desk.reply(ticket, agents[kind], response)

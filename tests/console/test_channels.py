@@ -63,9 +63,9 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     failing = (await owner.get("/live/channels")).text
     assert "fails" in failing
     peer.answers = [(200, {"id": "1122"})]
-    public = {name: value for name, value in form.items() if name not in {"access_token", "app_secret"}}
-    assert (await owner.post(page, data=public)).status_code == 200
-    assert peer.asked[-1].headers["authorization"] == "Bearer planted-access-token"
+    kept = {name: value for name, value in form.items() if name not in {"access_token", "app_secret"}}
+    assert (await owner.post(page, data=kept)).status_code == 200
+    assert peer.requests[-1].headers["authorization"] == "Bearer planted-access-token"
     assert (await owner.post(f"{page}/disconnect", data=form)).status_code == 303
     assert (await owner.post(f"{page}/test", data=form)).status_code == 409
     audit = (await owner.get("/live/audit")).text

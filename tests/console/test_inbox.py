@@ -18,7 +18,7 @@ from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversation_steps import read_outbox, speak
+from tests.messaging.conversation_steps import read_outbox, simulate_inbound
 from tests.messaging.send_steps import make_template
 from tests.support.desk import NUMBER, Desk
 
@@ -84,7 +84,7 @@ async def seat(installation: Installation, database: Database, company: Environm
 async def test_somebody_new_chooses_the_name_to_answer_as(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
-    ticket = await desk.hear()
+    ticket = await desk.receive()
     async with open_browser(installation, await make_person(database, company, Role.AGENT)) as browser:
         new = Seat(browser)
         assert 'value="Sari agent"' in await new.open()
@@ -107,11 +107,11 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
 ) -> None:
     async with connect(installation, (await make_key(database, company.test)).raw) as api:
         await make_customer(api, firstName="Ayu", lastName="Lestari", phoneNumber="+628123456701")
-    waiting = await desk.hear("Halo <b>kak</b>", "+628123456701")
-    mine, other, done = [await desk.hear(sender=f"+62812345670{n}") for n in (2, 3, 4)]
-    mailed = await desk.hear(sender="ayu@toko.example", source="MAIL")
+    waiting = await desk.receive("Halo <b>kak</b>", "+628123456701")
+    mine, other, done = [await desk.receive(sender=f"+62812345670{n}") for n in (2, 3, 4)]
+    mailed = await desk.receive(sender="ayu@toko.example", source="MAIL")
     await seat.post(f"{mine['id']}/assign", agentId="me")
-    await seat.post(f"{other['id']}/assign", agentId=str(await desk.hire("Budi")))
+    await seat.post(f"{other['id']}/assign", agentId=str(await desk.create_agent("Budi")))
     await seat.post(f"{done['id']}/resolve")
     assert await seat.count() == {"open": "2", "mine": "1", "others": "1", "resolved": "1"}
     assert (await seat.count(channel="MAIL"))["open"] == "1"
@@ -130,8 +130,8 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
 
 
 async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, seat: Seat) -> None:
-    await speak(desk.client, source="MSGAPP_CLOUD", text="Masih ada?", **{"from": NUMBER})
-    ticket = await desk.hear("Halo?")
+    await simulate_inbound(desk.client, source="MSGAPP_CLOUD", text="Masih ada?", **{"from": NUMBER})
+    ticket = await desk.receive("Halo?")
     path = f"/{ticket['id']}"
     await seat.post(f"{ticket['id']}/notes", note="Pelanggan VIP")
     await seat.post(f"{ticket['id']}/replies", body="Masih, kak.\r\nKirim ke mana?")
@@ -156,7 +156,7 @@ async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, sea
 
 
 async def test_what_a_form_sends_twice_goes_out_once(desk: Desk, seat: Seat) -> None:
-    ticket = await desk.hear()
+    ticket = await desk.receive()
     page = await seat.open(f"/{ticket['id']}")
     once = _ONCE.findall(page)[0]
     await asyncio.gather(*(seat.post(f"{ticket['id']}/replies", body="Masih.", once=once) for _ in range(3)))
@@ -169,7 +169,7 @@ async def test_what_a_form_sends_twice_goes_out_once(desk: Desk, seat: Seat) -> 
 
 
 async def test_what_was_not_sent_stays_in_the_form_and_says_why(desk: Desk, seat: Seat) -> None:
-    ticket = await desk.hear(sender="+12015550110")
+    ticket = await desk.receive(sender="+12015550110")
     refused = await seat.post(f"{ticket['id']}/replies", 502, body="Masih <ada>, kak")
     assert ">Masih &lt;ada&gt;, kak</textarea>" in refused.text
     assert "Not delivered: " in refused.text
@@ -181,7 +181,7 @@ async def test_what_was_not_sent_stays_in_the_form_and_says_why(desk: Desk, seat
 
 async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Desk, seat: Seat) -> None:
     template = await make_template(desk.client)
-    ticket = await desk.hear()
+    ticket = await desk.receive()
     page = await seat.open(f"/{ticket['id']}")
     assert re.search(r'data-until="[^"]+">23 h 5\d min<', page)
     assert 'id="template">' in page
@@ -203,8 +203,8 @@ async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Des
 
 
 async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
-    spoken = await speak(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
-    ticket = await eventually(lambda: desk.find_ticket_of(spoken["messageId"]))
+    told = await simulate_inbound(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
+    ticket = await eventually(lambda: desk.find_ticket_of(told["messageId"]))
     (message,) = ticket["messages"]
     link = f"/{ticket['id']}/files/{message['messageId2']}?number=0"
     assert f"/inbox{link}" in await seat.open(f"/{ticket['id']}")
@@ -215,7 +215,7 @@ async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
 
     address = await eventually(fetch)
     assert (await seat.browser.get(address)).status_code == 200
-    other = await desk.hear(sender="+628123456702")
+    other = await desk.receive(sender="+628123456702")
     strange = await seat.browser.get(f"/test/inbox/{other['id']}/files/{message['messageId2']}")
     assert strange.status_code == 404
 
@@ -235,19 +235,19 @@ async def test_another_companys_ticket_is_out_of_reach(
 ) -> None:
     stranger = await make_company(database)
     async with connect_messaging(installation, (await make_key(database, stranger.test)).raw) as client:
-        foreign = await Desk(client).hear("Rahasia")
+        foreign = await Desk(client).receive("Rahasia")
     for path in ("", "/events", f"/files/{foreign['messages'][0]['messageId2']}"):
         response = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
         assert response.status_code == 404
     for verb in ("replies", "notes", "assign", "handover", "resolve", "reopen", "template"):
         await seat.post(f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", template=foreign["id"])
     assert foreign["id"] not in await seat.open(search="62812")
-    own = await desk.hear()
+    own = await desk.receive()
     assert (await seat.browser.get(f"/live/inbox/{own['id']}")).status_code == 404
 
 
 async def test_a_stream_says_that_something_is_new_until_its_reader_signs_out(desk: Desk, seat: Seat) -> None:
-    ticket = await desk.hear()
+    ticket = await desk.receive()
     page = await seat.open(f"/{ticket['id']}")
     seen = re.findall(r'data-seen="(\w+)"', page)[0]
     address = f"/test/inbox/{ticket['id']}/events?seen={seen}"
@@ -256,7 +256,7 @@ async def test_a_stream_says_that_something_is_new_until_its_reader_signs_out(de
         assert "default-src 'none'" in stream.headers["content-security-policy"]
         lines = stream.aiter_lines()
         assert [await anext(lines), await anext(lines), await anext(lines)] == [": ready", "", ": still here"]
-        await desk.act(ticket, "notes", 201, agentId=await desk.hire("Budi"), body="VIP")
+        await desk.act(ticket, "notes", 201, agentId=await desk.create_agent("Budi"), body="VIP")
         assert "event: changed" in [line async for line in _take_until(lines, "event: changed")]
         token = await read_token(seat.browser)
         async with httpx.AsyncClient(cookies=seat.browser.cookies, verify=TLS) as other:

@@ -129,9 +129,9 @@ async def test_the_times_of_a_kind_are_those_of_all_its_answers(
 ) -> None:
     async with connect_messaging(installation, (await make_key(database, company.test)).raw) as client:
         desk = Desk(client)
-        sari, dewi = await desk.hire("Sari"), await desk.hire("Dewi")
+        sari, dewi = await desk.create_agent("Sari"), await desk.create_agent("Dewi")
         for number, (agent, seconds) in enumerate([(sari, 1200), (sari, 1200), (dewi, 3000)]):
-            ticket = await desk.hear("Masih ada?", f"+62812345670{number}")
+            ticket = await desk.receive("Masih ada?", f"+62812345670{number}")
             await desk.pass_time(seconds)
             await desk.reply(ticket, agent)
             if agent == sari:

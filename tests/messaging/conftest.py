@@ -1,4 +1,4 @@
-"""Callers of the messaging base, live and in the test environment, and peers that play channels."""
+"""Clients of the messaging API, live and test, and peers that simulate channels."""
 
 from collections.abc import AsyncIterator
 
@@ -16,7 +16,7 @@ from tests.messaging.channels.peer import Peer, open_peer
 
 
 def connect_messaging(installation: Installation, key: str | None) -> httpx.AsyncClient:
-    """A caller of the messaging base, each of whose answers is held against the document."""
+    """A client whose responses are checked against the OpenAPI document."""
     return httpx.AsyncClient(
         base_url=f"{installation.address}/messaging/v1",
         headers={} if key is None else {"x-api-key": key},
@@ -30,7 +30,7 @@ def connect_messaging(installation: Installation, key: str | None) -> httpx.Asyn
 async def sandbox(
     installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """The messaging base with a test key that may do everything: all channels are played."""
+    """The messaging API with a test key and all scopes: all channels are simulated."""
     key = await make_key(database, company.test)
     async with connect_messaging(installation, key.raw) as client:
         yield client
@@ -40,7 +40,7 @@ async def sandbox(
 async def live(
     installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """The messaging base with a live key that may do everything."""
+    """The messaging API with a live key and all scopes."""
     key = await make_key(database, company.live)
     async with connect_messaging(installation, key.raw) as client:
         yield client
@@ -54,15 +54,15 @@ async def peer() -> AsyncIterator[Peer]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """May reach this machine, where the peers are."""
-    made = Client(WebhookSettings(allow_insecure=True, allowed_networks=()))
-    yield made
-    await made.close()
+    """May call this machine, where the peers are."""
+    created = Client(WebhookSettings(allow_insecure=True, allowed_networks=()))
+    yield created
+    await created.close()
 
 
 @pytest.fixture
-async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
-    """This process as one more of the installation's."""
-    made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
-    yield made
-    await made.close()
+async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+    """The context of one more process of the installation."""
+    created = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    yield created
+    await created.close()

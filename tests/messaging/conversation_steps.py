@@ -1,4 +1,4 @@
-"""What tests of messages do over and over."""
+"""Steps of tests with conversations."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ async def send(client: httpx.AsyncClient, to: str, source: str = "MSGAPP_CLOUD",
     return await client.post("/messages/send", json={"to": to, "sources": source, "message": "Halo", **fields})
 
 
-async def speak(client: httpx.AsyncClient, **fields: Any) -> Json:
-    """A customer writes; what will arrive."""
+async def simulate_inbound(client: httpx.AsyncClient, **fields: Any) -> Json:
+    """A customer writes; returns what will arrive."""
     answer = await client.post("/sandbox/inbound", json=fields)
     assert answer.status_code == 200, answer.text
-    said: Json = answer.json()["data"]
-    return said
+    inbound: Json = answer.json()["data"]
+    return inbound
 
 
 async def get_message(client: httpx.AsyncClient, id: str) -> Json:
@@ -40,7 +40,7 @@ async def get_message(client: httpx.AsyncClient, id: str) -> Json:
 
 
 async def settled(client: httpx.AsyncClient, id: str, stamps: set[str]) -> Json:
-    """The message, once it has these instants."""
+    """The message, once it has these timestamps."""
 
     async def look() -> Json | None:
         message = await get_message(client, id)
@@ -64,14 +64,14 @@ async def read_outbox(client: httpx.AsyncClient) -> list[Json]:
 
 
 async def list_inbound(database: Database, company_id: int) -> list[Json]:
-    """What came in, the oldest first: there is no list of messages in the API."""
+    """Inbound messages, oldest first: the API has no list of messages."""
     async with database.connection() as db:
         rows = [dict(row) for row in await db.fetch(LIST_INBOUND, company_id)]
     return [{**row, "interaction": row["interaction"] and msgspec.json.decode(row["interaction"])} for row in rows]
 
 
 async def list_events(database: Database, company_id: int, kind: str) -> list[Json]:
-    """What was announced, the oldest first."""
+    """Announced events, oldest first."""
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT body FROM events WHERE company_id = $1 AND kind = $2 ORDER BY number", company_id, kind
@@ -79,8 +79,8 @@ async def list_events(database: Database, company_id: int, kind: str) -> list[Js
     return [msgspec.json.decode(row[0]) for row in rows]
 
 
-async def heard(database: Database, company_id: int, count: int = 1) -> list[Json]:
-    """What came in, once it is so many."""
+async def wait_for_inbound(database: Database, company_id: int, count: int = 1) -> list[Json]:
+    """Inbound messages, once there are `count` of them."""
 
     async def look() -> list[Json] | None:
         found = await list_inbound(database, company_id)

@@ -1,4 +1,4 @@
-"""A live company whose WhatsApp is a server of the test's own."""
+"""A live company whose WhatsApp API is a local server of the test."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,17 +16,17 @@ from tests.factories import make_key
 from tests.http.answer_check import check_answer
 from tests.http.probe import open_app
 from tests.messaging.channels.peer import Peer, open_peer
-from tests.messaging.whatsapp_account import Hooked, connect_whatsapp
+from tests.messaging.whatsapp_account import WhatsAppHook, connect_whatsapp
 
 NUMBER_SENT = {"messages": [{"id": "wamid.1"}], "contacts": [{"input": "x", "wa_id": "628123456789"}]}
-"""What it answers when it took a message."""
+"""The response for an accepted message."""
 
 
 class Live(Struct, frozen=True):
     client: httpx.AsyncClient
-    """The messaging base, served in this process on the installation's database."""
+    """The messaging API, served in this process on the installation's database."""
     peer: Peer
-    hooked: Hooked
+    hook: WhatsAppHook
     context: AppContext
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
@@ -42,19 +42,19 @@ async def open_live(
     database: Database,
     company_id: int,
     address: str | None = None,
-    hooked: Hooked | None = None,
+    hook: WhatsAppHook | None = None,
 ) -> AsyncIterator[Live]:
-    """The channel is at the peer's address unless another is given, and connected unless it was before."""
+    """The channel is at the peer's address unless `address` is set, and is connected unless `hook` is."""
     key = await make_key(database, company_id)
-    hooked = hooked or connect_whatsapp(installation, company_id)
+    hook = hook or connect_whatsapp(installation, company_id)
     async with open_peer() as peer:
         variables = {
             "SAPA_SECRET_KEY": installation.server.secret_key,
             "SAPA_UPSTREAM_MSGAPP_CLOUD": address or peer.address,
         }
-        kit = build_context(read_settings(variables), database)
+        context = build_context(read_settings(variables), database)
         async with open_app(installation, ROUTES, **variables) as client:
             client.headers["x-api-key"] = key.raw
             client.event_hooks = {"response": [check_answer]}
-            yield Live(client, peer, hooked, kit)
-        await kit.close()
+            yield Live(client, peer, hook, context)
+        await context.close()

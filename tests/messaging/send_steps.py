@@ -1,4 +1,4 @@
-"""Sending and looking, as tests of messages do it."""
+"""Steps of tests that send messages."""
 
 import asyncio
 import time
@@ -13,12 +13,12 @@ BUTTONS = {"type": "buttons", "body": "Benar?", "buttons": [{"id": "yes", "title
 
 
 def magic(number: int) -> str:
-    """A recipient whose behaviour the simulators choose by the number."""
+    """A recipient whose number selects a simulator's script."""
     return f"+1201555{number:04d}"
 
 
 async def send(client: httpx.AsyncClient, status: int = 200, **fields: Any) -> dict[str, Any]:
-    """A plain message over WhatsApp unless something else is said; the answered message."""
+    """Sends a plain message over WhatsApp unless `fields` say otherwise; returns the message."""
     answer = await client.post("/messages/send", json=build_message(**fields))
     assert answer.status_code == status, answer.text
     found: dict[str, Any] = answer.json()["data"]
@@ -39,8 +39,8 @@ async def make_template(client: httpx.AsyncClient, **fields: Any) -> dict[str, A
     }
     answer = await client.post("/templates", json=body)
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()["data"]
-    return made
+    created: dict[str, Any] = answer.json()["data"]
+    return created
 
 
 async def get_message(client: httpx.AsyncClient, id: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ async def get_message(client: httpx.AsyncClient, id: str) -> dict[str, Any]:
 async def await_message(
     client: httpx.AsyncClient, id: str, is_done: Callable[[dict[str, Any]], object]
 ) -> dict[str, Any]:
-    """The message as soon as it is as wanted."""
+    """The message as soon as it meets the condition."""
     ends = time.monotonic() + SECONDS
     while True:
         message = await get_message(client, id)
@@ -71,7 +71,7 @@ async def list_records(client: httpx.AsyncClient, **params: Any) -> dict[str, An
 
 
 async def get_record(client: httpx.AsyncClient, id: str) -> dict[str, Any]:
-    """The record of the call that made a message."""
+    """The record of the call that created a message."""
     (found,) = (await list_records(client, responseId=id))["data"]
     record: dict[str, Any] = found
     return record

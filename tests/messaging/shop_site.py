@@ -1,4 +1,4 @@
-"""A shop's site with the chat on it, and what the shop's server knows."""
+"""A shop's site with the web chat, and the secrets of its server."""
 
 import hmac
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ PAGE = """<!doctype html>
 </body>
 </html>"""
 
-# A page that permits nothing but what the chat says it needs.
+# A page that permits only what the chat requires.
 POLICY = (
     "default-src 'none'; script-src {server}; connect-src {server}; img-src https://images.example; base-uri 'none'"
 )
@@ -44,21 +44,21 @@ class Chat(Struct, frozen=True):
     secret: str
 
     def prove(self, *words: str) -> str:
-        """The hash that the shop's server makes."""
+        """The hash that the shop's server computes."""
         return hmac.new(self.secret.encode(), "\n".join(words).encode(), sha256).hexdigest()
 
 
 def build_chat(installation: Installation, database: Database, company_id: int) -> Chat:
-    kit = build_test_kit(installation, database)
+    context = build_test_context(installation, database)
     fields = tuple(CHANNELS[Source.WIDGET].fields)
     return Chat(
         installation.address,
-        build_hook_token(kit, company_id, Source.WIDGET),
-        build_credentials(kit, company_id, Source.WIDGET, fields)["secret"],
+        build_hook_token(context, company_id, Source.WIDGET),
+        build_credentials(context, company_id, Source.WIDGET, fields)["secret"],
     )
 
 
-def build_test_kit(installation: Installation, database: Database) -> AppContext:
+def build_test_context(installation: Installation, database: Database) -> AppContext:
     return build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
 
 
@@ -85,7 +85,7 @@ async def open_site(chat: Chat) -> AsyncIterator[str]:
 
 
 class Browser:
-    """A page's calls without a browser."""
+    """The requests of a page, without a browser."""
 
     def __init__(self, client: httpx.AsyncClient, chat: Chat) -> None:
         self._client = client
@@ -100,14 +100,14 @@ class Browser:
         return await self._client.request(method, f"/widget/v1/{path}", headers=headers, json=json, **options)
 
     async def join(self, **visitor: Any) -> dict[str, Any]:
-        """Begins a session or goes on with it, and keeps the token as a page does."""
+        """Creates or resumes a session, and keeps the token as a page does."""
         answer = await self.call("POST", "sessions", {"visitor": visitor} if visitor else {})
         assert answer.status_code == 200, answer.text
         session: dict[str, Any] = answer.json()["data"]
         self.token = session["token"] or self.token
         return session
 
-    async def say(self, text: str, id: str | None = None, **fields: Any) -> httpx.Response:
+    async def send(self, text: str, id: str | None = None, **fields: Any) -> httpx.Response:
         return await self.call("POST", "messages", {"id": id or new_id(), "text": text, **fields})
 
 

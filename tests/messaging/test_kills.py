@@ -1,4 +1,5 @@
-"""A process that dies between the channel's answer and our commit: reports settle the message, nothing goes twice."""
+"""A process that dies between the channel's response and our commit: reports settle the message, and nothing is sent
+twice."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +37,7 @@ async def company(database: Database) -> Environments:
     return await make_company(database)
 
 
-async def test_the_report_settles_what_a_killed_process_left(
+async def test_a_report_settles_the_message_of_a_killed_process(
     victim: Installation, database: Database, company: Environments
 ) -> None:
     key = (await make_key(database, company.test)).raw
@@ -44,7 +45,7 @@ async def test_the_report_settles_what_a_killed_process_left(
     body = build_message(to=magic(100))
     async with connect_messaging(victim, key) as client:
         async with connect(victim.server.owner_url) as owner, owner.transaction():
-            # Only the outcome writes here: it waits for us, with the channel's answer in hand.
+            # Only the outcome writes here: it waits for our lock, with the channel's response in hand.
             await owner.execute("LOCK TABLE message_events IN EXCLUSIVE MODE")
             call = asyncio.create_task(client.post("/messages/send", json=body, headers=once))
             await eventually(lambda: is_answered_and_waiting(database, company.test))
@@ -66,7 +67,7 @@ async def test_the_report_settles_what_a_killed_process_left(
 
 
 async def is_answered_and_waiting(database: Database, company_id: int) -> bool | None:
-    """The simulator took the message, and the outcome waits for its turn to be written."""
+    """The simulator accepted the message, and the outcome waits to be stored."""
     async with database.connection() as db:
         asked = await db.fetchval("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1", company_id)
         waiting = await db.fetchval(
@@ -83,7 +84,7 @@ async def records_again(client: httpx.AsyncClient) -> dict[str, Any] | None:
 
 
 async def let_time_pass(database: Database, company_id: int) -> None:
-    """Until nobody takes the dead call for one that is still on its way."""
+    """Until the dead call no longer counts as in flight."""
     async with database.transaction() as tx:
         await tx.execute(
             "UPDATE idempotency_records SET created_at = created_at - make_interval(secs => $2) WHERE company_id = $1",

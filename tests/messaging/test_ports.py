@@ -1,4 +1,4 @@
-"""What messaging asks of the rooms above it, and who answers."""
+"""The ports of messaging, and their implementations."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_test_company_is_the_sandbox_s_and_a_live_one_is_not() -> None:
     assert environment.get_environment(LIVE) is environment.LIVE
 
 
-def test_a_port_that_nobody_fills_says_so() -> None:
+def test_a_port_without_an_implementation_raises() -> None:
     port: Port[Tickets] = Port("tickets")
     with pytest.raises(NotInstalled, match="tickets"):
         _ = port.installed

@@ -1,4 +1,4 @@
-"""The test environment: with nothing but a test key every channel answers, reports and is answered."""
+"""The test environment: with a test key alone, every channel responds, reports and gets replies."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ RECIPIENTS = {
 SENT = {"sentAt"}
 ALL = {"sentAt", "deliveredAt", "readAt"}
 REPORTED = {source: SENT if source == "MAIL" else ALL for source in RECIPIENTS}
-"""What becomes known in the end; who has read a message has got it, even where nobody says so."""
+"""The final timestamps; a read message counts as delivered, even without a report."""
 
 YES, GAYO = {"id": "yes", "title": "Ya"}, {"id": "gayo", "title": "Gayo"}
 BUTTONS: Json = {"type": "buttons", "body": "Cocok?", "buttons": [YES, {"id": "no", "title": "Tidak"}]}
@@ -79,8 +79,8 @@ REFUSED = {"0110": "131026", "0115": "131056", "0116": "190"}
 UNCLEAR = {"0117", "0118"}
 
 
-class Played(Struct, frozen=True):
-    """A test environment with calls under way to everybody at once, since most of a simulator's work is waiting."""
+class SandboxRun(Struct, frozen=True):
+    """A test environment with concurrent sends to all recipients, since a simulator mostly waits."""
 
     client: httpx.AsyncClient
     company_id: int
@@ -94,18 +94,18 @@ async def open_sandbox(installation: Installation, database: Database) -> tuple[
 
 
 @pytest.fixture(scope="module")
-async def numbers(installation: Installation, database: Database) -> AsyncIterator[Played]:
+async def numbers(installation: Installation, database: Database) -> AsyncIterator[SandboxRun]:
     """A text to every magic number."""
     client, company_id = await open_sandbox(installation, database)
     async with client:
         called = [*HAPPENS, *REFUSED]
         calls = {number: asyncio.create_task(send(client, f"+1201555{number}")) for number in called}
-        yield Played(client, company_id, calls)
+        yield SandboxRun(client, company_id, calls)
         await asyncio.gather(*calls.values())
 
 
 @pytest.fixture(scope="module")
-async def channels(installation: Installation, database: Database) -> AsyncIterator[Played]:
+async def channels(installation: Installation, database: Database) -> AsyncIterator[SandboxRun]:
     """Each of the four sends over every channel."""
     client, company_id = await open_sandbox(installation, database)
     async with client:
@@ -115,14 +115,14 @@ async def channels(installation: Installation, database: Database) -> AsyncItera
             for source, to in RECIPIENTS.items()
             for kind, (path, fields) in SENDS.items()
         }
-        yield Played(client, company_id, calls)
+        yield SandboxRun(client, company_id, calls)
         await asyncio.gather(*calls.values())
 
 
 @pytest.mark.parametrize("kind", SENDS)
 @pytest.mark.parametrize("source", RECIPIENTS)
 async def test_every_send_that_a_channel_can_carry_succeeds_and_is_reported(
-    channels: Played, source: str, kind: str
+    channels: SandboxRun, source: str, kind: str
 ) -> None:
     answer = await channels.calls[f"{source} {kind}"]
     if (source, kind) in CANNOT:
@@ -144,7 +144,7 @@ async def test_every_send_that_a_channel_can_carry_succeeds_and_is_reported(
 
 
 @pytest.mark.parametrize("number", HAPPENS)
-async def test_a_magic_number_does_what_it_is_for(numbers: Played, number: str) -> None:
+async def test_a_magic_number_runs_its_script(numbers: SandboxRun, number: str) -> None:
     status, stamps = HAPPENS[number]
     answer = await numbers.calls[number]
     assert answer.status_code == (202 if number in UNCLEAR else 200), answer.text
@@ -160,31 +160,31 @@ async def test_a_magic_number_does_what_it_is_for(numbers: Played, number: str) 
 
 
 @pytest.mark.parametrize("number", REFUSED)
-async def test_a_magic_number_is_refused(numbers: Played, number: str) -> None:
+async def test_a_magic_number_is_refused(numbers: SandboxRun, number: str) -> None:
     answer = await numbers.calls[number]
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
     assert REFUSED[number] in answer.json()["error"]["message"]
 
 
-async def test_no_message_is_sent_twice_but_the_one_that_was_refused_twice(numbers: Played) -> None:
+async def test_only_the_message_that_was_refused_twice_is_sent_again(numbers: SandboxRun) -> None:
     await asyncio.gather(*numbers.calls.values())
     entries = await read_outbox(numbers.client)
-    asked = Counter(json.loads(entry["body"])["to"][-4:] for entry in entries)
-    assert asked == {**dict.fromkeys([*HAPPENS, *REFUSED], 1), "0114": 3}
+    counts = Counter(json.loads(entry["body"])["to"][-4:] for entry in entries)
+    assert counts == {**dict.fromkeys([*HAPPENS, *REFUSED], 1), "0114": 3}
 
 
-async def test_each_report_of_the_shuffled_number_counts_once(numbers: Played, database: Database) -> None:
+async def test_each_report_of_the_shuffled_number_counts_once(numbers: SandboxRun, database: Database) -> None:
     id = (await numbers.calls["0104"]).json()["data"]["messageId2"]
     await settled(numbers.client, id, ALL)
-    await all_told(database, numbers.company_id)
+    await wait_for_callbacks(database, numbers.company_id)
     message = await get_message(numbers.client, id)
-    told = [event["kind"] for event in message["events"] if not event["isImplied"]]
-    assert sorted(told) == ["delivered", "read", "sent", "sent"]  # once as the answer to our call
+    kinds = [event["kind"] for event in message["events"] if not event["isImplied"]]
+    assert sorted(kinds) == ["delivered", "read", "sent", "sent"]  # once from the response to our call
     assert (message["status"], message["sequence"]) == ("read", 2)
 
 
-async def all_told(database: Database, company_id: int) -> None:
-    """Until the simulators have called back with all that is due now, and the worker dealt with it."""
+async def wait_for_callbacks(database: Database, company_id: int) -> None:
+    """Waits until the simulators have posted all due callbacks and the worker has processed them."""
     due = """
         SELECT (SELECT count(*) FROM sandbox_callbacks WHERE company_id = $1
                    AND due_at <= now() + interval '10 seconds')
@@ -198,13 +198,15 @@ async def all_told(database: Database, company_id: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [("0112", "132001"), ("0113", "132000")])
-async def test_the_magic_numbers_of_templates_refuse_templates_only(channels: Played, number: str, code: str) -> None:
+async def test_the_magic_numbers_of_templates_refuse_templates_only(
+    channels: SandboxRun, number: str, code: str
+) -> None:
     body = {"to": f"+1201555{number}", "sources": "MSGAPP_CLOUD", "template_name": "hello", "params": ["Ayu"]}
     answer = await channels.client.post("/messages/send-template", json=body)
     assert (answer.status_code, code in answer.json()["error"]["message"]) == (502, True)
 
 
-async def test_the_window_of_one_magic_number_is_closed(channels: Played) -> None:
+async def test_the_window_of_one_magic_number_is_closed(channels: SandboxRun) -> None:
     answer = await send(channels.client, "+12015550122")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "WINDOW_CLOSED")
     body = {"to": "+12015550122", "sources": "MSGAPP_CLOUD", "template_name": "hello", "params": ["Ayu"]}
@@ -212,9 +214,9 @@ async def test_the_window_of_one_magic_number_is_closed(channels: Played) -> Non
 
 
 async def test_a_recipient_without_a_number_and_one_with_another_are_known_by_both(
-    numbers: Played, database: Database
+    numbers: SandboxRun, database: Database
 ) -> None:
-    """What the channel calls them leads to the same contact as the number that was sent to."""
+    """The channel's id leads to the same contact as the number in the request."""
     known = "SELECT spellings FROM contact_identities WHERE company_id = $1 AND contact_id = (SELECT contact_id FROM messages WHERE company_id = $1 AND id = $2)"  # noqa: E501
     for number, alias in (("0120", "US.12015550120"), ("0121", "+12015550191")):
         id = (await numbers.calls[number]).json()["data"]["messageId2"]
@@ -246,18 +248,18 @@ REFUSING = {
 
 
 @pytest.fixture(scope="module")
-async def people(installation: Installation, database: Database) -> AsyncIterator[Played]:
-    """A text to those who have an id instead of a number."""
+async def people(installation: Installation, database: Database) -> AsyncIterator[SandboxRun]:
+    """A text to recipients with an id instead of a number."""
     client, company_id = await open_sandbox(installation, database)
     async with client:
         called = {name: name.split() for name in [*PEOPLE, *REFUSING]}
         calls = {name: asyncio.create_task(send(client, to, source)) for name, (source, to) in called.items()}
-        yield Played(client, company_id, calls)
+        yield SandboxRun(client, company_id, calls)
         await asyncio.gather(*calls.values())
 
 
 @pytest.mark.parametrize("name", PEOPLE)
-async def test_a_magic_id_does_what_it_is_for(people: Played, name: str) -> None:
+async def test_a_magic_id_runs_its_script(people: SandboxRun, name: str) -> None:
     status, stamps = PEOPLE[name]
     answer = await people.calls[name]
     assert answer.status_code in ({200, 202} if "timeout" in name else {200}), answer.text
@@ -270,7 +272,7 @@ async def test_a_magic_id_does_what_it_is_for(people: Played, name: str) -> None
 
 
 @pytest.mark.parametrize("name", REFUSING)
-async def test_a_magic_id_is_refused(people: Played, name: str) -> None:
+async def test_a_magic_id_is_refused(people: SandboxRun, name: str) -> None:
     answer = await people.calls[name]
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
     message = (await people.client.get("/messages/requests", params={"limit": 100})).json()["data"]
@@ -282,8 +284,8 @@ CHOOSERS = {"MSGAPP_CLOUD": "+12015550107", "SOCIAL_NETWORK": "sim_choice", "WID
 
 
 @pytest.fixture(scope="module")
-async def choices(installation: Installation, database: Database) -> AsyncIterator[Played]:
-    """Buttons and a list to somebody who chooses."""
+async def choices(installation: Installation, database: Database) -> AsyncIterator[SandboxRun]:
+    """Buttons and a list to a recipient who chooses."""
     client, company_id = await open_sandbox(installation, database)
     async with client:
         calls = {
@@ -293,19 +295,19 @@ async def choices(installation: Installation, database: Database) -> AsyncIterat
             for source, to in CHOOSERS.items()
             for content in (BUTTONS, LIST)
         }
-        yield Played(client, company_id, calls)
+        yield SandboxRun(client, company_id, calls)
         await asyncio.gather(*calls.values())
 
 
 @pytest.mark.parametrize("source", CHOOSERS)
 @pytest.mark.parametrize(("content", "first"), [(BUTTONS, YES), (LIST, GAYO)], ids=["buttons", "list"])
 async def test_the_first_choice_is_made(
-    choices: Played, database: Database, source: str, content: Json, first: Json
+    choices: SandboxRun, database: Database, source: str, content: Json, first: Json
 ) -> None:
     answer = await choices.calls[f"{source} {content['type']}"]
     assert answer.status_code == 200, answer.text
     sent = answer.json()["data"]
     await settled(choices.client, sent["messageId2"], {"repliedAt"})
-    said = await list_inbound(database, choices.company_id)
-    (reply,) = [each for each in said if (each["source"], each["quoted"]) == (source, sent["messageId"])]
+    inbound = await list_inbound(database, choices.company_id)
+    (reply,) = [each for each in inbound if (each["source"], each["quoted"]) == (source, sent["messageId"])]
     assert {name: reply["interaction"][name] for name in first} == first

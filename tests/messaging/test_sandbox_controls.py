@@ -1,4 +1,4 @@
-"""Playing with the test environment: people who write, the clock that is moved, what the channels were asked."""
+"""Controls of the test environment: inbound messages, the clock, the outbox."""
 
 import asyncio
 import json
@@ -13,11 +13,11 @@ from tests.factories import Environments
 from tests.messaging.conversation_steps import (
     advance,
     get_message,
-    heard,
     read_outbox,
     send,
     settled,
-    speak,
+    simulate_inbound,
+    wait_for_inbound,
 )
 
 Json = dict[str, Any]
@@ -25,12 +25,12 @@ Json = dict[str, Any]
 ALL = {"sentAt", "deliveredAt", "readAt"}
 
 
-async def test_everything_that_can_be_written_in_a_mail_arrives(
+async def test_any_text_arrives_in_a_mail(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    odd = {"name": 'Ayu "Kopi"\n<x@y>', "subject": "Pesanan\r\nBcc: all@example.com", "text": "Apa\r\nkabar? ☕"}
-    await speak(sandbox, source="MAIL", quoted="<a@b>\r\nX: y", **{"from": "ayu@example.com", **odd})
-    (message,) = await heard(database, company.test)
+    hostile = {"name": 'Ayu "Kopi"\n<x@y>', "subject": "Pesanan\r\nBcc: all@example.com", "text": "Apa\r\nkabar? ☕"}
+    await simulate_inbound(sandbox, source="MAIL", quoted="<a@b>\r\nX: y", **{"from": "ayu@example.com", **hostile})
+    (message,) = await wait_for_inbound(database, company.test)
     assert (message["client_number"], message["subject"]) == ("ayu@example.com", "Pesanan Bcc: all@example.com")
     assert message["body"] == "Apa\nkabar? ☕"
 
@@ -43,7 +43,7 @@ async def test_a_late_reply_comes_when_the_clock_is_moved(sandbox: httpx.AsyncCl
     await settled(sandbox, id, {"repliedAt"})
 
 
-async def test_mail_comes_back_is_put_off_and_is_answered(
+async def test_mail_bounces_is_delayed_and_is_answered(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     put_off = await send(sandbox, "tempfail@simulator.test", "MAIL")
@@ -56,9 +56,9 @@ async def test_mail_comes_back_is_put_off_and_is_answered(
     assert (bounced["status"], bounced["error"]["code"]) == ("failed", "5.1.1")
     await settled(sandbox, sent["reply"], {"repliedAt"})
 
-    said = {each["client_number"]: each for each in await heard(database, company.test, 2)}
-    assert "out of the office" in said["ooo@simulator.test"]["body"]
-    assert said["reply@simulator.test"]["body"] == "OK"
+    by_sender = {each["client_number"]: each for each in await wait_for_inbound(database, company.test, 2)}
+    assert "out of the office" in by_sender["ooo@simulator.test"]["body"]
+    assert by_sender["reply@simulator.test"]["body"] == "OK"
     assert (await get_message(sandbox, sent["ooo"]))["repliedAt"] is None
 
 
@@ -71,30 +71,30 @@ async def test_a_closed_window_and_an_unknown_person_elsewhere(sandbox: httpx.As
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (502, "SEND_FAILED")
 
 
-async def test_ten_messages_are_what_a_conversation_takes(
+async def test_a_window_has_a_quota_of_ten_messages(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """However many are sent at once, until the customer writes again. What the channel refuses does not count."""
+    """Even for concurrent sends, until the customer writes again. Refused messages do not count."""
     assert (await send(sandbox, "sim_quota_10", "SHORT_VIDEO")).json()["error"]["code"] == "WINDOW_CLOSED"
-    await speak(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_quota_10"})
-    await speak(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_unknown"})
-    await heard(database, company.test, 2)
+    await simulate_inbound(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_quota_10"})
+    await simulate_inbound(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_unknown"})
+    await wait_for_inbound(database, company.test, 2)
     answers = await asyncio.gather(*(send(sandbox, "sim_quota_10", "SHORT_VIDEO") for _ in range(20)))
     assert Counter(answer.status_code for answer in answers) == {200: 10, 409: 10}
     assert {answer.json()["error"]["code"] for answer in answers if answer.is_error} == {"WINDOW_CLOSED"}
     refused = [await send(sandbox, "sim_unknown", "SHORT_VIDEO") for _ in range(11)]
     assert {answer.json()["error"]["code"] for answer in refused} == {"SEND_FAILED"}
 
-    await speak(sandbox, source="SHORT_VIDEO", text="Lagi", **{"from": "sim_quota_10"})
-    await heard(database, company.test, 3)
+    await simulate_inbound(sandbox, source="SHORT_VIDEO", text="Lagi", **{"from": "sim_quota_10"})
+    await wait_for_inbound(database, company.test, 3)
     assert (await send(sandbox, "sim_quota_10", "SHORT_VIDEO")).status_code == 200
 
 
 async def test_the_window_closes_when_the_clock_moves_past_it(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await speak(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": "+6281234567890"})
-    await heard(database, company.test)
+    await simulate_inbound(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": "+6281234567890"})
+    await wait_for_inbound(database, company.test)
     assert (await send(sandbox, "+6281234567890")).status_code == 200
     assert (await send(sandbox, "+6281234567892")).status_code == 200
     moved = await advance(sandbox, 86_400 + 60)
@@ -102,8 +102,8 @@ async def test_the_window_closes_when_the_clock_moves_past_it(
     for number in ("+6281234567890", "+6281234567892"):
         assert (await send(sandbox, number)).json()["error"]["code"] == "WINDOW_CLOSED"
     assert (await send(sandbox, "+6281234567891")).status_code == 200
-    await speak(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": "+6281234567892"})
-    await heard(database, company.test, 2)
+    await simulate_inbound(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": "+6281234567892"})
+    await wait_for_inbound(database, company.test, 2)
     assert (await send(sandbox, "+6281234567892")).status_code == 200
 
 
@@ -148,7 +148,7 @@ async def test_a_live_key_is_refused(live: httpx.AsyncClient, method: str, path:
         ({"source": "MAIL", "from": "ayu@simulator.test", "text": "Halo", "echo": True}, "echo"),
     ],
 )
-async def test_what_nobody_could_say_is_refused(sandbox: httpx.AsyncClient, body: Json, field: str) -> None:
+async def test_an_impossible_inbound_message_is_refused(sandbox: httpx.AsyncClient, body: Json, field: str) -> None:
     answer = await sandbox.post("/sandbox/inbound", json=body)
     assert answer.status_code == 400
     assert [detail["field"] for detail in answer.json()["error"]["details"]] == [field]

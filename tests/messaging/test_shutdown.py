@@ -1,4 +1,4 @@
-"""A process that is told to stop while a provider thinks: what came of the message is stored before it ends."""
+"""Shutdown while a provider is called: the outcome is stored before the process ends."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from tests.http.wire import eventually
 from tests.messaging.channels.peer import Peer, open_peer
 from tests.messaging.provider import NUMBER_SENT
 from tests.messaging.send_steps import build_message
-from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
+from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
 
 
 @asynccontextmanager
@@ -63,12 +63,12 @@ async def is_closed(address: str) -> bool | None:
     return None
 
 
-async def test_the_outcome_of_a_send_under_way_is_stored_before_the_process_ends(
+async def test_the_outcome_of_a_send_in_flight_is_stored_before_the_process_ends(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = (await make_key(database, company.live)).raw
-    hooked = connect_whatsapp(installation, company.live)
-    await hooked.tell(said(build_text("628123456789", at=int(time.time()))))
+    hook = connect_whatsapp(installation, company.live)
+    await hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
     async with open_peer() as peer, api_process(installation, peer) as (process, address):
         peer.answers = [(200, NUMBER_SENT)]
         headers = {"x-api-key": key}
@@ -79,7 +79,7 @@ async def test_the_outcome_of_a_send_under_way_is_stored_before_the_process_ends
                 return answer.status_code == 200 or None
 
             await eventually(window_is_open)
-            peer.asked.clear()
+            peer.requests.clear()
             peer.opens.clear()
             caller = asyncio.create_task(client.post("/messages/send", json=build_message()))
             await eventually(lambda: is_asked(peer))
@@ -88,7 +88,7 @@ async def test_the_outcome_of_a_send_under_way_is_stored_before_the_process_ends
                 await caller
         process.terminate()
         await eventually(lambda: is_closed(address))
-        # A process that does not wait has ended by then.
+        # A process that does not wait has ended by now.
         await asyncio.sleep(2)
         peer.opens.set()
         assert await asyncio.to_thread(process.wait, 30) == 0
@@ -100,4 +100,4 @@ async def test_the_outcome_of_a_send_under_way_is_stored_before_the_process_ends
 
 
 async def is_asked(peer: Peer) -> bool | None:
-    return bool(peer.asked) or None
+    return bool(peer.requests) or None

@@ -1,4 +1,4 @@
-"""A live company's WhatsApp number, and the channel's side of it: signed callbacks to the address that it was told."""
+"""A live company's WhatsApp number, and signed callbacks to its address."""
 
 import hmac
 import json
@@ -18,22 +18,22 @@ SECRET, WORD = "app-secret-1f2e", "verify-word-3d4c"
 NUMBER_ID, OURS = "1122", "622150001234"
 
 
-class Hooked(Struct, frozen=True):
+class WhatsAppHook(Struct, frozen=True):
     address: str
     connection_id: str
 
     async def post(self, body: bytes, signature: str | None = None) -> httpx.Response:
-        given = signature if signature is not None else sign(body)
-        headers = {"content-type": "application/json", "x-hub-signature-256": given}
+        header = signature if signature is not None else sign(body)
+        headers = {"content-type": "application/json", "x-hub-signature-256": header}
         async with httpx.AsyncClient(timeout=30, verify=TLS) as client:
             return await client.post(self.address, content=body, headers=headers)
 
-    async def tell(self, *values: Json, field: str = "messages") -> None:
+    async def send_change(self, *values: Json, field: str = "messages") -> None:
         answer = await self.post(build_body(*values, field=field))
         assert answer.status_code == 200, answer.text
 
 
-def connect_whatsapp(installation: Installation, company_id: int, source: str = "MSGAPP_CLOUD") -> Hooked:
+def connect_whatsapp(installation: Installation, company_id: int, source: str = "MSGAPP_CLOUD") -> WhatsAppHook:
     account = {
         "phone_number_id": NUMBER_ID,
         "waba_id": "3344",
@@ -47,9 +47,9 @@ def connect_whatsapp(installation: Installation, company_id: int, source: str = 
         installation.data, "channel", "connect", "--company", str(company_id), "--source", source, "--no-check",
         "--json", *fields,
     )  # fmt: skip
-    made = outcome.json()
-    path = "/hooks/" + made["hookUrl"].partition("/hooks/")[2]
-    return Hooked(installation.address + path, made["connection"]["id"])
+    created = outcome.json()
+    path = "/hooks/" + created["hookUrl"].partition("/hooks/")[2]
+    return WhatsAppHook(installation.address + path, created["connection"]["id"])
 
 
 def sign(body: bytes) -> str:
@@ -57,7 +57,7 @@ def sign(body: bytes) -> str:
 
 
 def build_body(*values: Json, field: str = "messages") -> bytes:
-    """One entry for each value, as the channel puts them together."""
+    """One entry for each value, as the channel sends them."""
     metadata = {"display_phone_number": OURS, "phone_number_id": NUMBER_ID}
     whole = [{"messaging_product": "whatsapp", "metadata": metadata, **value} for value in values]
     entries = [{"id": "3344", "changes": [{"field": field, "value": value}]} for value in whole]
@@ -70,8 +70,8 @@ def build_text(sender: str, body: str = "Halo", id: str | None = None, at: int =
     return {"from": sender, "id": id, "timestamp": str(at), **text, **more}
 
 
-def said(*messages: Json, name: str = "Ayu Lestari") -> Json:
-    """A change with these messages and whom they are from."""
+def build_change(*messages: Json, name: str = "Ayu Lestari") -> Json:
+    """A change with these messages and their senders."""
     numbers = dict.fromkeys(message["from"] for message in messages if "from" in message)
     contacts = [{"profile": {"name": name}, "wa_id": number} for number in numbers]
     return {"contacts": contacts, "messages": list(messages)}

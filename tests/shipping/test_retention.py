@@ -27,7 +27,7 @@ async def test_old_answers_and_simulated_bookings_are_forgotten(database: Databa
                 await tx.execute(CALL, owner, name, days, times)
                 await tx.execute(BOOKING, owner, name, days)
     await call_log.purge_old(database)
-    await sandbox.forget_old(database)
+    await sandbox.purge_old(database)
     async with database.connection() as db:
         for owner in (company.test, other.test):
             calls = await db.fetch("SELECT reference FROM carrier_calls WHERE company_id = $1", owner)

@@ -7,7 +7,7 @@ import httpx
 from msgspec import Struct, field
 
 from tests.http.wire import eventually
-from tests.messaging.conversation_steps import advance, speak
+from tests.messaging.conversation_steps import advance, simulate_inbound
 
 Json = dict[str, Any]
 
@@ -16,7 +16,7 @@ WIDEST: dict[str, str | int] = {"startAt": "2000-01-01T00:00:00Z", "endAt": "210
 
 
 class Desk(Struct, frozen=True):
-    """The messaging base with a test key."""
+    """The messaging API with a test key."""
 
     client: httpx.AsyncClient
     began: float = field(default_factory=time.monotonic)
@@ -31,14 +31,14 @@ class Desk(Struct, frozen=True):
         assert answer.status_code == status, answer.text
         return answer.json()["data"] if status < 300 else answer.json()["error"]
 
-    async def hire(self, name: str = "Sari", type: str = "human", **fields: Any) -> int:
-        made = await self.post("/agents", 201, name=name, type=type, **fields)
-        return int(made["id"])
+    async def create_agent(self, name: str = "Sari", type: str = "human", **fields: Any) -> int:
+        created = await self.post("/agents", 201, name=name, type=type, **fields)
+        return int(created["id"])
 
-    async def hear(self, text: str = "Masih ada?", sender: str = NUMBER, source: str = "MSGAPP_CLOUD") -> Json:
-        """A customer writes; the ticket once the message is in it."""
-        told = await speak(self.client, source=source, text=text, **{"from": sender})
-        return await eventually(lambda: self.find_ticket_of(told["messageId"]))
+    async def receive(self, text: str = "Masih ada?", sender: str = NUMBER, source: str = "MSGAPP_CLOUD") -> Json:
+        """A customer writes; returns the ticket once it has the message."""
+        inbound = await simulate_inbound(self.client, source=source, text=text, **{"from": sender})
+        return await eventually(lambda: self.find_ticket_of(inbound["messageId"]))
 
     async def find_ticket_of(self, provider_id: str) -> Json | None:
         for ticket in await self.get("/tickets", sort="lastMessageAt:desc"):
@@ -48,8 +48,8 @@ class Desk(Struct, frozen=True):
         return None
 
     async def reply(self, ticket: Json, agent_id: int, body: str = "Masih.", status: int = 200, **more: Any) -> Json:
-        said: Json = await self.post(f"/tickets/{ticket['id']}/replies", status, agentId=agent_id, body=body, **more)
-        return said
+        message: Json = await self.post(f"/tickets/{ticket['id']}/replies", status, agentId=agent_id, body=body, **more)
+        return message
 
     async def act(self, ticket: Json, verb: str, status: int = 200, **body: Any) -> Json:
         done: Json = await self.post(f"/tickets/{ticket['id']}/{verb}", status, **body)
@@ -59,8 +59,8 @@ class Desk(Struct, frozen=True):
         seen: Json = await self.get(f"/tickets/{ticket['id']}")
         return seen
 
-    async def told(self, customer_id: str) -> list[str]:
-        """What the customer's timeline says of tickets, the oldest first."""
+    async def list_timeline(self, customer_id: str) -> list[str]:
+        """The ticket entries of the customer's timeline, oldest first."""
         path = self.client.base_url.join(f"/customer/v1/loyalty/customers/{customer_id}/timeline")
         return [entry["type"] for entry in reversed(await self.get(str(path), category="support"))]
 
@@ -68,15 +68,15 @@ class Desk(Struct, frozen=True):
         await advance(self.client, seconds)
 
     async def measured(self, agent_id: int) -> dict[str, list[Json]]:
-        """The agent's samples by metric, the oldest first."""
+        """The agent's samples by metric, oldest first."""
         found: dict[str, list[Json]] = {"handled": [], "first_response": [], "response": [], "resolution": []}
         for sample in reversed(await self.get(f"/analytics/agents/{agent_id}/samples", **WIDEST)):
             found[sample["metric"]].append(sample)
         return found
 
     def check(self, samples: list[Json], *expected: int) -> None:
-        """As many seconds as the clock was moved by, and no more on top than this test has taken; channels tell the
-        time in whole seconds."""
+        """Each sample has as many seconds as the clock was moved by, plus at most the time that this test has taken;
+        channels report whole seconds."""
         assert len(samples) == len(expected), samples
         most = time.monotonic() - self.began + 1
         for sample, seconds in zip(samples, expected, strict=True):

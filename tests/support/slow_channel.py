@@ -1,4 +1,4 @@
-"""WhatsApp's API as a real local server that keeps some messages until it is told to go on."""
+"""WhatsApp's API as a real local server that holds some messages until the test releases them."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from uuid import uuid4
 from aiohttp import web
 
 SLOW = "pelan"
-"""A text that holds this word takes its time."""
+"""A text with this word is held."""
 
 
 class SlowChannel:

@@ -1,4 +1,4 @@
-"""Agents and the settings of support."""
+"""Agents and support settings."""
 
 from typing import Any
 
@@ -27,14 +27,19 @@ async def make_user(database: Database, company: Environments) -> int:
 
 async def test_an_agent_s_life(desk: Desk, database: Database, company: Environments) -> None:
     user = await make_user(database, company)
-    made = await desk.post("/agents", 201, name="  Sari  Dewi ", userId=user)
-    assert (made["name"], made["type"], made["active"], made["userId"]) == ("Sari Dewi", "human", True, user)
-    assert isinstance(made["id"], int)
+    created = await desk.post("/agents", 201, name="  Sari  Dewi ", userId=user)
+    assert (created["name"], created["type"], created["active"], created["userId"]) == (
+        "Sari Dewi",
+        "human",
+        True,
+        user,
+    )
+    assert isinstance(created["id"], int)
     taken = await desk.post("/agents", 409, name="Sari", userId=user)
     assert taken["code"] == "AGENT_EXISTS"
-    changed = await desk.client.put(f"/agents/{made['id']}", json={"active": False, "userId": None})
+    changed = await desk.client.put(f"/agents/{created['id']}", json={"active": False, "userId": None})
     assert changed.json()["data"] == {
-        **made,
+        **created,
         "active": False,
         "userId": None,
         "updatedAt": changed.json()["data"]["updatedAt"],
@@ -56,7 +61,7 @@ async def test_an_agent_s_life(desk: Desk, database: Database, company: Environm
         {"name": "Sari", "userId": 10**12}, {"name": "Robo", "type": "ai", "userId": 1}, {"name": "Sari", "id": 5},
     ],
 )  # fmt: skip
-async def test_an_agent_that_cannot_be(desk: Desk, body: dict[str, Any]) -> None:
+async def test_an_invalid_agent_is_refused(desk: Desk, body: dict[str, Any]) -> None:
     answer = await desk.client.post("/agents", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
@@ -64,8 +69,8 @@ async def test_an_agent_that_cannot_be(desk: Desk, body: dict[str, Any]) -> None
 async def test_agents_are_their_company_s_own(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
-    """Another company's and the other environment's are refused as one that there never was."""
-    ticket = await desk.hear()
+    """Agents of another company or environment are refused like unknown ones."""
+    ticket = await desk.receive()
     to = {"to": ticket["clientNumber"], "sources": "MSGAPP_CLOUD"}
     for company_id in ((await make_company(database)).test, company.live):
         key = await make_key(database, company_id)
@@ -85,11 +90,11 @@ async def test_agents_are_their_company_s_own(
     assert (await desk.look(ticket))["status"] == "open"
 
 
-async def test_who_has_left_the_console_can_still_be_changed(
+async def test_an_agent_whose_user_left_the_console_can_be_changed(
     desk: Desk, database: Database, company: Environments
 ) -> None:
     user = await make_user(database, company)
-    sari = await desk.hire(userId=user)
+    sari = await desk.create_agent(userId=user)
     async with database.transaction() as tx:
         await tx.execute("DELETE FROM memberships WHERE user_id = $1", user)
     changed = await desk.client.put(f"/agents/{sari}", json={"active": False})
@@ -99,13 +104,13 @@ async def test_who_has_left_the_console_can_still_be_changed(
     assert (again.status_code, again.json()["error"]["details"][0]["field"]) == (400, "userId")
 
 
-async def test_an_agent_who_is_not_active_is_given_nothing(desk: Desk) -> None:
-    sari = await desk.hire()
-    ticket = await desk.hear()
+async def test_an_inactive_agent_gets_no_tickets(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    ticket = await desk.receive()
     await desk.reply(ticket, sari)
     await desk.act(ticket, "resolve")
     await desk.client.put(f"/agents/{sari}", json={"active": False})
-    again = await desk.hear("Lagi")
+    again = await desk.receive("Lagi")
     assert (again["cycle"], again["status"], again["agentId"]) == (2, "open", None)
     for path, body in {"assign": {}, "replies": {"body": "Halo"}, "resolve": {}}.items():
         assert (await desk.act(ticket, path, 409, agentId=sari, **body))["code"] == "AGENT_INACTIVE"
@@ -114,7 +119,7 @@ async def test_an_agent_who_is_not_active_is_given_nothing(desk: Desk) -> None:
 async def test_a_key_that_may_read_may_not_write(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
-    ticket = await desk.hear()
+    ticket = await desk.receive()
     reader = await make_key(database, company.test, scopes=["messages:READ"])
     async with connect_messaging(installation, reader.raw) as client:
         assert (await client.get("/agents")).status_code == 200
@@ -129,8 +134,8 @@ async def test_a_key_that_may_read_may_not_write(
 
 async def test_the_command(installation: Installation, company: Environments, desk: Desk) -> None:
     of = ("--company", str(company.test), "--json")
-    made = sapa(installation.data, "agent", "create", "--name", "Robo", "--ai", *of).json()
-    changed = sapa(installation.data, "agent", "update", str(made["id"]), "--no-active", *of).json()
+    created = sapa(installation.data, "agent", "create", "--name", "Robo", "--ai", *of).json()
+    changed = sapa(installation.data, "agent", "update", str(created["id"]), "--no-active", *of).json()
     assert (changed["type"], changed["active"]) == ("ai", False)
     assert sapa(installation.data, "agent", "list", *of).json() == await desk.get("/agents") == [changed]
 

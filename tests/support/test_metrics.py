@@ -9,16 +9,16 @@ HOUR = 3600
 
 async def test_a_human_s_day(desk: Desk) -> None:
     """Two messages, an answer after five minutes and another one, a question answered in two, resolved at half past."""
-    sari = await desk.hire()
-    await desk.hear("Halo")
+    sari = await desk.create_agent()
+    await desk.receive("Halo")
     await desk.pass_time(30)
-    ticket = await desk.hear("Masih ada?")
+    ticket = await desk.receive("Masih ada?")
     await desk.pass_time(270)
     first = await desk.reply(ticket, sari)
     await desk.act(ticket, "notes", 201, agentId=sari, body="Pelanggan VIP")
     await desk.reply(ticket, sari, "Warna apa?")
     await desk.pass_time(280)
-    again = await desk.hear("Merah")
+    again = await desk.receive("Merah")
     await desk.pass_time(120)
     await desk.reply(ticket, sari, "Ada.")
     await desk.pass_time(1100)
@@ -33,18 +33,18 @@ async def test_a_human_s_day(desk: Desk) -> None:
     assert found["first_response"][0]["startedAt"] == opening["sentAt"]
     assert found["first_response"][0]["messageId"] == first["messageId2"]
     assert {sample["ticketId"] for sample in found["handled"]} == {ticket["id"]}
-    assert await desk.told(ticket["customerId"]) == [
+    assert await desk.list_timeline(ticket["customerId"]) == [
         "ticket_opened", "ticket_assigned", "ticket_answered", "customer_wrote", "ticket_answered", "ticket_resolved",
     ]  # fmt: skip
 
 
 async def test_an_ai_agent_hands_over(desk: Desk) -> None:
-    sari, bot = await desk.hire(), await desk.hire("Robo", "ai")
-    ticket = await desk.hear()
+    sari, bot = await desk.create_agent(), await desk.create_agent("Robo", "ai")
+    ticket = await desk.receive()
     await desk.pass_time(120)
     answered = await desk.reply(ticket, bot)
     assert answered["featureSource"] == "AI_AGENT"
-    await desk.hear("Saya mau bicara dengan orang")
+    await desk.receive("Saya mau bicara dengan orang")
     await desk.pass_time(600)
     await desk.reply(ticket, bot, "Saya sambungkan.", handover=True)
     queued = await desk.look(ticket)
@@ -64,14 +64,14 @@ async def test_an_ai_agent_hands_over(desk: Desk) -> None:
 
 
 async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> None:
-    """However much later that is: four days here, where the company reopens for five."""
+    """Four days later here, where the company reopens for five."""
     await desk.client.put("/support/settings", json={"reopenWindowHours": 120})
-    sari = await desk.hire()
-    ticket = await desk.hear()
+    sari = await desk.create_agent()
+    ticket = await desk.receive()
     await desk.reply(ticket, sari)
     await desk.act(ticket, "resolve")
     await desk.pass_time(96 * HOUR)
-    again = await desk.hear("Satu lagi")
+    again = await desk.receive("Satu lagi")
     assert (again["id"], again["cycle"], again["status"], again["agentId"]) == (ticket["id"], 2, "assigned", sari)
     await desk.pass_time(600)
     await desk.reply(ticket, sari)
@@ -81,18 +81,18 @@ async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> N
     desk.check(found["resolution"], 0, 600)
     assert [sample["cycle"] for sample in found["resolution"]] == [1, 2]
     await desk.pass_time(121 * HOUR)
-    assert (await desk.hear("Halo lagi"))["id"] != ticket["id"]
+    assert (await desk.receive("Halo lagi"))["id"] != ticket["id"]
 
 
-async def test_what_did_not_arrive_is_no_answer(desk: Desk) -> None:
-    """Refused at once, and reported later: the customer goes on waiting, and the next answer is the first."""
-    sari = await desk.hire()
-    ticket = await desk.hear(sender="+12015550110")
+async def test_a_failed_message_is_no_answer(desk: Desk) -> None:
+    """Refused at once, or reported as failed later: the customer still waits, and the next answer is the first."""
+    sari = await desk.create_agent()
+    ticket = await desk.receive(sender="+12015550110")
     refused = await desk.reply(ticket, sari, status=502)
     assert refused["code"] == "SEND_FAILED"
     assert (await desk.look(ticket))["waitingSince"] == ticket["waitingSince"]
     assert not any((await desk.measured(sari)).values())
-    late = await desk.hear(sender="+12015550111")
+    late = await desk.receive(sender="+12015550111")
     failing = await desk.reply(late, sari)
 
     async def is_void() -> bool | None:
@@ -105,8 +105,8 @@ async def test_what_did_not_arrive_is_no_answer(desk: Desk) -> None:
 
 
 async def test_sends_of_the_api_count_only_for_an_agent(desk: Desk) -> None:
-    sari = await desk.hire()
-    ticket = await desk.hear()
+    sari = await desk.create_agent()
+    ticket = await desk.receive()
     to = {"to": ticket["clientNumber"], "sources": "MSGAPP_CLOUD", "message": "Halo"}
     nobody = await desk.post("/messages/send", **to)
     assert (nobody["ticketId"], nobody["agentId"]) == (ticket["id"], None)
@@ -118,14 +118,14 @@ async def test_sends_of_the_api_count_only_for_an_agent(desk: Desk) -> None:
     seen = await desk.look(ticket)
     assert (seen["waitingSince"], seen["agentId"], len(seen["messages"])) == (None, sari, 3)
     assert len((await desk.measured(sari))["first_response"]) == 1
-    held = await desk.post("/messages/send", 409, **to, ignoreActiveTicket=True)
-    assert held["code"] == "ACTIVE_TICKET"
+    locked = await desk.post("/messages/send", 409, **to, ignoreActiveTicket=True)
+    assert locked["code"] == "ACTIVE_TICKET"
     await desk.act(ticket, "assign", agentId=None)
     await desk.post("/messages/send", **to, ignoreActiveTicket=True)
 
 
 async def test_each_kind_of_send_answers_for_its_agent(desk: Desk) -> None:
-    sari = await desk.hire()
+    sari = await desk.create_agent()
     await make_template(desk.client)
     contents: dict[str, Json] = {
         "send": {"message": "Halo"},
@@ -134,9 +134,9 @@ async def test_each_kind_of_send_answers_for_its_agent(desk: Desk) -> None:
         "send-interactive": {"interactive": BUTTONS},
     }
     for kind, content in contents.items():
-        ticket = await desk.hear(kind)
+        ticket = await desk.receive(kind)
         to = {"to": ticket["clientNumber"], "sources": "MSGAPP_CLOUD", "agentId": sari}
-        said = await desk.post(f"/messages/{kind}", **to, **content)
-        assert (said["ticketId"], said["agentId"]) == (ticket["id"], sari), kind
+        message = await desk.post(f"/messages/{kind}", **to, **content)
+        assert (message["ticketId"], message["agentId"]) == (ticket["id"], sari), kind
         assert (await desk.look(ticket))["waitingSince"] is None, kind
     assert len((await desk.measured(sari))["response"]) == len(contents)

@@ -1,4 +1,4 @@
-"""Everybody at once: no message is lost, no customer has two tickets, and what is measured is what happened."""
+"""Concurrency: no message is lost, no customer has two tickets, and the samples are correct."""
 
 import asyncio
 import time
@@ -13,15 +13,15 @@ import pytest
 from sapa.db.pool import Database
 from sapa.support.backfill import rebuild_company
 from sapa.support.samples.backfill import recount
-from tests.analytics.plain import figures_of, told
+from tests.analytics.expected_figures import figures_of, list_nonzero
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
-from tests.messaging.conversation_steps import speak
+from tests.messaging.conversation_steps import simulate_inbound
 from tests.messaging.provider import Live, open_live
-from tests.messaging.whatsapp_account import build_text, said
+from tests.messaging.whatsapp_account import build_change, build_text
 from tests.support.desk import NUMBER, WIDEST, Desk
-from tests.support.journal import calculate, read_rows, rows_of
+from tests.support.expected_samples import calculate, read_rows, rows_of
 from tests.support.slow_channel import SLOW, SlowChannel, open_slow_channel
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ async def slow() -> AsyncIterator[SlowChannel]:
 
 
 async def open_ticket(live: Live, text: str = "Masih ada?") -> Json:
-    await live.hooked.tell(said(build_text(NUMBER[1:], text, at=int(time.time()))))
+    await live.hook.send_change(build_change(build_text(NUMBER[1:], text, at=int(time.time()))))
 
     async def look() -> Json | None:
         found = await live.get("/tickets")
@@ -52,7 +52,7 @@ async def open_ticket(live: Live, text: str = "Masih ada?") -> Json:
     return await eventually(look)
 
 
-async def hire(live: Live, name: str, type: str = "human") -> int:
+async def create_agent(live: Live, name: str, type: str = "human") -> int:
     return int((await live.post("/agents", name=name, type=type)).json()["data"]["id"])
 
 
@@ -64,10 +64,10 @@ async def measured(live: Live, agent_id: int) -> list[str]:
 async def test_a_person_takes_over_while_the_ai_agent_s_answer_is_on_its_way(
     installation: Installation, database: Database, company: Environments, slow: SlowChannel
 ) -> None:
-    """Both messages go out. The AI agent's was written first and so is the answer; it writes no other."""
+    """Both messages are sent. The AI agent's was written first and is the answer; it writes no other."""
     async with open_live(installation, database, company.live, slow.address) as live:
         ticket = await open_ticket(live)
-        bot, sari = await hire(live, "Robo", "ai"), await hire(live, "Sari")
+        bot, sari = await create_agent(live, "Robo", "ai"), await create_agent(live, "Sari")
         replies = f"/tickets/{ticket['id']}/replies"
         under_way = asyncio.create_task(live.post(replies, agentId=bot, body=f"Jawaban {SLOW}"))
         await slow.has_slow.wait()
@@ -92,10 +92,10 @@ async def test_a_person_takes_over_while_the_ai_agent_s_answer_is_on_its_way(
         assert (await live.post(replies, agentId=bot, body="Lagi")).status_code == 200
 
 
-async def test_two_people_answer_at_the_same_moment(desk: Desk) -> None:
-    """Both are heard; the ticket is the first one's, and so is the answer."""
-    sari, budi = await desk.hire(), await desk.hire("Budi")
-    ticket = await desk.hear()
+async def test_two_agents_answer_at_the_same_time(desk: Desk) -> None:
+    """Both messages are sent; the ticket and the answer belong to the first."""
+    sari, budi = await desk.create_agent(), await desk.create_agent("Budi")
+    ticket = await desk.receive()
     await asyncio.gather(*(desk.reply(ticket, agent, f"Halo dari {agent}") for agent in (sari, budi)))
     seen = await desk.look(ticket)
     assert len(seen["messages"]) == 3
@@ -106,19 +106,19 @@ async def test_two_people_answer_at_the_same_moment(desk: Desk) -> None:
     assert [event["kind"] for event in seen["events"]] == ["opened", "assigned"]
 
 
-async def test_resolving_against_a_customer_who_writes(desk: Desk, database: Database, company: Environments) -> None:
-    """Again and again: whichever comes first, the message is in a ticket that is not resolved."""
-    sari = await desk.hire()
-    ticket = await desk.hear()
+async def test_resolving_while_a_customer_writes(desk: Desk, database: Database, company: Environments) -> None:
+    """Repeated: whichever comes first, the message is in an active ticket."""
+    sari = await desk.create_agent()
+    ticket = await desk.receive()
     for n in range(ROUNDS):
-        told, _ = await asyncio.gather(
-            speak(desk.client, source="MSGAPP_CLOUD", text=f"Pesan {n}", **{"from": NUMBER}),
+        inbound, _ = await asyncio.gather(
+            simulate_inbound(desk.client, source="MSGAPP_CLOUD", text=f"Pesan {n}", **{"from": NUMBER}),
             resolve_while(desk, ticket, n),
         )
-        seen = await eventually(partial(desk.find_ticket_of, told["messageId"]))
+        seen = await eventually(partial(desk.find_ticket_of, inbound["messageId"]))
         async with database.connection() as db:
             assert await db.fetchval(ACTIVE, company.test) <= 1
-        if seen["status"] == "resolved":  # it came a moment before the resolution
+        if seen["status"] == "resolved":  # it arrived just before the resolution
             assert seen["resolvedAt"] >= seen["lastMessageAt"]
             await desk.act(ticket, "reopen")
     await desk.reply(ticket, sari)
@@ -129,16 +129,16 @@ async def test_resolving_against_a_customer_who_writes(desk: Desk, database: Dat
 
 
 async def resolve_while(desk: Desk, ticket: Json, n: int) -> None:
-    """At a different moment of the message's way each time."""
+    """At a different point of the message's processing each time."""
     await asyncio.sleep(0.02 * (n % 10))
     await desk.act(ticket, "resolve")
 
 
 async def test_everything_at_once(desk: Desk, database: Database, company: Environments) -> None:
-    """Customers on two channels, agents who answer, assign, hand over, resolve and reopen, without any order; and all
-    of it is measured again meanwhile."""
-    agents = [await desk.hire(f"Agen {n}", type) for n, type in enumerate(["human", "human", "ai"])]
-    tickets = [await desk.hear(), await desk.hear(sender="ayu@example.com", source="MAIL")]
+    """Customers on two channels, agents who answer, assign, hand over, resolve and reopen in random order, while the
+    samples are rebuilt."""
+    agents = [await desk.create_agent(f"Agen {n}", type) for n, type in enumerate(["human", "human", "ai"])]
+    tickets = [await desk.receive(), await desk.receive(sender="ayu@example.com", source="MAIL")]
 
     room = asyncio.Semaphore(12)
 
@@ -156,7 +156,7 @@ async def test_everything_at_once(desk: Desk, database: Database, company: Envir
     async def write(n: int) -> None:
         sender, source = [(NUMBER, "MSGAPP_CLOUD"), ("ayu@example.com", "MAIL")][n % 2]
         async with room:
-            await speak(desk.client, source=source, text=f"Pesan {n}", **{"from": sender})
+            await simulate_inbound(desk.client, source=source, text=f"Pesan {n}", **{"from": sender})
 
     async def rebuild() -> None:
         for _ in range(3):
@@ -188,15 +188,15 @@ async def all_heard(database: Database, company_id: int, count: int) -> bool | N
 
 
 async def check_measured(desk: Desk, database: Database, company_id: int) -> None:
-    """What was measured bit by bit is what the calculator makes of the journal, what the report adds up, and what comes
-    of measuring it all again."""
+    """The samples recorded one by one equal those of the calculator, the sums of the report, and the samples after a
+    rebuild."""
     async with database.connection() as db:
         expected = await calculate(db, company_id)
         assert await read_rows(db, company_id) == rows_of(expected)
         clocks = await db.fetch(CLOCKS, company_id)
     start, end = (datetime.fromisoformat(str(WIDEST[name])) for name in ("startAt", "endAt"))
-    asked = {"startAt": start.isoformat(), "endAt": end.isoformat()}
-    assert told((await desk.get("/analytics/agents", **asked))["records"]) == figures_of(expected, start, end)
+    query = {"startAt": start.isoformat(), "endAt": end.isoformat()}
+    assert list_nonzero((await desk.get("/analytics/agents", **query))["records"]) == figures_of(expected, start, end)
     done: list[int] = []
     assert await rebuild_company(database, company_id, done.append) == len(done) > 0
     async with database.connection() as db:
@@ -204,9 +204,9 @@ async def check_measured(desk: Desk, database: Database, company_id: int) -> Non
         assert [tuple(row) for row in await db.fetch(CLOCKS, company_id)] == [tuple(row) for row in clocks]
 
 
-async def test_a_reply_that_is_asked_for_twice_goes_out_once(desk: Desk) -> None:
-    sari = await desk.hire()
-    ticket = await desk.hear()
+async def test_a_reply_requested_twice_is_sent_once(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    ticket = await desk.receive()
     once = {"idempotency-key": uuid4().hex}
     body = {"agentId": sari, "body": "Sekali saja"}
     answers = await asyncio.gather(

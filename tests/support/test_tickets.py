@@ -1,4 +1,4 @@
-"""What becomes of a ticket: who has it, and when it comes and goes."""
+"""The states of a ticket: its owner, and when it is opened, resolved and reopened."""
 
 import time
 from typing import Any
@@ -12,9 +12,9 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversation_steps import heard, speak
+from tests.messaging.conversation_steps import simulate_inbound, wait_for_inbound
 from tests.messaging.inbound.test_actions import SENDERS
-from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
+from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
 from tests.support.desk import NUMBER, Desk
 
 EVENTS = "SELECT kind, body FROM events WHERE company_id = $1 AND kind LIKE 'ticket.%' ORDER BY created_at, id"
@@ -35,13 +35,13 @@ async def test_events_stand_in_the_document_of_messaging(installation: Installat
 
 @pytest.mark.smoke
 async def test_a_ticket_s_life(desk: Desk, database: Database, company: Environments) -> None:
-    sari, budi = await desk.hire(), await desk.hire("Budi")
-    ticket = await desk.hear("Masih ada?")
+    sari, budi = await desk.create_agent(), await desk.create_agent("Budi")
+    ticket = await desk.receive("Masih ada?")
     assert (ticket["status"], ticket["agentId"], ticket["cycle"], ticket["source"]) == ("open", None, 1, "MSGAPP_CLOUD")
     assert (ticket["lastMessage"], ticket["clientNumber"]) == ("Masih ada?", NUMBER)
     async with database.connection() as db:
         assert f'"ticketId":"{ticket["id"]}"'.encode() in await db.fetchval(RECEIVED, company.test)
-    assert (await desk.hear("Halo?"))["id"] == ticket["id"]
+    assert (await desk.receive("Halo?"))["id"] == ticket["id"]
     assigned = await desk.act(ticket, "assign", agentId=sari)
     assert (assigned["status"], assigned["agentId"], assigned["aiPaused"]) == ("assigned", sari, True)
     assert await desk.act(ticket, "assign", agentId=sari) == assigned
@@ -68,14 +68,14 @@ async def test_a_ticket_s_life(desk: Desk, database: Database, company: Environm
     assert await list_events(database, company.test) == [
         "ticket.opened", *["ticket.updated"] * 4, "ticket.resolved", "ticket.updated",
     ]  # fmt: skip
-    assert await desk.told(seen["customerId"]) == [
+    assert await desk.list_timeline(seen["customerId"]) == [
         "ticket_opened", *["ticket_assigned"] * 4, "ticket_answered", "ticket_resolved", "ticket_reopened",
     ]  # fmt: skip
 
 
-async def test_messages_are_read_backwards(desk: Desk) -> None:
-    sari = await desk.hire()
-    ticket = await desk.hear("0")
+async def test_messages_are_paged_backwards(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    ticket = await desk.receive("0")
     for n in range(1, 5):
         await desk.reply(ticket, sari, str(n))
     newest = await desk.get(f"/tickets/{ticket['id']}", limit=2)
@@ -88,10 +88,10 @@ async def test_messages_are_read_backwards(desk: Desk) -> None:
 
 
 async def test_lists(desk: Desk) -> None:
-    sari = await desk.hire()
-    chat = await desk.hear(sender="+628111111111")
-    mail = await desk.hear(sender="ayu@example.com", source="MAIL")
-    phone = await desk.hear(sender="+628111111111", source="MSGAPP_COEX")
+    sari = await desk.create_agent()
+    chat = await desk.receive(sender="+628111111111")
+    mail = await desk.receive(sender="ayu@example.com", source="MAIL")
+    phone = await desk.receive(sender="+628111111111", source="MSGAPP_COEX")
     await desk.reply(mail, sari)
     await desk.act(phone, "resolve")
     cases: list[tuple[dict[str, Any], list[Any]]] = [
@@ -117,17 +117,17 @@ async def test_lists(desk: Desk) -> None:
 
 
 async def test_every_channel_takes_replies(desk: Desk) -> None:
-    sari = await desk.hire()
+    sari = await desk.create_agent()
     for source, sender in SENDERS.items():
-        ticket = await desk.hear(sender=sender, source=source)
+        ticket = await desk.receive(sender=sender, source=source)
         sent = await desk.reply(ticket, sari)
         assert (sent["source"], sent["ticketId"], sent["featureSource"]) == (source, ticket["id"], "INBOX")
     assert (await desk.client.get("/messages/requests")).json()["meta"]["total"] == 0
 
 
-async def test_what_a_channel_cannot_carry_is_the_reply_s_body(desk: Desk) -> None:
-    sari = await desk.hire()
-    ticket = await desk.hear()
+async def test_a_text_that_the_channel_cannot_carry_is_an_error_of_body(desk: Desk) -> None:
+    sari = await desk.create_agent()
+    ticket = await desk.receive()
     for body in ("  ", "x" * 4097):
         refused = await desk.reply(ticket, sari, body, 400)
         assert [error["field"] for error in refused["details"]] == ["body"]
@@ -142,13 +142,13 @@ async def test_what_a_channel_cannot_carry_is_the_reply_s_body(desk: Desk) -> No
     ],
 )  # fmt: skip
 async def test_reopening(desk: Desk, settings: dict[str, Any], hours: int, same: bool) -> None:
-    sari = await desk.hire()
+    sari = await desk.create_agent()
     await desk.client.put("/support/settings", json=settings)
-    ticket = await desk.hear()
+    ticket = await desk.receive()
     await desk.reply(ticket, sari)
     await desk.act(ticket, "resolve")
     await desk.pass_time(hours * HOUR or 1)
-    again = await desk.hear("Lagi")
+    again = await desk.receive("Lagi")
     assert (again["id"] == ticket["id"], again["cycle"]) == (same, 2 if same else 1)
     kept = same and settings.get("reopenAssignee") != "queue"
     assert (again["status"], again["agentId"]) == (("assigned", sari) if kept else ("open", None))
@@ -157,11 +157,11 @@ async def test_reopening(desk: Desk, settings: dict[str, Any], hours: int, same:
         assert (await desk.act(ticket, "replies", 409, agentId=sari, body="x"))["code"] == "ANOTHER_TICKET_ACTIVE"
 
 
-async def test_silence_resolves_what_nobody_waits_for(desk: Desk) -> None:
-    sari = await desk.hire()
+async def test_silent_tickets_without_a_wait_are_resolved(desk: Desk) -> None:
+    sari = await desk.create_agent()
     await desk.client.put("/support/settings", json={"autoResolveHours": 2})
-    answered = await desk.hear()
-    waiting = await desk.hear(sender="+628222222222")
+    answered = await desk.receive()
+    waiting = await desk.receive(sender="+628222222222")
     await desk.reply(answered, sari)
     await desk.pass_time(1 * HOUR)
     await desk.reply(answered, sari, "Masih di sana?")
@@ -182,14 +182,15 @@ async def test_silence_resolves_what_nobody_waits_for(desk: Desk) -> None:
 async def test_companies_take_turns_in_being_resolved(
     installation: Installation, desk: Desk, database: Database, company: Environments
 ) -> None:
-    """However long the tickets of one have been silent. While they are locked, the worker can resolve none of them."""
+    """However long one company's tickets have been silent. While they are locked, the worker can resolve none of
+    them."""
     another = await make_company(database)
     key = await make_key(database, another.test)
     async with connect_messaging(installation, key.raw) as client:
         other = Desk(client)
         for one, senders in ((desk, range(3)), (other, range(1))):
             for n in senders:
-                ticket = await one.hear(sender=f"+62811111111{n}")
+                ticket = await one.receive(sender=f"+62811111111{n}")
                 await one.act(ticket, "resolve")
                 await one.act(ticket, "reopen")
         companies = [company.test, another.test]
@@ -203,23 +204,23 @@ async def test_companies_take_turns_in_being_resolved(
 
 
 async def test_what_opens_no_ticket(desk: Desk, database: Database, company: Environments) -> None:
-    """Our own messages, a machine's answer, what was written on the company's telephone."""
+    """Our own messages, an automatic reply, a message from the company's own phone."""
     await desk.post("/messages/send", to=NUMBER, message="Promo!", sources="MSGAPP_CLOUD")
     await desk.post("/messages/send", to="ooo@simulator.test", message="Promo!", sources="MAIL")
-    await speak(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
-    await heard(database, company.test, 2)
+    await simulate_inbound(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
+    await wait_for_inbound(database, company.test, 2)
     assert await desk.get("/tickets") == []
-    answer = await desk.hear("Ya")
+    answer = await desk.receive("Ya")
     assert [message["body"] for message in answer["messages"]] == ["Ya"]
 
 
-async def test_the_company_s_telephone_answers(desk: Desk, database: Database, company: Environments) -> None:
-    """As a person does: it takes over, and is credited as an agent of its own."""
-    bot = await desk.hire("Robo", "ai")
-    ticket = await desk.hear(source="MSGAPP_COEX")
+async def test_the_companys_own_phone_answers(desk: Desk, database: Database, company: Environments) -> None:
+    """As a human agent does: it takes over, and is credited as an agent of its own."""
+    bot = await desk.create_agent("Robo", "ai")
+    ticket = await desk.receive(source="MSGAPP_COEX")
     await desk.reply(ticket, bot)
-    await desk.hear("Halo?", source="MSGAPP_COEX")
-    await speak(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
+    await desk.receive("Halo?", source="MSGAPP_COEX")
+    await simulate_inbound(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
 
     async def is_taken() -> Any:
         seen = await desk.look(ticket)
@@ -234,25 +235,25 @@ async def test_the_company_s_telephone_answers(desk: Desk, database: Database, c
     assert (machine.status_code, machine.json()["error"]["code"]) == (409, "AGENT_IS_HUMAN")
 
 
-async def test_two_contacts_who_are_one_person_keep_one_ticket(
+async def test_two_merged_contacts_keep_one_ticket(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """Known by an id only and by a number only, until both come in one message. What nobody waits for in the ticket
-    that is kept, somebody waited for in the other."""
-    hooked, user = connect_whatsapp(installation, company.live), "ID.13491208655302741918"
+    """One contact known by an id, one by a number, until one message has both. The remaining ticket takes over the
+    other's wait."""
+    hook, user = connect_whatsapp(installation, company.live), "ID.13491208655302741918"
     now = int(time.time())
     nameless = {"from_user_id": user, "id": "wamid.1", "type": "text", "text": {"body": "Satu"}}
-    await hooked.tell({"messages": [{**nameless, "timestamp": str(now - 60)}]})
-    await hooked.tell(said(build_text("628123456789", "Dua", at=now)))
-    await heard(database, company.live, 2)
+    await hook.send_change({"messages": [{**nameless, "timestamp": str(now - 60)}]})
+    await hook.send_change(build_change(build_text("628123456789", "Dua", at=now)))
+    await wait_for_inbound(database, company.live, 2)
     key = await make_key(database, company.live)
     async with connect_messaging(installation, key.raw) as client:
         desk = Desk(client)
         staying, going = await desk.get("/tickets", sort="createdAt:desc")
         await desk.act(staying, "resolve")
         assert (await desk.act(staying, "reopen"))["waitingSince"] is None
-        await hooked.tell(said(build_text("628123456789", "Tiga", at=now, from_user_id=user)))
-        await heard(database, company.live, 3)
+        await hook.send_change(build_change(build_text("628123456789", "Tiga", at=now, from_user_id=user)))
+        await wait_for_inbound(database, company.live, 3)
         active, merged = sorted(await desk.get("/tickets"), key=lambda ticket: str(ticket["status"]))
         assert (active["status"], merged["status"], merged["resolvedReason"]) == ("open", "resolved", "merged")
         assert (active["id"], active["waitingSince"]) == (staying["id"], going["waitingSince"])

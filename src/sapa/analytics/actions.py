@@ -1,4 +1,4 @@
-"""How figures are put together for people. They change nothing."""
+"""Figures for the console. Read-only."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ from sapa.support.types import AgentType
 async def compare(
     db: Connection, company_id: int, start: datetime, end: datetime, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
-    """Agent by agent as the API reports them, and people against AI agents; the end is not included."""
+    """The figures of each agent, and of human and AI agents in total; `end` is excluded."""
     sources = CHANNEL_NAMES[channel] if channel else None
     found = await queries.list_figures(db, company_id, SampleRange(start, end - INSTANT), sources, None)
     kinds = [_add_up(kind, [one for one in found if one.type == kind]) for kind in get_args(AgentType)]
@@ -25,7 +25,7 @@ async def compare(
 
 
 def _add_up(kind: AgentType, found: Sequence[AgentFigures]) -> KindRecord:
-    """The mean of all samples, not of the agents' means: who has no sample of a kind does not count as quick."""
+    """The mean of all samples, not of the agents' means: an agent without samples does not count as zero."""
     return KindRecord(
         agent_type=kind,
         tickets_handled=sum(one.tickets for one in found),

@@ -1,4 +1,4 @@
-"""How figures are reached."""
+"""Endpoints for analytics."""
 
 from typing import Annotated
 
@@ -63,7 +63,7 @@ async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
     window = await _window(call, query)
     found = await queries.list_figures(call.db, call.company.id, window, _sources(query), _pattern(query.agent_name))
     records = [build_record(call.company.id, one) for one in found if one.is_active or one.has_data]
-    return AgentsReport("success", AgentsData(Range(*window.shown), records))
+    return AgentsReport("success", AgentsData(Range(*window.timestamps), records))
 
 
 @routes.get("/agents/{id}/samples", scope=Scope.ANALYTICS_READ, raises=[NotFound])

@@ -1,4 +1,4 @@
-"""How figures and the samples behind them are read."""
+"""Queries for figures and their samples."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from sapa.support.types import AgentType
 
 
 class AgentFigures(Struct, frozen=True):
-    """An agent, and what its samples in the window add up to."""
+    """An agent, and the sums of its samples in the window."""
 
     agent_id: int
     name: str
@@ -35,7 +35,7 @@ class AgentFigures(Struct, frozen=True):
         return bool(self.tickets or self.first_response_count or self.response_count or self.resolution_count)
 
 
-# A millisecond ahead, since instants that were rounded to one may be.
+# One millisecond ahead, since timestamps may be rounded up to the next millisecond.
 NOW = sql(
     """
     SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) + interval '1 millisecond'
@@ -53,9 +53,9 @@ _SPAN = f"""agent_id, tickets_begun, {", ".join(_SUMS)}, last_handled_at
           FROM analytics_sums
          WHERE company_id = $1 AND ($8::text[] IS NULL OR source = ANY($8))"""
 
-# Whole months and days from their sums, the rest from the samples. A ticket is counted when the agent first handled
-# it; what was begun before the whole days and went on in them is added, and so are the rest's tickets, unless the agent
-# handled them on a whole day, too. One statement, so that all of it is of the same moment.
+# Whole months and days come from their sums, the rest from the samples. A ticket counts when the agent first handled
+# it. Tickets that began before the whole days and continued in them are added, and so are tickets of the rest that the
+# agent did not handle on a whole day. One statement, so that all parts are from one snapshot.
 FIGURES = sql(
     f"""
     WITH rest AS MATERIALIZED (
@@ -144,7 +144,7 @@ async def get_now(db: Connection, company_id: int) -> datetime:
 async def list_figures(
     db: Connection, company_id: int, window: SampleRange, sources: Sequence[Source] | None, name: str | None
 ) -> list[AgentFigures]:
-    """Of every agent whose name the pattern fits, by name."""
+    """The agents whose name matches the pattern, by name."""
     days = window.first_day, window.past_day
     return await FIGURES.all(db, company_id, window.start, window.end, *days, *window.months, sources, name)
 
@@ -153,7 +153,7 @@ async def list_samples(
     db: Connection, company_id: int, agent_id: int, window: SampleRange, sources: Sequence[Source] | None,
     metric: str | None, limit: int, offset: int,
 ) -> tuple[list[SampleRow], int]:  # fmt: skip
-    """One page, the newest first, and how many there are in all."""
+    """One page, newest first, and the total."""
     if await FIND_AGENT.value(db, company_id, agent_id) is None:
         raise NotFound
     chosen = (company_id, agent_id, window.start, window.end, sources, metric)

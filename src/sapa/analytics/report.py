@@ -1,4 +1,4 @@
-"""Figures as the report prints them."""
+"""Formats figures for the report."""
 
 from sapa.analytics.queries import AgentFigures
 from sapa.analytics.types import AgentRecord
@@ -20,6 +20,6 @@ def build_record(company_id: int, figures: AgentFigures) -> AgentRecord:
 
 
 def build_duration(micros: int, count: int) -> str:
-    """The mean as HH:MM:SS, rounded half up, with as many hours as it takes."""
+    """The mean as HH:MM:SS, rounded half up; hours may exceed 24."""
     seconds = (2 * micros + count * MICROSECONDS) // (2 * count * MICROSECONDS) if count else 0
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

@@ -1,4 +1,4 @@
-"""What support achieved, agent by agent: the figures that samples add up to."""
+"""Figures of support for each agent, summed from samples."""
 
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -49,11 +49,11 @@ class Range(Struct, frozen=True):
 
 
 class KindRecord(Struct, frozen=True):
-    """What all agents of a kind achieved together: people, or AI agents."""
+    """The figures of all human or all AI agents together."""
 
     agent_type: AgentType
     tickets_handled: int
-    """A ticket that two of them worked on counts for both."""
+    """A ticket of two agents counts for both."""
     first_response_time: str
     avg_response_time: str
     resolution_time: str

@@ -83,7 +83,7 @@ def connect(
         async with context.database.transaction() as tx:
             created = await connecting.connect(context, tx, company, draft, new_hook)
             if not no_check:
-                await connecting.note_verified(tx, company, created.connection.id, None)
+                await connecting.record_verified(tx, company, created.connection.id, None)
             info = await connecting.get_info(context, tx, company, created.connection.id)
             return NewChannelConnection(info, created.hook_url, created.generated, created.snippet)
 

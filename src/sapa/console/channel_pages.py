@@ -54,7 +54,7 @@ async def connect_channel(page: PageRequest) -> Response:
             page.context, tx, company, draft, is_new_hook=bool(page.form_value("new_hook"))
         )
         if is_checked:
-            await connections.note_verified(tx, company, made.connection.id, None)
+            await connections.record_verified(tx, company, made.connection.id, None)
         await page.record(tx, "channel.connected", channel.label)
     labels = {field.name: field.label for field in channel.fields}
     return page.show("channel_made.html", channel=channel, made=made, labels=labels)

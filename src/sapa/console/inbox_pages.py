@@ -19,7 +19,7 @@ from sapa.console.routes import (
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
 from sapa.messaging.connections import actions as connections
-from sapa.messaging.tickets import build_bell
+from sapa.messaging.tickets import build_tickets_channel
 from sapa.people import actions as people
 from sapa.support.types import TICKET_ID
 
@@ -114,7 +114,7 @@ def watch(page: PageRequest, read: Any) -> Response:
         return build_fingerprint(await read())
 
     version = page.request.query_params.get("seen", "")
-    return page.live.open(Watch(page.session.user_id, build_bell(page.company_id), version, read_version))
+    return page.live.open(Watch(page.session.user_id, build_tickets_channel(page.company_id), version, read_version))
 
 
 def _identify(page: PageRequest) -> tuple[int, int]:

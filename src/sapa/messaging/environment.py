@@ -1,4 +1,4 @@
-"""What differs between live and test companies besides their accounts, decided once."""
+"""The differences between live and test companies, apart from their accounts."""
 
 from datetime import datetime
 from typing import Protocol
@@ -12,48 +12,40 @@ from sapa.ports import Port
 from sapa.values.company import Company
 
 
-class MessagingEnvironment(Protocol):
-    is_paced: bool
-    """Whether messages wait for their turn, no faster than the channel takes them."""
-    has_template_review: bool
-    """Whether channels decide on templates; else each is approved at once."""
-    has_simulated_people: bool
-    """Whether simulators' ids and addresses of reserved domains name people."""
-
+class SimulatedWindows(Protocol):
     async def find_closed_reason(
         self,
         db: Connection,
         company: Company,
-        opened: ConnectedChannel,
+        connected: ConnectedChannel,
         to: Identity,
         clock: ClockReading,
         last_inbound_at: datetime | None,
     ) -> str | None:
-        """Why a free message may not be sent, besides the age and number of messages in the window; None if it may."""
+        """Why the window is closed for a free message, apart from the window's age and quota; None if it is open."""
 
-    async def locate_file(self, kit: AppContext, url: str) -> str:
-        """Where a file that a channel names can be fetched."""
+
+class MessagingEnvironment(Protocol):
+    is_paced: bool
+    """Whether messages wait for their turn at the channel's rate."""
+    has_template_review: bool
+    """Whether channels review templates; without a review each template is approved at once."""
+    has_simulated_people: bool
+    """Whether ids of simulators and addresses in reserved domains are valid recipients."""
+    simulated_windows: SimulatedWindows | None
+    """Which windows simulators keep closed; None where a window opens only when the contact writes."""
+
+    async def locate_file(self, context: AppContext, url: str) -> str:
+        """The address to fetch a file from that a channel names by `url`."""
 
 
 class LiveMessaging:
     is_paced = True
     has_template_review = True
     has_simulated_people = False
+    simulated_windows: SimulatedWindows | None = None
 
-    async def find_closed_reason(
-        self,
-        db: Connection,
-        company: Company,
-        opened: ConnectedChannel,
-        to: Identity,
-        clock: ClockReading,
-        last_inbound_at: datetime | None,
-    ) -> str | None:
-        if last_inbound_at is None:
-            return "The customer has not written over this channel yet; send a template."
-        return None
-
-    async def locate_file(self, kit: AppContext, url: str) -> str:
+    async def locate_file(self, context: AppContext, url: str) -> str:
         return url
 
 

@@ -1,4 +1,4 @@
-"""What messaging asks of the room that keeps tickets: which ticket a message belongs to, and who may write in it."""
+"""The port for tickets: which ticket a message belongs to, and who may write in it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ class TakenOver(Conflict):
 
 
 class InboundMessage(Struct, frozen=True, kw_only=True):
-    """A message that came in over a connection."""
+    """A received message."""
 
     message_id: str
     source: Source
@@ -41,7 +41,7 @@ class InboundMessage(Struct, frozen=True, kw_only=True):
 
 
 class OutboundMessage(Struct, frozen=True, kw_only=True):
-    """A message that is about to go out."""
+    """A message before it is sent."""
 
     message_id: str
     connection_id: str
@@ -49,12 +49,12 @@ class OutboundMessage(Struct, frozen=True, kw_only=True):
     body: str | None
     agent_id: int | None = None
     ticket_id: str | None = None
-    """Of a reply: the ticket that it was written in."""
+    """The ticket of a reply."""
     is_handover: bool = False
 
 
 class TicketLink(Struct, frozen=True):
-    """The ticket that a message belongs to, and when it was noted there."""
+    """The ticket of a message, and when the message was recorded there."""
 
     ticket_id: str
     at: datetime | None = None
@@ -63,31 +63,30 @@ class TicketLink(Struct, frozen=True):
 
 class Tickets(Protocol):
     async def link_inbound(self, tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
-        """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one."""
+        """The ticket of a customer's message: the active one, the last one reopened, or a new one."""
 
     async def link_echo(self, tx: Tx, company: Company, message: InboundMessage) -> TicketLink | None:
-        """What the company's side wrote on its own telephone is a person's answer in the ticket that is active."""
+        """A message from the company's own phone counts as an agent's reply in the active ticket."""
 
     async def link_outbound(self, tx: Tx, company: Company, message: OutboundMessage) -> TicketLink | None:
-        """The ticket that an outgoing message belongs to. Raises AgentInactive or TakenOver for an agent who may not
-        write there."""
+        """The ticket of an outbound message. Raises AgentInactive or TakenOver for an agent who may not write there."""
 
     async def is_handled(self, db: Connection, company: Company, connection_id: str, contact_id: str) -> bool:
-        """Whether an agent has the chat in hand."""
+        """Whether an agent is handling the chat."""
 
     async def check_agent(self, db: Connection, company: Company, agent_id: int) -> None:
-        """Raises unless it is one that may write."""
+        """Raises unless the agent may write."""
 
     async def settle(self, tx: Tx, company: Company, ticket_id: str, message_id: str) -> None:
-        """An agent's message has gone out, or after all it has not."""
+        """An agent's message was dispatched, or its dispatch was reverted."""
 
     async def merge_contacts(self, tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-        """Contacts turned out to be one person, who keeps one active ticket on each connection."""
+        """Merges contacts into one person, who keeps one active ticket for each connection."""
 
 
 TICKETS: Port[Tickets] = Port("tickets")
 
 
-def build_bell(company_id: int) -> str:
-    """The channel to notify when something in a company's tickets changed."""
+def build_tickets_channel(company_id: int) -> str:
+    """The NOTIFY channel for changes in a company's tickets."""
     return f"sapa_tickets_{company_id}"

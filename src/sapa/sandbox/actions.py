@@ -1,4 +1,4 @@
-"""How a test environment is played with."""
+"""Controls of a test environment."""
 
 from datetime import timedelta
 
@@ -24,47 +24,47 @@ def refuse_live(company: Company) -> None:
         raise TestKeyRequired
 
 
-async def speak(kit: AppContext, tx: Tx, company: Company, given: SandboxInboundIn) -> SandboxInbound:
-    """Has the channel's simulator call back as the channel would."""
-    source, sender = _parse_sender(company, given)
+async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: SandboxInboundIn) -> SandboxInbound:
+    """Schedules the callback that the channel would send."""
+    source, sender = _parse_sender(company, body)
     simulator = SIMULATORS[source]
-    _check(simulator, given)
-    account = build_account(kit, company.id, source)
-    heard = SimulatedInbound(
+    _check(simulator, body)
+    account = build_account(context, company.id, source)
+    inbound = SimulatedInbound(
         sender=sender,
         message_id=simulator.build_message_id(),
         at=await outbox.get_now(tx, company.id),
-        text=given.text,
-        choice=("button", given.button.id, given.button.title) if given.button else None,
-        media=given.media,
-        quoted=given.quoted,
-        name=given.name,
-        is_echo=given.echo,
-        subject=given.subject,
+        text=body.text,
+        choice=("button", body.button.id, body.button.title) if body.button else None,
+        media=body.media,
+        quoted=body.quoted,
+        name=body.name,
+        is_echo=body.echo,
+        subject=body.subject,
     )
-    post = simulator.build_inbound(account, heard)
+    post = simulator.build_inbound(account, inbound)
     await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
-    return SandboxInbound(source, sender, heard.message_id, post.body.decode("utf-8", "replace"))
+    return SandboxInbound(source, sender, inbound.message_id, post.body.decode("utf-8", "replace"))
 
 
-def _parse_sender(company: Company, given: SandboxInboundIn) -> tuple[Source, str]:
-    source = find_source(given.source)
+def _parse_sender(company: Company, body: SandboxInboundIn) -> tuple[Source, str]:
+    source = find_source(body.source)
     if source is None:
         raise Invalid.field("source", f"must be one of {', '.join(Source)}")
     kinds = CHANNELS[source].capabilities.identities
     try:
-        return source, parse_recipient(given.from_, None, company, kinds).value
+        return source, parse_recipient(body.from_, None, company, kinds).value
     except Invalid as error:
         raise Invalid.field("from", (error.details or [])[0].message) from None
 
 
-def _check(simulator: ChannelSimulator, given: SandboxInboundIn) -> None:
-    if given.text is None and given.button is None and given.media is None:
+def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
+    if body.text is None and body.button is None and body.media is None:
         raise Invalid.field("text", "must be given, or a button, or media")
-    if given.button is not None and (given.text is not None or given.media is not None):
+    if body.button is not None and (body.text is not None or body.media is not None):
         raise Invalid.field("button", "cannot be given together with a text or media")
-    simulator.check_inbound(given)
-    if given.echo and not simulator.has_echoes:
+    simulator.check_inbound(body)
+    if body.echo and not simulator.has_echoes:
         echoing = [source for source, each in SIMULATORS.items() if each.has_echoes]
         raise Invalid.field("echo", f"is something that only {', '.join(echoing)} know")
 

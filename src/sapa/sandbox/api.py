@@ -1,4 +1,4 @@
-"""How a test environment is played with over HTTP. A live key is refused."""
+"""Endpoints that control a test environment. Live keys are refused."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
@@ -25,7 +25,7 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
     given; a file may come with a text.
     """
     actions.refuse_live(call.company)
-    return await actions.speak(call.context, call.db, call.company, body)
+    return await actions.simulate_inbound(call.context, call.db, call.company, body)
 
 
 @routes.post("/clock/advance", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])

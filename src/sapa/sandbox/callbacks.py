@@ -1,4 +1,4 @@
-"""What the simulators call back with: kept until it is due by the company's clock, then posted like a provider's."""
+"""Callbacks of simulators: stored until they are due by the company's clock, then posted like a provider's."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from sapa.sandbox.queries import SimulatedCallback
 from sapa.work import leases
 from sapa.work.loops import repeat
 
-REST_SECONDS = 0.2
+POLL_SECONDS = 0.2
 LEASE = "sandbox callbacks"
 LEASE_SECONDS = 15.0
 BATCH = 100
-MOST_TRIES = 20
+MAX_TRIES = 20
 POST_SECONDS = 5.0
 
 log = structlog.get_logger()
@@ -27,20 +27,20 @@ log = structlog.get_logger()
 async def schedule(
     tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
 ) -> None:
-    """To be posted to a path of ours, such as /hooks/carriers/…, after so long by the company's clock."""
+    """Posts to one of our paths, such as /hooks/carriers/…, after a delay by the company's clock."""
     await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
 
 
-async def post_due(kit: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
+async def post_due(context: AppContext, stopping: asyncio.Event) -> None:
+    """Worker service: one worker posts at a time, so that callbacks arrive in order."""
     holder = leases.new_holder()
 
     async def step() -> None:
-        if await _holds_lease(kit.database, holder):
-            await _post_batch(kit)
+        if await _holds_lease(context.database, holder):
+            await _post_batch(context)
 
-    await repeat(step, stopping, every=REST_SECONDS)
-    async with kit.database.connection() as db:
+    await repeat(step, stopping, every=POLL_SECONDS)
+    async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
 
@@ -49,29 +49,29 @@ async def _holds_lease(database: Database, holder: str) -> bool:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _post_batch(kit: AppContext) -> None:
-    async with kit.database.connection() as db:
+async def _post_batch(context: AppContext) -> None:
+    async with context.database.connection() as db:
         due = await queries.list_due(db, BATCH)
     for callback in due:
-        is_taken = await _post(kit, callback)
-        async with kit.database.connection() as db:
-            await _settle(db, callback, is_taken)
+        is_accepted = await _post(context, callback)
+        async with context.database.connection() as db:
+            await _settle(db, callback, is_accepted)
 
 
-async def _post(kit: AppContext, callback: SimulatedCallback) -> bool:
-    url = await kit.loopback.address() + callback.path
+async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
+    url = await context.loopback.address() + callback.path
     headers = msgspec.json.decode(callback.headers)
     try:
-        answer = await kit.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
+        response = await context.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
     except (NotSent, Unclear) as error:
         log.warning("sandbox callback was not taken", company_id=callback.company_id, reason=str(error))
         return False
-    return answer.status < 300
+    return response.status < 300
 
 
-async def _settle(db: Connection, callback: SimulatedCallback, is_taken: bool) -> None:
-    """One that nobody takes is dropped in the end, as providers do."""
-    if is_taken or callback.tries >= MOST_TRIES:
+async def _settle(db: Connection, callback: SimulatedCallback, is_accepted: bool) -> None:
+    """A callback that is never accepted is dropped in the end, as providers do."""
+    if is_accepted or callback.tries >= MAX_TRIES:
         await queries.delete_callback(db, callback)
     else:
         await queries.postpone_callback(db, callback)

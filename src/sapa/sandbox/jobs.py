@@ -1,11 +1,11 @@
-"""What the worker does for test environments."""
+"""Worker jobs of the sandbox."""
 
 from sapa.db.pool import Database
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.channels import outbox
 
 
-async def forget_old(database: Database) -> None:
-    """The worker's job: what simulators were asked and took on long ago."""
-    await outbox.forget_old(database)
+async def purge_old(database: Database) -> None:
+    """Worker job: purges old requests and bookings of simulators."""
+    await outbox.purge_old(database)
     await bookings.purge_old(database)

@@ -1,4 +1,4 @@
-"""How the callbacks of simulators are stored until they are due."""
+"""Queries for the callbacks of simulators."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,8 @@ SCHEDULE = sql(
       FROM companies WHERE company_id = $1"""
 )
 
-# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
+# Compares the real time first, in one index: no company's clock is behind it. The planner can use the index with
+# statement_timestamp().
 LIST_DUE = sql(
     """
     SELECT company_id, id, path, headers::text AS headers, body, tries

@@ -1,4 +1,4 @@
-"""What a test environment can be told to do, and what it tells."""
+"""Requests and responses of the sandbox controls."""
 
 from typing import Annotated, Any
 

@@ -1,5 +1,4 @@
-"""The tickets of messages, as messaging asks for them through its port: a customer wrote, something goes out, something
-became of it."""
+"""Implements messaging's port for tickets."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -16,8 +15,8 @@ from sapa.messaging.tickets import InboundMessage, OutboundMessage, TakenOver, T
 from sapa.support import queries
 from sapa.support.agents import actions as agents
 from sapa.support.response_times import Actor, AgentMessage
-from sapa.support.ticket_change import TicketChange, build_happening
-from sapa.support.timeline_entries import tell
+from sapa.support.ticket_change import TicketChange, build_clock_event
+from sapa.support.timeline_entries import record_timeline_entry
 from sapa.support.types import (
     TICKET_ID,
     Agent,
@@ -30,18 +29,18 @@ from sapa.support.types import (
 )
 from sapa.values.company import Company
 
-MOST_TRIES = 4
+MAX_TRIES = 4
 
 Result = TypeVar("Result")
 
 
 async def link_inbound(tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
-    """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one."""
-    return TicketLink(await _look_again(tx, partial(_admit, tx, company, message)))
+    """The ticket of a customer's message: the active one, the last one reopened, or a new one."""
+    return TicketLink(await _retry_if_taken(tx, partial(_link_inbound, tx, company, message)))
 
 
-async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
-    """A ticket may be reopened by hand at the same moment: whoever finds a customer's place taken looks again."""
+async def _retry_if_taken(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
+    """A ticket may be reopened at the same time: retries if the customer has another active ticket by now."""
 
     async def look() -> Result:
         async with tx.transaction():
@@ -50,19 +49,19 @@ async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
     return await retry(
         look,
         asyncpg.UniqueViolationError,
-        tries=MOST_TRIES,
+        tries=MAX_TRIES,
         pause=lambda error: 0 if isinstance(translate(error), AnotherTicketActive) else None,
     )
 
 
-async def _admit(tx: Tx, company: Company, message: InboundMessage) -> str:
+async def _link_inbound(tx: Tx, company: Company, message: InboundMessage) -> str:
     latest = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
     if latest is not None and latest.is_active:
-        chapter = TicketChange(latest)
-        is_burst = chapter.waiting_since is not None
-        await _write_heard(tx, company, chapter, message)
+        change = TicketChange(latest)
+        is_burst = change.waiting_since is not None
+        await _write_inbound(tx, company, change, message)
         if not is_burst:
-            await tell(tx, company, chapter.held, "customer_wrote")
+            await record_timeline_entry(tx, company, change.locked, "customer_wrote")
         return latest.id
     if latest is not None and await _is_reopened(tx, company, latest, message.at):
         return await _reopen(tx, company, TicketChange(latest), message)
@@ -75,10 +74,10 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
         tx, company.id, id, message.source, message.connection_id, message.contact_id, message.customer_id,
         message.identity, message.client_number, message.connected_number, message.at,
     )  # fmt: skip
-    chapter = TicketChange(await queries.lock_ticket(tx, company.id, id))
-    chapter.open(message.at)
-    ticket = await _write_heard(tx, company, chapter, message)
-    await tell(tx, company, chapter.held, "ticket_opened")
+    change = TicketChange(await queries.lock_ticket(tx, company.id, id))
+    change.open(message.at)
+    ticket = await _write_inbound(tx, company, change, message)
+    await record_timeline_entry(tx, company, change.locked, "ticket_opened")
     await emit(tx, company, TicketOpened(ticket))
     return id
 
@@ -88,149 +87,152 @@ async def _is_reopened(tx: Tx, company: Company, resolved: LockedTicket, at: dat
     return bool(hours) and at <= datetime.fromisoformat(resolved.resolved_at or "") + timedelta(hours=hours)
 
 
-async def _reopen(tx: Tx, company: Company, chapter: TicketChange, message: InboundMessage) -> str:
-    owner = await find_next_owner(tx, company, chapter.held)
-    chapter.reopen(message.at, owner)
-    ticket = await _write_heard(tx, company, chapter, message)
-    await tell(tx, company, chapter.held, "ticket_reopened")
+async def _reopen(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> str:
+    owner = await find_next_owner(tx, company, change.locked)
+    change.reopen(message.at, owner)
+    ticket = await _write_inbound(tx, company, change, message)
+    await record_timeline_entry(tx, company, change.locked, "ticket_reopened")
     await emit(tx, company, TicketUpdated(ticket))
     return ticket.id
 
 
-async def find_next_owner(tx: Tx, company: Company, held: LockedTicket) -> Agent | None:
+async def find_next_owner(tx: Tx, company: Company, locked: LockedTicket) -> Agent | None:
     """Whose a reopened ticket is."""
     settings = await agents.get_settings(tx, company)
-    return await agents.find_able(tx, company, held.agent_id) if settings.reopen_assignee == "previous" else None
+    return (
+        await agents.find_active_agent(tx, company, locked.agent_id) if settings.reopen_assignee == "previous" else None
+    )
 
 
-async def _write_heard(tx: Tx, company: Company, chapter: TicketChange, message: InboundMessage) -> Ticket:
-    chapter.change(
-        customer_id=message.customer_id or chapter.held.customer_id,
+async def _write_inbound(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> Ticket:
+    change.set(
+        customer_id=message.customer_id or change.locked.customer_id,
         identity=message.identity,
         client_number=message.client_number,
         connected_number=message.connected_number,
     )
-    chapter.hear(message.at, message.message_id, message.body)
-    return await chapter.write(tx, company)
+    change.record_inbound(message.at, message.message_id, message.body)
+    return await change.write(tx, company)
 
 
 async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    """Contacts turned out to be one person: of several active tickets on one connection the person keeps one, and goes
-    on waiting there."""
-    await _look_again(tx, partial(_merge_contacts, tx, company, contact_id, others))
+    """Merges contacts into one person: of several active tickets on one connection one remains and takes over
+    the wait."""
+    await _retry_if_taken(tx, partial(_merge_contacts, tx, company, contact_id, others))
 
 
 async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    kept: dict[str, TicketChange] = {}
-    for held in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
-        chapter = TicketChange(held)
-        staying = kept.setdefault(held.connection_id, chapter)
-        if staying is not chapter:
-            staying.inherit(chapter)
-            chapter.merge(await queries.read_now(tx, company.id))
-            await emit(tx, company, TicketClosed(await chapter.write(tx, company)))
-    for chapter in kept.values():
-        if chapter.is_changed:
-            await chapter.write(tx, company)
+    remaining: dict[str, TicketChange] = {}
+    for locked in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
+        change = TicketChange(locked)
+        remaining_change = remaining.setdefault(locked.connection_id, change)
+        if remaining_change is not change:
+            remaining_change.inherit(change)
+            change.merge(await queries.read_now(tx, company.id))
+            await emit(tx, company, TicketClosed(await change.write(tx, company)))
+    for change in remaining.values():
+        if change.is_changed:
+            await change.write(tx, company)
     await queries.move_tickets(tx, company.id, contact_id, others)
 
 
 async def is_handled(db: Connection, company: Company, connection_id: str, contact_id: str) -> bool:
-    """Whether an agent has the chat in hand."""
+    """Whether an agent is handling the chat."""
     return await queries.find_active(db, company.id, connection_id, contact_id, only_assigned=True) is not None
 
 
 async def check_agent(db: Connection, company: Company, agent_id: int) -> None:
-    """Raises unless it is one that may write."""
-    await agents.get_able(db, company, agent_id)
+    """Raises unless the agent may write."""
+    await agents.get_active_agent(db, company, agent_id)
 
 
 async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> TicketLink | None:
-    """The ticket that an outgoing message belongs to. Written by an agent, it is noted there before it leaves: in this
-    order the customer is answered, whatever the channel takes its time with."""
+    """The ticket of an outbound message. An agent's message is recorded there before it is sent: that order decides who
+    answered the customer, however slow the channel is."""
     if message.agent_id is None:
         id = await queries.find_active(tx, company.id, message.connection_id, message.contact_id)
         return TicketLink(id) if id else None
-    held = await _lock_meant(tx, company, message)
-    if held is None:
+    locked = await _lock_ticket_of(tx, company, message)
+    if locked is None:
         return None
-    agent = await agents.get_able(tx, company, message.agent_id)
-    chapter, at = TicketChange(held), await queries.read_now(tx, company.id)
-    is_taken = _take(chapter, agent, at)
-    chapter.say(at, agent, message.message_id, message.body, is_handover=message.is_handover)
-    is_given = message.is_handover and held.is_active
+    agent = await agents.get_active_agent(tx, company, message.agent_id)
+    change, at = TicketChange(locked), await queries.read_now(tx, company.id)
+    is_taken = _claim(change, agent, at)
+    change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
+    is_given = message.is_handover and locked.is_active
     if is_given:
-        chapter.hand_over(at, Actor(agent.id, agent.type), None)
-    await _write_owner(tx, company, chapter, is_taken or is_given)
-    return TicketLink(held.id, at)
+        change.hand_over(at, Actor(agent.id, agent.type), None)
+    await _write_owner(tx, company, change, is_taken or is_given)
+    return TicketLink(locked.id, at)
 
 
-async def _lock_meant(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
-    """A reply's own ticket, else the one that is active on the thread. What is written after a resolution stands in the
-    resolved ticket only as long as there is no other."""
+async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
+    """The ticket of a reply, else the active one of the thread. A message after the resolution belongs to the resolved
+    ticket only while there is no newer one."""
     if message.ticket_id is None:
-        held = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
-        return held if held is not None and held.is_active else None
-    held = await queries.lock_ticket(tx, company.id, message.ticket_id)
-    if not held.is_active:
-        active = await queries.find_active(tx, company.id, held.connection_id, held.contact_id)
+        locked = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
+        return locked if locked is not None and locked.is_active else None
+    locked = await queries.lock_ticket(tx, company.id, message.ticket_id)
+    if not locked.is_active:
+        active = await queries.find_active(tx, company.id, locked.connection_id, locked.contact_id)
         if active is not None:
             raise AnotherTicketActive(f"This ticket is resolved, and the customer went on in {active}; reply there.")
-    return held
+    return locked
 
 
-def _take(chapter: TicketChange, agent: Agent, at: datetime) -> bool:
-    """Whether the ticket became the agent's: nobody's becomes that of the first who answers, an AI agent's that of the
-    first human who does."""
-    held = chapter.held
-    if agent.type == "ai" and held.ai_paused:
+def _claim(change: TicketChange, agent: Agent, at: datetime) -> bool:
+    """Whether the agent became the owner: an unowned ticket goes to the first agent who answers, an AI agent's ticket
+    to the first human."""
+    locked = change.locked
+    if agent.type == "ai" and locked.ai_paused:
         raise TakenOver
-    is_free = held.agent_id is None or (held.agent_type == "ai" and agent.type == "human")
-    if held.is_active and is_free:
-        chapter.assign(at, agent)
+    is_free = locked.agent_id is None or (locked.agent_type == "ai" and agent.type == "human")
+    if locked.is_active and is_free:
+        change.assign(at, agent)
         return True
     return False
 
 
-async def _write_owner(tx: Tx, company: Company, chapter: TicketChange, is_new: bool) -> None:
-    ticket = await chapter.write(tx, company)
+async def _write_owner(tx: Tx, company: Company, change: TicketChange, is_new: bool) -> None:
+    ticket = await change.write(tx, company)
     if is_new:
-        await tell(tx, company, chapter.held, "ticket_assigned")
+        await record_timeline_entry(tx, company, change.locked, "ticket_assigned")
         await emit(tx, company, TicketUpdated(ticket))
 
 
 async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> TicketLink | None:
-    """What was written on the company's telephone is a person's answer in the ticket that is active."""
-    held = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
-    if held is None or not held.is_active:
+    """A message from the company's own phone counts as an agent's reply in the active ticket."""
+    locked = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
+    if locked is None or not locked.is_active:
         return None
     agent = await agents.find_or_create_business_app(tx, company)
-    chapter = TicketChange(held)
-    is_taken = _take(chapter, agent, message.at)
-    chapter.say(message.at, agent, message.message_id, message.body)
-    chapter.count(AgentMessage(message.at, Actor(agent.id, agent.type), message.message_id))
-    await _write_owner(tx, company, chapter, is_taken)
-    await _tell_answer(tx, company, chapter)
-    return TicketLink(held.id, message.at, agent.id)
+    change = TicketChange(locked)
+    is_taken = _claim(change, agent, message.at)
+    change.record_outbound(message.at, agent, message.message_id, message.body)
+    change.apply(AgentMessage(message.at, Actor(agent.id, agent.type), message.message_id))
+    await _write_owner(tx, company, change, is_taken)
+    await _record_answer(tx, company, change)
+    return TicketLink(locked.id, message.at, agent.id)
 
 
 async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> None:
-    """An agent's message has gone out, or after all it has not. If something else happened since it was written, the
-    cycle is measured again."""
-    chapter = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
+    """An agent's message was dispatched, or its dispatch was reverted. If it is not the ticket's last entry, the cycle
+    is measured again."""
+    change = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
     entry = await queries.find_entry(tx, company.id, ticket_id, message_id)
     if entry is None:
         return
-    happening = build_happening(entry)
-    if happening is not None and entry.number == chapter.held.number:
-        chapter.count(happening)
-        await chapter.write(tx, company)
+    event = build_clock_event(entry)
+    if event is not None and entry.number == change.locked.number:
+        change.apply(event)
+        await change.write(tx, company)
     else:
-        await chapter.replay(tx, company, entry.cycle)
-    await _tell_answer(tx, company, chapter)
+        await change.replay(tx, company, entry.cycle)
+    await _record_answer(tx, company, change)
 
 
-async def _tell_answer(tx: Tx, company: Company, chapter: TicketChange) -> None:
-    """Once for all that the customer wrote before it, though it turn out later that somebody else was faster."""
-    if chapter.answers > 0:
-        await tell(tx, company, chapter.held, "ticket_answered")
+async def _record_answer(tx: Tx, company: Company, change: TicketChange) -> None:
+    """One timeline entry for all messages that the answer covers, even if another agent turns out to have been
+    faster."""
+    if change.response_count > 0:
+        await record_timeline_entry(tx, company, change.locked, "ticket_answered")

@@ -1,4 +1,4 @@
-"""How tickets are reached."""
+"""Endpoints for tickets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -81,19 +81,21 @@ async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
     The newest first unless `sort` says otherwise. An agent's work is `agentId` with `status=assigned`; what nobody has
     taken yet is `status=open`.
     """
-    asked = {
+    filters = {
         "cells": _cells(query),
         "agent_id": query.agent_id,
         "except_agent_id": query.except_agent_id,
         "customer_id": query.customer_id,
     }
-    filters = {name: value for name, value in asked.items() if value is not None}
-    found, total = await queries.list_tickets(call.db, call.company.id, filters, query.sort, query.limit, query.offset)
+    given_filters = {name: value for name, value in filters.items() if value is not None}
+    found, total = await queries.list_tickets(
+        call.db, call.company.id, given_filters, query.sort, query.limit, query.offset
+    )
     return build_page(found, query.page, query.limit, total)
 
 
 def _cells(query: TicketsQuery) -> list[str] | None:
-    """The counter's cells that the state and the channel asked for stand for."""
+    """The counter's cells for the requested status and channel."""
     if query.status is None and query.channel is None:
         return None
     sources = BY_CHANNEL[query.channel] if query.channel else list(Source)
@@ -107,10 +109,10 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
     The newest messages come first to be shown; go back with `before` and the answer's `earlier`.
     """
     db, company = call.db, call.company
-    # Of one moment: a message that comes in meanwhile would show in a ticket that does not know of it.
+    # One snapshot: a message that arrives between two reads would appear in a ticket that does not know it.
     async with db.transaction(isolation="repeatable_read", readonly=True):
         ticket = await queries.get_ticket(db, company.id, id)
-        place = await queries.get_place(db, company.id, id)
+        target = await queries.get_reply_target(db, company.id, id)
         messages, earlier = await messaging.list_of_ticket(db, company, id, query.limit, query.before)
         return TicketDetail(
             **structs.asdict(ticket),
@@ -119,25 +121,25 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
             earlier=earlier,
             events=await queries.list_events(db, company.id, id),
             notes=await queries.list_notes(db, company.id, id),
-            window=await contacts.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
+            window=await contacts.find_window(db, company, ticket.source, target.connection_id, target.contact_id),
         )
 
 
 @routes.post("/{id}/replies", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive, *REFUSALS])
-async def reply_to_ticket(errand: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
+async def reply_to_ticket(call: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
     """Reply to the customer.
 
     The message goes out on the ticket's channel as any other does. A ticket that is nobody's becomes the agent's; one
     of an AI agent becomes that of the human agent who replies, and from then on AI agents get TAKEN_OVER. 202 means
     that the channel did not answer in time.
     """
-    return await replies.reply(errand, id, body)
+    return await replies.reply(call, id, body)
 
 
 @routes.post("/{id}/notes", scope=Scope.MESSAGES_WRITE, raises=[NotFound, AgentInactive])
 async def add_ticket_note(call: Call, id: TicketId, body: NoteIn) -> Note:
     """Add an internal note, which the customer never sees."""
-    return await tickets.note(call.db, call.company, id, body)
+    return await tickets.add_note(call.db, call.company, id, body)
 
 
 @routes.post("/{id}/assign", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, TicketResolved, AgentInactive])

@@ -1,4 +1,4 @@
-"""Everything that is measured, measured again from what happened."""
+"""Measures the tickets of a company again from their entries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,15 +15,15 @@ Progress = Callable[[int], None]
 
 
 async def rebuild(tx: Tx, company: Company, ticket_id: str) -> None:
-    """The samples of one ticket. The last cycle comes last, and leaves the ticket's clock as it should be."""
-    chapter = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
-    for cycle in range(1, chapter.held.cycle + 1):
-        await chapter.replay(tx, company, cycle)
+    """Rebuilds the samples of one ticket. The last cycle comes last, and sets the ticket's clock."""
+    change = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
+    for cycle in range(1, change.locked.cycle + 1):
+        await change.replay(tx, company, cycle)
 
 
 async def rebuild_company(database: Database, company_id: int, progress: Progress) -> int:
-    """Ticket by ticket, each in a transaction of its own, so that support goes on meanwhile; how many there were.
-    `progress` is told of every ticket that is done."""
+    """Each ticket has its own transaction, so that support continues. Returns the number of tickets; `progress` is
+    called for each one."""
     async with database.connection() as db:
         company = await get_company(db, company_id)
     done, last = 0, ""

@@ -1,4 +1,4 @@
-"""What the worker does for tickets: those in which nobody has anything to say any more are resolved."""
+"""Worker job for tickets: resolves silent ones."""
 
 import time
 
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 async def resolve_silent(database: Database) -> None:
-    """The worker's job: each ticket in a transaction of its own, each company's longest silent first."""
+    """Worker job. Each ticket has its own transaction; each company's longest silent ticket comes first."""
     ends = time.monotonic() + RUN_SECONDS
     while time.monotonic() < ends:
         async with database.connection() as db:
@@ -29,17 +29,17 @@ async def resolve_silent(database: Database) -> None:
 
 
 async def _resolve(database: Database, silent: SilentTicket) -> bool:
-    """Unless somebody wrote in the meantime. What stands in one ticket's way is not in the others'."""
+    """Skips a ticket with a new message. A failing ticket does not block the others."""
     try:
         async with database.transaction() as tx:
             company = await get_company(tx, silent.company_id)
-            held = await queries.lock_ticket(tx, company.id, silent.id)
-            if not held.is_active or held.silent_since != silent.silent_since or held.read_clock().waiting_since:
+            locked = await queries.lock_ticket(tx, company.id, silent.id)
+            if not locked.is_active or locked.silent_since != silent.silent_since or locked.read_clock().waiting_since:
                 return False
-            await tickets.close(tx, company, held, None, "inactivity")
+            await tickets.close(tx, company, locked, None, "inactivity")
             return True
     except asyncpg.LockNotAvailableError:
-        return False  # somebody is at it; the next run looks again
+        return False  # locked by another transaction; the next run tries again
     except DatabaseAway:
         raise
     except Exception:

@@ -1,4 +1,4 @@
-"""How tickets and what happened to them are stored."""
+"""Queries for tickets and their entries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,7 +22,9 @@ from sapa.support.types import (
 from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
-_SHOWN = ", ".join(f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__)
+_TICKET_COLUMNS = ", ".join(
+    f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__
+)
 
 
 DEFAULT_RESOLVE_HOURS = 72
@@ -32,8 +34,8 @@ READ_CLOCK = sql(
     SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1"""
 )
 
-# Those in which the customer waits for an answer are never resolved by themselves. Companies take turns, so that the
-# many of one do not come before the few of another.
+# Tickets in which the customer waits for an answer are never resolved automatically. Companies alternate, so that one
+# with many tickets does not delay the others.
 LIST_SILENT = sql(
     f"""
     SELECT due.company_id, due.id, due.silent_since
@@ -54,24 +56,26 @@ LIST_SILENT = sql(
     crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
 )
 
-GET = sql(f"SELECT {_SHOWN} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
+GET = sql(f"SELECT {_TICKET_COLUMNS} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
 
-GET_PLACE = sql(
+GET_REPLY_TARGET = sql(
     "SELECT source, connection_id, identity, contact_id FROM tickets WHERE company_id = $1 AND id = $2", row=ReplyTarget
 )
 
 _OWN = LockedTicket.__struct_fields__[:-1]
-_HELD = (
+_LOCKED_COLUMNS = (
     ", ".join(f"t.{name}" for name in _OWN)
     + ", (SELECT a.type FROM agents a WHERE a.company_id = $1 AND a.id = t.agent_id) AS agent_type"
 )
 
-LOCK = sql(f"SELECT {_HELD} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket)
+LOCK = sql(
+    f"SELECT {_LOCKED_COLUMNS} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket
+)
 
-# The one that is active, else the one that was resolved last.
+# The active ticket, else the one resolved last.
 LOCK_LATEST = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM tickets t
      WHERE t.company_id = $1 AND t.connection_id = $2 AND t.contact_id = $3
      ORDER BY t.resolved_at DESC NULLS FIRST
@@ -80,10 +84,10 @@ LOCK_LATEST = sql(
     row=LockedTicket,
 )
 
-# Those of the contact who stays come first, then the oldest.
+# Tickets of the remaining contact come first, then the oldest.
 LOCK_ACTIVE_OF = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM tickets t
      WHERE t.company_id = $1 AND t.contact_id = ANY($3::text[]) AND t.status <> 'resolved'
      ORDER BY t.contact_id <> $2, t.id
@@ -116,7 +120,7 @@ INSERT = sql(
     VALUES ($1, $2, $3::text, $4, $5, $6, $7, $8, $9, 'open', $10, $10, $10, $10)"""
 )
 
-# Everything that can change, at once; $20 is the cell that it leaves.
+# All changeable columns at once; $20 is the counter's cell that the ticket leaves.
 UPDATE = sql(
     f"""
     WITH counted AS (
@@ -133,7 +137,7 @@ UPDATE = sql(
            updated_at = GREATEST(updated_at, (
                SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1))
      WHERE r.company_id = $1 AND r.id = $2
-    RETURNING {_SHOWN}""",
+    RETURNING {_TICKET_COLUMNS}""",
     row=Ticket,
 )
 
@@ -221,18 +225,18 @@ async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:
     return _found(await GET.find(db, company_id, id))
 
 
-async def get_place(db: Connection, company_id: int, id: str) -> ReplyTarget:
-    place = await GET_PLACE.find(db, company_id, id)
-    if place is None:
+async def get_reply_target(db: Connection, company_id: int, id: str) -> ReplyTarget:
+    target = await GET_REPLY_TARGET.find(db, company_id, id)
+    if target is None:
         raise NotFound
-    return place
+    return target
 
 
 async def lock_ticket(tx: Tx, company_id: int, id: str) -> LockedTicket:
-    held = await LOCK.find(tx, company_id, id)
-    if held is None:
+    locked = await LOCK.find(tx, company_id, id)
+    if locked is None:
         raise NotFound
-    return held
+    return locked
 
 
 async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contact_id: str) -> LockedTicket | None:
@@ -264,14 +268,14 @@ async def insert_ticket(
     )  # fmt: skip
 
 
-async def update_ticket(tx: Tx, company_id: int, held: LockedTicket, clock: Cycle, left: str) -> Ticket:
-    """`left` is the cell that it leaves."""
+async def update_ticket(tx: Tx, company_id: int, ticket: LockedTicket, clock: Cycle, left: str) -> Ticket:
+    """`left` is the counter's cell that the ticket leaves."""
     return _found(
         await UPDATE.find(
-            tx, company_id, held.id, held.customer_id, held.identity, held.client_number, held.connected_number,
-            held.status, held.agent_id, held.ai_paused, held.cycle, encode(clock), clock.waiting_since, held.number,
-            held.last_message, held.last_message_at, held.silent_since, held.resolved_at, held.resolved_reason,
-            held.source, left,
+            tx, company_id, ticket.id, ticket.customer_id, ticket.identity, ticket.client_number,
+            ticket.connected_number, ticket.status, ticket.agent_id, ticket.ai_paused, ticket.cycle, encode(clock),
+            clock.waiting_since, ticket.number, ticket.last_message, ticket.last_message_at, ticket.silent_since,
+            ticket.resolved_at, ticket.resolved_reason, ticket.source, left,
         )
     )  # fmt: skip
 
@@ -286,12 +290,12 @@ async def insert_entries(tx: Tx, company_id: int, ticket_id: str, entries: Seque
 
 
 async def list_entries(db: Connection, company_id: int, ticket_id: str, cycle: int | None) -> list[StoredTicketEntry]:
-    """All that happened to a ticket, or in one cycle of it."""
+    """All entries of a ticket, or of one cycle."""
     return await LIST_ENTRIES.all(db, company_id, ticket_id, cycle)
 
 
 async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id: str) -> StoredTicketEntry | None:
-    """Where an agent's message stands in its ticket."""
+    """The entry of an agent's message."""
     return await FIND_ENTRY.find(db, company_id, message_id, ticket_id)
 
 
@@ -326,6 +330,6 @@ def _found(ticket: Ticket | None) -> Ticket:
     return ticket
 
 
-async def list_silent(db: Connection, most: int) -> list[SilentTicket]:
-    """Tickets of all companies in which nobody has written for as long as their company waits."""
-    return await LIST_SILENT.all(db, most)
+async def list_silent(db: Connection, limit: int) -> list[SilentTicket]:
+    """Tickets of all companies without a message for as long as their company allows."""
+    return await LIST_SILENT.all(db, limit)

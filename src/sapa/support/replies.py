@@ -1,4 +1,4 @@
-"""An agent's answer: it goes out over the ticket's channel on the same way as every other message."""
+"""Sends an agent's reply over the ticket's channel, as any other message."""
 
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.outbound_call import OutboundCall
@@ -11,26 +11,26 @@ from sapa.support.agents import actions as agents
 from sapa.support.types import ReplyIn
 
 
-async def reply(errand: OutboundCall, id: str, given: ReplyIn) -> Message | Accepted[Message]:
-    company = errand.company
-    async with errand.context.database.connection() as db:
-        place = await queries.get_place(db, company.id, id)
-        agent = await agents.get_able(db, company, given.agent_id)
-    context = SendContext(
+async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepted[Message]:
+    company = call.company
+    async with call.context.database.connection() as db:
+        target = await queries.get_reply_target(db, company.id, id)
+        agent = await agents.get_active_agent(db, company, body.agent_id)
+    send_context = SendContext(
         agent_id=agent.id,
         feature_source="AI_AGENT" if agent.type == "ai" else "INBOX",
         ticket_id=id,
-        connection_id=place.connection_id,
-        is_handover=given.handover,
+        connection_id=target.connection_id,
+        is_handover=body.handover,
     )
     try:
-        return await sending.reply(errand, place.identity, place.source, given.body, context)
+        return await sending.reply(call, target.identity, target.source, body.body, send_context)
     except Invalid as refusal:
-        raise _in_words_of_a_reply(refusal) from None
+        raise _rename_field(refusal) from None
 
 
-def _in_words_of_a_reply(refusal: Invalid) -> Invalid:
-    """What a send calls its message is a reply's body."""
+def _rename_field(refusal: Invalid) -> Invalid:
+    """The `message` of a send is the `body` of a reply."""
     match refusal.details:
         case [FieldError(field="message", message=reason)]:
             return Invalid.field("body", reason)

@@ -1,8 +1,8 @@
-"""How long customers wait. Pure: what happens to a ticket goes in, in the order in which it happened; samples come out.
+"""Measures how long customers wait. Pure: takes the events of a ticket in order, and returns samples.
 
-A cycle goes from the customer's first message to the ticket's resolution. Whoever writes first and has no answer yet
-waits; an agent's next response ends the wait, however many messages it was. What an AI agent held is not on the clock
-of the human agents who come after it.
+A cycle lasts from the customer's first message to the ticket's resolution. A customer waits from their first unanswered
+message until an agent's next response. The time that an AI agent had the ticket does not count for the human agents
+after it.
 """
 
 from datetime import datetime
@@ -18,19 +18,19 @@ AgentType = Literal["human", "ai"]
 
 
 class Cycle(Struct, frozen=True, omit_defaults=True):
-    """What has to be remembered of a cycle to go on measuring it."""
+    """The state needed to continue measuring a cycle."""
 
     started_at: datetime | None = None
-    """The customer's first message; None before it, and once the ticket is resolved."""
+    """The customer's first message; None before it and after the resolution."""
     waiting_since: datetime | None = None
     handover_at: datetime | None = None
     """When an AI agent last handed it over."""
     answered_by: tuple[AgentType, ...] = ()
-    """Who has responded: of each kind only the first response is a first response."""
+    """The kinds of agents that have responded: a first response is counted once per kind."""
 
 
 class Actor(Struct, frozen=True):
-    """An agent, as what it was at the time."""
+    """An agent, with its type at that time."""
 
     id: int
     type: AgentType
@@ -43,7 +43,7 @@ class CustomerMessage(Struct, frozen=True):
 
 
 class AgentMessage(Struct, frozen=True):
-    """An agent wrote; one who only announces somebody else's answer does not respond."""
+    """An agent wrote; a handover message does not count as a response."""
 
     at: datetime
     agent: Actor
@@ -52,7 +52,7 @@ class AgentMessage(Struct, frozen=True):
 
 
 class Handover(Struct, frozen=True):
-    """An AI agent gave the ticket to people."""
+    """An AI agent handed the ticket to humans."""
 
     at: datetime
 
@@ -63,65 +63,75 @@ class Resolution(Struct, frozen=True):
     resolver: Actor | None
 
 
-Happening = CustomerMessage | AgentMessage | Handover | Resolution
+ClockEvent = CustomerMessage | AgentMessage | Handover | Resolution
 
 
 class CycleRef(Struct, frozen=True):
-    """Which ticket's cycle it is."""
+    """Identifies a cycle of a ticket."""
 
     ticket_id: str
     source: Source
     number: int
 
 
-def advance(scene: CycleRef, cycle: Cycle, happening: Happening) -> tuple[Cycle, list[Sample]]:
-    """The cycle after something happened in it, and what can be measured by it."""
-    match happening:
+def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle, list[Sample]]:
+    """The cycle after an event, and the samples it yields."""
+    match event:
         case CustomerMessage(at=at):
             return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
         case Handover(at=at):
             return replace(cycle, handover_at=at), []
         case AgentMessage():
-            return _respond(scene, cycle, happening)
+            return _respond(cycle_ref, cycle, event)
         case Resolution():
-            return Cycle(answered_by=cycle.answered_by), _resolve(scene, cycle, happening)
+            return Cycle(answered_by=cycle.answered_by), _resolve(cycle_ref, cycle, event)
 
 
-def _respond(scene: CycleRef, cycle: Cycle, said: AgentMessage) -> tuple[Cycle, list[Sample]]:
-    samples = [_sample(scene, Metric.HANDLED, said.agent, said.at, said.at, said.message_id)]
-    if said.is_handover:
+def _respond(cycle_ref: CycleRef, cycle: Cycle, message: AgentMessage) -> tuple[Cycle, list[Sample]]:
+    samples = [_sample(cycle_ref, Metric.HANDLED, message.agent, message.at, message.at, message.message_id)]
+    if message.is_handover:
         return cycle, samples
-    kind = said.agent.type
+    kind = message.agent.type
     if cycle.waiting_since is not None:
         start = _start(cycle, cycle.waiting_since, kind)
         metrics = [Metric.RESPONSE] if kind in cycle.answered_by else [Metric.FIRST_RESPONSE, Metric.RESPONSE]
-        samples += [_sample(scene, metric, said.agent, start, said.at, said.message_id) for metric in metrics]
+        samples += [
+            _sample(cycle_ref, metric, message.agent, start, message.at, message.message_id) for metric in metrics
+        ]
     answered_by = cycle.answered_by if kind in cycle.answered_by else (*cycle.answered_by, kind)
     return replace(cycle, waiting_since=None, answered_by=answered_by), samples
 
 
-def _resolve(scene: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sample]:
-    """It is its owner's doing; that of whoever resolved it where nobody owned it."""
+def _resolve(cycle_ref: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sample]:
+    """The resolution counts for the owner; without an owner, for the agent who resolved it."""
     credited = resolved.owner or resolved.resolver
     samples = []
     if resolved.owner is not None:
-        samples.append(_sample(scene, Metric.HANDLED, resolved.owner, resolved.at, resolved.at))
+        samples.append(_sample(cycle_ref, Metric.HANDLED, resolved.owner, resolved.at, resolved.at))
     if credited is not None and cycle.started_at is not None:
         start = _start(cycle, cycle.started_at, credited.type)
-        samples.append(_sample(scene, Metric.RESOLUTION, credited, start, resolved.at))
+        samples.append(_sample(cycle_ref, Metric.RESOLUTION, credited, start, resolved.at))
     return samples
 
 
 def _start(cycle: Cycle, start: datetime, kind: AgentType) -> datetime:
-    """A human agent's time begins when an AI agent let go of the ticket."""
+    """A human agent's time starts when an AI agent handed the ticket over."""
     return max(start, cycle.handover_at) if kind == "human" and cycle.handover_at else start
 
 
 def _sample(
-    scene: CycleRef, metric: Metric, agent: Actor, start: datetime, at: datetime, message_id: str | None = None
+    cycle_ref: CycleRef, metric: Metric, agent: Actor, start: datetime, at: datetime, message_id: str | None = None
 ) -> Sample:
-    """Clocks differ: what seems to end before it began took no time."""
+    """Clocks differ: a negative duration counts as zero."""
     seconds = max(0.0, (at - start).total_seconds())
     return Sample(
-        agent.id, scene.ticket_id, scene.number, scene.source, metric, seconds, min(start, at), at, message_id
+        agent.id,
+        cycle_ref.ticket_id,
+        cycle_ref.number,
+        cycle_ref.source,
+        metric,
+        seconds,
+        min(start, at),
+        at,
+        message_id,
     )

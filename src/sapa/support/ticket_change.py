@@ -1,4 +1,4 @@
-"""What happens to a ticket in one transaction: gathered while its row is locked, written together at the end."""
+"""Collects the changes of a locked ticket in one transaction, and writes them together at the end."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from sapa.db.pool import Tx, notify_after_commit
-from sapa.messaging.tickets import build_bell
+from sapa.messaging.tickets import build_tickets_channel
 from sapa.support import queries
 from sapa.support.response_times import (
     Actor,
     AgentMessage,
+    ClockEvent,
     CustomerMessage,
     Cycle,
     Handover,
-    Happening,
     Resolution,
     advance,
 )
@@ -30,21 +30,22 @@ from sapa.support.types import (
 )
 from sapa.values.company import Company
 
-LONGEST_PREVIEW = 200
-IN_FORCE = frozenset({"sent", "delivered", "read"})
-"""The statuses of a message that has gone out, as far as anybody knows."""
+MAX_PREVIEW_LENGTH = 200
+DISPATCHED = frozenset({"sent", "delivered", "read"})
+"""The statuses of a message that the channel accepted."""
 
 
 class TicketChange:
-    """Changes of a locked ticket. What agents wrote is noted before it leaves, and counts once it has gone out."""
+    """Changes of a locked ticket. An agent's message is recorded before it is sent, and counts once it is
+    dispatched."""
 
-    def __init__(self, held: LockedTicket) -> None:
-        self.held = held
-        self.answers = 0
-        """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
+    def __init__(self, locked: LockedTicket) -> None:
+        self.locked = locked
+        self.response_count = 0
+        """The change in the number of answered waits; negative if an answer was reverted."""
         self._samples: list[Sample] = []
-        self._left = held.cell
-        self._clock = held.read_clock()
+        self._left = locked.cell
+        self._clock = locked.read_clock()
         self._entries: list[NewTicketEntry] = []
 
     @property
@@ -55,143 +56,149 @@ class TicketChange:
     def is_changed(self) -> bool:
         return bool(self._entries)
 
-    def change(self, **fields: Any) -> None:
-        self.held = replace(self.held, **fields)
+    def set(self, **fields: Any) -> None:
+        self.locked = replace(self.locked, **fields)
 
-    def hear(self, at: datetime, message_id: str, body: str | None) -> None:
-        self._note("heard", at, message_id=message_id)
+    def record_inbound(self, at: datetime, message_id: str, body: str | None) -> None:
+        self._add_entry("heard", at, message_id=message_id)
         self._advance(CustomerMessage(at))
-        self._show(at, body)
+        self._set_last_message(at, body)
 
-    def say(self, at: datetime, agent: Agent, message_id: str, body: str | None, *, is_handover: bool = False) -> None:
+    def record_outbound(
+        self, at: datetime, agent: Agent, message_id: str, body: str | None, *, is_handover: bool = False
+    ) -> None:
         kind = "announced" if is_handover else "said"
-        self._note(kind, at, agent_id=agent.id, agent_type=agent.type, message_id=message_id)
-        self._show(at, body)
+        self._add_entry(kind, at, agent_id=agent.id, agent_type=agent.type, message_id=message_id)
+        self._set_last_message(at, body)
 
     def open(self, at: datetime) -> None:
-        self._note("opened", at)
+        self._add_entry("opened", at)
 
     def assign(self, at: datetime, agent: Agent | None) -> None:
-        """People who take it keep AI agents out, until one gets it again."""
+        """Assigning it to a human pauses AI agents until one of them is assigned again."""
         if agent is None:
-            self.change(agent_id=None, agent_type=None, status="open")
-            self._note("unassigned", at)
+            self.set(agent_id=None, agent_type=None, status="open")
+            self._add_entry("unassigned", at)
             return
-        self.change(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
-        self._note("assigned", at, agent_id=agent.id, agent_type=agent.type)
+        self.set(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
+        self._add_entry("assigned", at, agent_id=agent.id, agent_type=agent.type)
 
-    def hand_over(self, at: datetime, giver: Actor | None, to: Agent | None) -> None:
-        """From the clock of people the time before counts only if no AI agent held the ticket then."""
-        self.change(
+    def hand_over(self, at: datetime, previous_owner: Actor | None, to: Agent | None) -> None:
+        """An AI agent's handover restarts the clock for human agents."""
+        self.set(
             agent_id=to.id if to else None,
             agent_type=to.type if to else None,
             status="assigned" if to else "open",
             ai_paused=to is None or to.type == "human",
         )
-        self._note(
+        self._add_entry(
             "handover", at,
             agent_id=to.id if to else None,
             agent_type=to.type if to else None,
-            actor_id=giver.id if giver else None,
-            actor_type=giver.type if giver else None,
+            actor_id=previous_owner.id if previous_owner else None,
+            actor_type=previous_owner.type if previous_owner else None,
         )  # fmt: skip
-        if giver is not None and giver.type == "ai":
+        if previous_owner is not None and previous_owner.type == "ai":
             self._advance(Handover(at))
 
     def resolve(self, at: datetime, resolver: Actor | None, reason: Reason) -> None:
-        owner = find_doer(self.held.agent_id, self.held.agent_type)
-        self._note(
+        owner = build_actor(self.locked.agent_id, self.locked.agent_type)
+        self._add_entry(
             "resolved", at,
-            agent_id=self.held.agent_id,
-            agent_type=self.held.agent_type,
+            agent_id=self.locked.agent_id,
+            agent_type=self.locked.agent_type,
             actor_id=resolver.id if resolver else None,
             actor_type=resolver.type if resolver else None,
             reason=reason,
         )  # fmt: skip
         self._advance(Resolution(at, owner, resolver))
-        self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
+        self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
 
     def merge(self, at: datetime) -> None:
-        """Its conversation goes on in another ticket: nobody resolved it, and nothing is measured by that."""
-        self._note("resolved", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type, reason="merged")
+        """The conversation continues in another ticket: this one is resolved by nobody, and yields no samples."""
+        self._add_entry(
+            "resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged"
+        )
         self._advance(Resolution(at, None, None))
-        self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
+        self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
 
     def inherit(self, other: "TicketChange") -> None:
-        """What the customer waits for in a ticket that is about to be merged into this one."""
+        """Takes over the wait of a ticket that is merged into this one."""
         since = other.waiting_since
         if since is None or self.waiting_since is not None:
             return
-        self._note("heard", since)
+        self._add_entry("heard", since)
         self._advance(CustomerMessage(since))
-        self._show(since, other.held.last_message)
+        self._set_last_message(since, other.locked.last_message)
 
     def reopen(self, at: datetime, owner: Agent | None) -> None:
-        """A new cycle, whose clock the customer's next message starts."""
-        self.change(
+        """Starts a new cycle, whose clock starts with the customer's next message."""
+        self.set(
             status="assigned" if owner else "open",
             agent_id=owner.id if owner else None,
             agent_type=owner.type if owner else None,
             ai_paused=owner is not None and owner.type == "human",
-            cycle=self.held.cycle + 1,
-            silent_since=_later(self.held.silent_since, at),
+            cycle=self.locked.cycle + 1,
+            silent_since=_later(self.locked.silent_since, at),
             resolved_at=None,
             resolved_reason=None,
         )
         self._clock = Cycle()
-        self._note("reopened", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type)
+        self._add_entry("reopened", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type)
 
-    def count(self, happening: Happening) -> None:
-        """Something that was noted before, and is in force only now."""
-        self._advance(happening)
+    def apply(self, event: ClockEvent) -> None:
+        """Applies an event whose entry is stored already."""
+        self._advance(event)
 
     async def write(self, tx: Tx, company: Company) -> Ticket:
         if self._entries:
-            await queries.insert_entries(tx, company.id, self.held.id, self._entries)
+            await queries.insert_entries(tx, company.id, self.locked.id, self._entries)
         if self._samples:
             await sample_actions.record(tx, company.id, self._samples)
-        notify_after_commit(tx, build_bell(company.id))
-        return await queries.update_ticket(tx, company.id, self.held, self._clock, self._left)
+        notify_after_commit(tx, build_tickets_channel(company.id))
+        return await queries.update_ticket(tx, company.id, self.locked, self._clock, self._left)
 
     async def replay(self, tx: Tx, company: Company, cycle: int) -> None:
-        """Measures a cycle again from its beginning, and corrects what was measured otherwise."""
-        scene = replace(self.held.scene, number=cycle)
+        """Measures a cycle again from its start, and corrects its samples."""
+        cycle_ref = replace(self.locked.cycle_ref, number=cycle)
         clock, found = Cycle(), list[Sample]()
-        for entry in await queries.list_entries(tx, company.id, self.held.id, cycle):
-            if (happening := build_happening(entry)) is not None:
-                clock, samples = advance(scene, clock, happening)
+        for entry in await queries.list_entries(tx, company.id, self.locked.id, cycle):
+            if (event := build_clock_event(entry)) is not None:
+                clock, samples = advance(cycle_ref, clock, event)
                 found += samples
-        self.answers += (await sample_actions.replace(tx, company.id, self.held.id, cycle, found))[Metric.RESPONSE]
-        if cycle == self.held.cycle:
+        self.response_count += (await sample_actions.replace(tx, company.id, self.locked.id, cycle, found))[
+            Metric.RESPONSE
+        ]
+        if cycle == self.locked.cycle:
             self._clock = clock
-            await queries.set_clock(tx, company.id, self.held.id, clock)
+            await queries.set_clock(tx, company.id, self.locked.id, clock)
 
-    def _note(self, kind: str, at: datetime, **fields: Any) -> None:
-        self.change(number=self.held.number + 1)
-        self._entries.append(NewTicketEntry(self.held.number, self.held.cycle, kind, at, **fields))
+    def _add_entry(self, kind: str, at: datetime, **fields: Any) -> None:
+        self.set(number=self.locked.number + 1)
+        self._entries.append(NewTicketEntry(self.locked.number, self.locked.cycle, kind, at, **fields))
 
-    def _advance(self, happening: Happening) -> None:
-        self._clock, samples = advance(self.held.scene, self._clock, happening)
+    def _advance(self, event: ClockEvent) -> None:
+        self._clock, samples = advance(self.locked.cycle_ref, self._clock, event)
         self._samples += samples
-        self.answers += sum(sample.metric is Metric.RESPONSE for sample in samples)
+        self.response_count += sum(sample.metric is Metric.RESPONSE for sample in samples)
 
-    def _show(self, at: datetime, body: str | None) -> None:
-        """The newest message; one that comes late shows no more than that."""
-        if datetime.fromisoformat(self.held.last_message_at) <= at or self.held.last_message is None:
-            self.change(last_message=(body or "")[:LONGEST_PREVIEW] or None)
-        self.change(
-            last_message_at=_later(self.held.last_message_at, at), silent_since=_later(self.held.silent_since, at)
+    def _set_last_message(self, at: datetime, body: str | None) -> None:
+        """A late message updates the preview only if there is none."""
+        if datetime.fromisoformat(self.locked.last_message_at) <= at or self.locked.last_message is None:
+            self.set(last_message=(body or "")[:MAX_PREVIEW_LENGTH] or None)
+        self.set(
+            last_message_at=_later(self.locked.last_message_at, at), silent_since=_later(self.locked.silent_since, at)
         )
 
 
-def build_happening(entry: StoredTicketEntry) -> Happening | None:
-    """What an entry means to the clock; nothing if it was a message that did not go out."""
+def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
+    """The event of an entry for the clock; None for a message that was not dispatched."""
     at = datetime.fromisoformat(entry.at)
-    agent, actor = find_doer(entry.agent_id, entry.agent_type), find_doer(entry.actor_id, entry.actor_type)
+    agent, actor = build_actor(entry.agent_id, entry.agent_type), build_actor(entry.actor_id, entry.actor_type)
     match entry.kind:
         case "heard":
             return CustomerMessage(at)
-        case "said" | "announced" if entry.status in IN_FORCE and agent and entry.message_id:
+        case "said" | "announced" if entry.status in DISPATCHED and agent and entry.message_id:
             return AgentMessage(at, agent, entry.message_id, entry.kind == "announced")
         case "handover" if actor is not None and actor.type == "ai":
             return Handover(at)
@@ -200,9 +207,9 @@ def build_happening(entry: StoredTicketEntry) -> Happening | None:
     return None
 
 
-def find_doer(id: int | None, type: Any) -> Actor | None:
+def build_actor(id: int | None, type: Any) -> Actor | None:
     return None if id is None or type is None else Actor(id, type)
 
 
-def _later(known: str, at: datetime) -> str:
-    return max(datetime.fromisoformat(known), at).astimezone(UTC).isoformat()
+def _later(previous: str, at: datetime) -> str:
+    return max(datetime.fromisoformat(previous), at).astimezone(UTC).isoformat()

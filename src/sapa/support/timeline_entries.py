@@ -1,4 +1,4 @@
-"""What a customer's timeline says of tickets: one entry for each turn of the conversation, not for each message."""
+"""Timeline entries for tickets: one for each turn of the conversation, not for each message."""
 
 from sapa.db.pool import Tx
 from sapa.support.types import LockedTicket
@@ -7,8 +7,8 @@ from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 
 
-async def tell(tx: Tx, company: Company, held: LockedTicket, type: str) -> None:
-    """A contact that is no customer has no timeline."""
-    if held.customer_id is not None:
-        log = f"ticket {held.id} on {held.source}"
-        await timeline.record(tx, company, NewTimelineEntry(held.customer_id, type, source="system", edit_log=log))
+async def record_timeline_entry(tx: Tx, company: Company, locked: LockedTicket, type: str) -> None:
+    """Only contacts that are customers have a timeline."""
+    if locked.customer_id is not None:
+        log = f"ticket {locked.id} on {locked.source}"
+        await timeline.record(tx, company, NewTimelineEntry(locked.customer_id, type, source="system", edit_log=log))

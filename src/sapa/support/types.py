@@ -1,4 +1,4 @@
-"""Support: agents and tickets, what can go wrong with them, what they announce."""
+"""Support: agents and tickets, their errors and events."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ AGENT_ID = NumberKind("agent")
 TicketId = Annotated[str, TICKET_ID]
 NoteId = Annotated[str, NOTE_ID]
 AgentPathId = Annotated[str, AGENT_ID]
-"""An agent's id as it stands in a path."""
+"""An agent's id in a path."""
 
 AgentType = Literal["human", "ai"]
 TicketStatus = Literal["open", "assigned", "resolved"]
@@ -201,8 +201,6 @@ class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
 
 
 class LockedTicket(Struct, frozen=True):
-    """A ticket that is locked."""
-
     id: str
     source: Source
     connection_id: str
@@ -223,14 +221,14 @@ class LockedTicket(Struct, frozen=True):
     resolved_at: str | None
     resolved_reason: Reason | None
     agent_type: AgentType | None
-    """The owner's."""
+    """The type of the owner."""
 
     @property
     def cell(self) -> str:
         return build_cell(self.status, self.source)
 
     @property
-    def scene(self) -> CycleRef:
+    def cycle_ref(self) -> CycleRef:
         return CycleRef(self.id, Source(self.source), self.cycle)
 
     @property
@@ -242,7 +240,7 @@ class LockedTicket(Struct, frozen=True):
 
 
 class NewTicketEntry(Struct, frozen=True):
-    """Something that happened to a ticket; the fields are the columns."""
+    """An entry of a ticket to insert; the fields are the columns."""
 
     number: int
     cycle: int
@@ -257,7 +255,7 @@ class NewTicketEntry(Struct, frozen=True):
 
 
 class StoredTicketEntry(Struct, frozen=True):
-    """An entry as it is read again, with what became of its message."""
+    """A stored entry, with the status of its message."""
 
     number: int
     cycle: int
@@ -273,7 +271,7 @@ class StoredTicketEntry(Struct, frozen=True):
 
 
 class ReplyTarget(Struct, frozen=True):
-    """Where replies go."""
+    """The address of replies."""
 
     source: str
     connection_id: str
@@ -282,7 +280,7 @@ class ReplyTarget(Struct, frozen=True):
 
 
 class SilentTicket(Struct, frozen=True):
-    """An active ticket in which nobody has written for a while."""
+    """An active ticket without recent messages."""
 
     company_id: int
     id: str

@@ -1,4 +1,4 @@
-"""Accounts with channels for tests that speak to an adapter directly. The secrets are planted to be looked for."""
+"""Accounts for tests that call an adapter directly. The secrets are recognisable, so that tests can search for them."""
 
 from collections.abc import Mapping
 
@@ -46,13 +46,13 @@ RECIPIENTS: Mapping[Source, Identity] = {
 def build_connection(
     source: Source, address: str, client: Client, company: Company = LIVE, **account: str
 ) -> ChannelAccount:
-    known = {**ACCOUNTS[source], **account}
+    fields = {**ACCOUNTS[source], **account}
     return ChannelAccount(
         company,
         "chan_01jc9y3q5me8w92v7x4t6r0n1k",
         source,
         address,
-        known,
+        fields,
         SECRETS,
         client,
         is_simulated=company.is_test,

@@ -1,4 +1,4 @@
-"""One content of each kind, as every channel is given it."""
+"""One content of each kind, for every channel."""
 
 from collections.abc import Mapping
 

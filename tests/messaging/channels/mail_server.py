@@ -1,4 +1,4 @@
-"""A company's mail server as a real local one, which takes, refuses or drops what it is told to."""
+"""A company's mail server as a real local server, which accepts, refuses or drops as configured."""
 
 import asyncio
 import ssl
@@ -58,7 +58,7 @@ class MailServer:
 
 
 class CertifiedServer(MailServer):
-    """One with a certificate that a client can be told to trust."""
+    """With a certificate that a client can trust."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A channel's API as a real local server: it records what it is asked, and answers what a test tells it to."""
+"""A channel's API as a real local server: it records requests, and responds as the test says."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 
-class Asked(Struct, frozen=True):
+class RecordedRequest(Struct, frozen=True):
     method: str
     path: str
     query: dict[str, str]
@@ -23,20 +23,22 @@ class Asked(Struct, frozen=True):
 
 
 class Peer:
-    """Answers in turn; the last answer stays. None drops the connection, a number waits that long."""
+    """Responds in turn; the last response stays. None drops the connection, a number waits that many seconds."""
 
     def __init__(self) -> None:
         self.address = ""
-        self.asked: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
         self.answers: list[tuple[int, Any] | float | None] = [(200, {})]
         self.hurried = asyncio.Event()
         self.opens = asyncio.Event()
-        """Nothing is answered before; open unless a test closes it."""
+        """No response is sent until it is set; set unless a test clears it."""
         self.opens.set()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.asked.append(Asked(request.method, request.path, dict(request.query), headers, await request.read()))
+        self.requests.append(
+            RecordedRequest(request.method, request.path, dict(request.query), headers, await request.read())
+        )
         await self.opens.wait()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, float):

@@ -12,7 +12,7 @@ SIGNED = [*META, Source.SHORT_VIDEO]
 
 
 def sign(source: Source, body: bytes, secret: str = APP_SECRET, at: float | None = None) -> dict[str, str]:
-    """The header that the body comes with."""
+    """The headers of a signed body."""
     if source is Source.SHORT_VIDEO:
         stamp = int(time.time() if at is None else at)
         return {"tiktok-signature": f"t={stamp},s={sign_tiktok(secret, stamp, body)}"}

@@ -1,4 +1,4 @@
-"""What channels answer: an id, a refusal for certain, or nothing that anybody can rely on."""
+"""Responses of channels: an id, a certain refusal, or an unknown outcome."""
 
 import logging
 from typing import Any
@@ -115,14 +115,14 @@ async def test_tiktoks_errors_are_in_the_body(
     "answer",
     [None, (500, {}), (503, graph_error(131016)), (200, b"<html>"), (200, {}), (200, []), (404, b"nothing here")],
 )
-async def test_what_cannot_be_told_is_called_unclear(source: Source, answer: Any, peer: Peer, client: Client) -> None:
+async def test_an_uncertain_response_raises_unclear(source: Source, answer: Any, peer: Peer, client: Client) -> None:
     with pytest.raises(Unclear):
         await send(source, peer, client, answer)
-    assert len(peer.asked) == 1
+    assert len(peer.requests) == 1
 
 
 @pytest.mark.parametrize("source", HTTP)
-async def test_what_never_left_is_not_sent(source: Source, client: Client) -> None:
+async def test_a_request_that_never_left_raises_not_sent(source: Source, client: Client) -> None:
     connection = build_connection(source, "http://127.0.0.1:9", client)
     with pytest.raises(NotSent):
         await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
@@ -137,7 +137,7 @@ async def test_a_picture_that_tiktok_would_not_take_is_refused(answer: Any, peer
     refused = await CHANNELS[Source.SHORT_VIDEO].send(connection, message)
     assert isinstance(refused, SendRefusal)
     assert refused.category == "media"
-    assert {asked.method for asked in peer.asked} == {"GET"}
+    assert {request.method for request in peer.requests} == {"GET"}
 
 
 async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
@@ -148,12 +148,12 @@ async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
     await guarded.close()
     assert isinstance(refused, SendRefusal)
     assert "could not be fetched" in refused.reason
-    assert peer.asked == []
+    assert peer.requests == []
 
 
 @pytest.mark.parametrize("answer", [(500, {}), None])
 async def test_a_picture_whose_upload_is_unclear_was_not_sent(answer: Any, peer: Peer, client: Client) -> None:
-    """An upload alone reaches nobody."""
+    """An upload alone sends nothing."""
     connection = build_connection(Source.SHORT_VIDEO, peer.address, client)
     peer.answers = [(200, b"\xff\xd8\xff picture"), answer]
     message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.jpg"))
@@ -174,7 +174,7 @@ async def test_an_account_is_verified_without_sending(source: Source, peer: Peer
     path, answer = VERIFIED[source]
     peer.answers = [(200, answer)]
     await CHANNELS[source].verify(build_connection(source, peer.address, client))
-    assert [(asked.method, asked.path) for asked in peer.asked] == [("GET", path)]
+    assert [(request.method, request.path) for request in peer.requests] == [("GET", path)]
 
 
 @pytest.mark.parametrize("source", VERIFIED)
@@ -193,18 +193,18 @@ async def test_a_token_of_another_account_is_noticed(source: Source, peer: Peer,
 
 
 @pytest.mark.parametrize("source", HTTP)
-async def test_no_secret_is_in_what_goes_wrong(
+async def test_no_secret_is_in_an_error(
     source: Source, peer: Peer, client: Client, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor in the words of the account itself, which is what a log would print."""
-    told: list[object] = [build_connection(source, peer.address, client)]
+    """Not in the account's repr either, which a log would print."""
+    printed: list[object] = [build_connection(source, peer.address, client)]
     caplog.set_level(logging.DEBUG)
     error = {**graph_error(190, "no"), "code": 40105, "message": "no"}
     for answer in (None, (500, {}), (200, b"<html>"), (400, error)):
         try:
-            told.append(await send(source, peer, client, answer, kind="text"))
+            printed.append(await send(source, peer, client, answer, kind="text"))
         except (NotSent, Unclear) as failure:
-            told += [failure, failure.__cause__]
+            printed += [failure, failure.__cause__]
     captured = capsys.readouterr()
-    words = " ".join(map(repr, told)) + caplog.text + captured.out + captured.err
+    words = " ".join(map(repr, printed)) + caplog.text + captured.out + captured.err
     assert not [secret for secret in SECRETS.values() if secret in words]

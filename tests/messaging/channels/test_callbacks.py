@@ -1,4 +1,4 @@
-"""What channels call back with: every array walked, every item in our words."""
+"""Callbacks of channels: every array is read, every item converted."""
 
 import json
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def read(source: Source, value: Any) -> list[Item]:
 
 
 def whatsapp(*values: Mapping[str, Any], field: str = "messages") -> dict[str, Any]:
-    """Each value is a change; two entries, so that the first of each array is never all there is."""
+    """Each value is a change; two entries, so that every array has more than one element."""
     metadata = {"metadata": {"display_phone_number": "6281100001111", "phone_number_id": "1122"}}
     changes = [{"field": field, "value": {"messaging_product": "whatsapp", **metadata, **value}} for value in values]
     entries = [{"id": "3344", "changes": []}, {"id": "3344", "changes": changes}]
@@ -60,7 +60,7 @@ def tiktok(event: str, **content: Any) -> dict[str, Any]:
     return {"event": event, "user_openid": "open-id-1", "content": json.dumps(inner)}
 
 
-def test_every_array_of_whatsapp_is_walked() -> None:
+def test_every_array_of_whatsapp_is_read() -> None:
     def one(number: int) -> dict[str, Any]:
         return {
             "from": "628123456789",
@@ -94,7 +94,7 @@ def test_a_text_tells_who_wrote_it_and_what_it_answers() -> None:
     )
 
 
-def test_people_without_a_number_are_known_by_their_id() -> None:
+def test_people_without_a_number_are_identified_by_their_id() -> None:
     contacts = [{"profile": {"name": "Ayu", "username": "ayu"}, "user_id": "ID.1349"}]
     parts = {"id": "wamid.in", "from_user_id": "ID.1349", "timestamp": SECONDS, "type": "text", "text": {"body": "Hi"}}
     [item] = read(Source.MSGAPP_CLOUD, whatsapp({"contacts": contacts, "messages": [parts]}))
@@ -174,7 +174,7 @@ def test_each_kind_of_message(parts: dict[str, Any], expected: dict[str, Any]) -
         ),
     ],
 )
-def test_what_changes_afterwards(parts: dict[str, Any], expected: Item) -> None:
+def test_edits_reactions_and_deletions_are_read(parts: dict[str, Any], expected: Item) -> None:
     assert read(Source.MSGAPP_CLOUD, whatsapp(message(**parts))) == [expected]
 
 
@@ -184,14 +184,14 @@ def test_what_changes_afterwards(parts: dict[str, Any], expected: Item) -> None:
 )
 def test_statuses_bring_our_reference_and_their_reason(word: str, status: Any) -> None:
     errors = [{"code": 131047, "title": "Re-engagement message", "error_data": {"details": "24 hours"}}]
-    given = {"id": "wamid.out", "status": word, "timestamp": SECONDS, "recipient_id": "628123456789",
+    value = {"id": "wamid.out", "status": word, "timestamp": SECONDS, "recipient_id": "628123456789",
              "biz_opaque_callback_data": REFERENCE, **({"errors": errors} if word == "failed" else {})}  # fmt: skip
-    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"statuses": [given, {**given, "status": "warning"}]}))
+    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"statuses": [value, {**value, "status": "warning"}]}))
     why = ("131047", "(131047) 24 hours") if word == "failed" else (None, None)
     assert item == StatusReport(status, AT, "wamid.out", REFERENCE, None, BUDI[0], *why)
 
 
-def test_an_echo_is_the_customers_and_ours_at_once() -> None:
+def test_an_echo_names_the_customer_as_contact() -> None:
     echo = {"from": "6281100001111", "to": "628123456789", "id": "wamid.e", "timestamp": SECONDS, "type": "text"}
     value = whatsapp(
         {"message_echoes": [{**echo, "text": {"body": "dari HP"}}]},
@@ -232,7 +232,7 @@ def test_a_verdict_on_a_template() -> None:
     ]
 
 
-def test_another_number_of_the_same_app_is_passed_over() -> None:
+def test_another_number_of_the_same_app_is_skipped() -> None:
     value = whatsapp(message(type="text", text={"body": "x"}))
     value["entry"][1]["changes"][0]["value"]["metadata"]["phone_number_id"] = "9999"
     assert read(Source.MSGAPP_CLOUD, value) == []
@@ -312,7 +312,7 @@ def test_instagrams_own_ways() -> None:
     ]
 
 
-def test_another_page_of_the_same_app_is_passed_over() -> None:
+def test_another_page_of_the_same_app_is_skipped() -> None:
     assert read(Source.SOCIAL_NETWORK, page(event(message={"mid": "m_1", "text": "x"}), id="7777")) == []
 
 

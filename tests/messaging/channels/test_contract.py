@@ -1,4 +1,4 @@
-"""Each adapter and each kind of message: the request is, byte for byte of its JSON, what the channel documents."""
+"""Each adapter and each kind of message: the request's JSON is exactly what the channel documents."""
 
 import json
 from pathlib import Path
@@ -58,22 +58,22 @@ def test_every_kind_that_a_channel_can_carry_has_a_fixture() -> None:
 async def test_a_request_is_what_the_channel_documents(source: Source, kind: str, peer: Peer, client: Client) -> None:
     folder = FOLDERS[source]
     peer.answers = [(200, ANSWERS[folder])]
-    # The picture that TikTok is handed is fetched in a test of its own.
+    # Fetching TikTok's picture has its own test.
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
     outcome = await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS[kind]))
     assert outcome == SendReceipt(IDS[folder])
-    asked = next(asked for asked in peer.asked if asked.path == PATHS[folder])
-    assert asked.json == json.loads((FIXTURES / folder / f"{kind}.json").read_text())
-    assert (asked.method, asked.headers["content-type"]) == ("POST", "application/json")
-    authorization = asked.headers["access-token" if folder == "tiktok" else "authorization"]
+    request = next(request for request in peer.requests if request.path == PATHS[folder])
+    assert request.json == json.loads((FIXTURES / folder / f"{kind}.json").read_text())
+    assert (request.method, request.headers["content-type"]) == ("POST", "application/json")
+    authorization = request.headers["access-token" if folder == "tiktok" else "authorization"]
     assert authorization == (TOKEN if folder == "tiktok" else f"Bearer {TOKEN}")
-    assert TOKEN not in str(asked.query) + asked.body.decode()
+    assert TOKEN not in str(request.query) + request.body.decode()
 
 
 @pytest.mark.parametrize("source", [Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL])
-async def test_a_caption_follows_where_a_file_goes_without_words(source: Source, peer: Peer, client: Client) -> None:
-    """And a caption that is lost does not make the file unsent; it is said that it is missing."""
+async def test_a_caption_follows_a_file_that_cannot_have_one(source: Source, peer: Peer, client: Client) -> None:
+    """A lost caption does not make the file unsent; the receipt says that it is missing."""
     folder = FOLDERS[source]
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
@@ -86,14 +86,14 @@ async def test_a_caption_follows_where_a_file_goes_without_words(source: Source,
         ((400, refusal), "refused the caption: (613) Too fast"),
     ]
     for caption_answer, missing in caption_answers:
-        peer.asked.clear()
+        peer.requests.clear()
         peer.answers = [(200, ANSWERS[folder]), caption_answer]
         sent = await CHANNELS[source].send(connection, message)
         assert isinstance(sent, SendReceipt)
         assert (sent.message_id, bool(sent.missing)) == (IDS[folder], bool(missing))
         assert missing in (sent.missing or "")
-        assert len(peer.asked) == 2
-        assert "Kopi Gayo" in peer.asked[-1].body.decode()
+        assert len(peer.requests) == 2
+        assert "Kopi Gayo" in peer.requests[-1].body.decode()
 
 
 async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, client: Client) -> None:
@@ -101,9 +101,9 @@ async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, c
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
     message = OutgoingMessage(REFERENCE, Identity("bsuid", "ID.1349"), CONTENTS["text"], quoted="wamid.0")
     assert await CHANNELS[Source.MSGAPP_CLOUD].send(connection, message) == SendReceipt("wamid.2")
-    asked = peer.asked[0].json
-    assert (asked["recipient"], asked["context"]) == ("ID.1349", {"message_id": "wamid.0"})
-    assert "to" not in asked
+    request = peer.requests[0].json
+    assert (request["recipient"], request["context"]) == ("ID.1349", {"message_id": "wamid.0"})
+    assert "to" not in request
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, c
         ({}, None),
     ],
 )
-async def test_whatsapps_own_name_for_a_recipient_is_told(
+async def test_whatsapps_own_id_of_a_recipient_is_returned(
     contact: dict[str, str], alias: Identity | None, peer: Peer, client: Client
 ) -> None:
     peer.answers = [(200, {"contacts": [contact], "messages": [{"id": "wamid.3"}]})]
@@ -133,7 +133,7 @@ async def test_tiktok_quotes_and_hands_over_pictures(peer: Peer, client: Client)
     assert await send(
         connection, OutgoingMessage(REFERENCE, to, Media("image", f"{peer.address}/kopi.png"))
     ) == SendReceipt("tt_1")
-    fetched, uploaded, sent = peer.asked
+    fetched, uploaded, sent = peer.requests
     assert (fetched.method, fetched.path) == ("GET", "/kopi.png")
     assert TOKEN not in str(fetched.headers)
     assert uploaded.path == "/business/message/media/upload/"
@@ -142,4 +142,4 @@ async def test_tiktok_quotes_and_hands_over_pictures(peer: Peer, client: Client)
         assert part in uploaded.body
     assert sent.json["image"] == {"media_id": "media-1"}
     await send(connection, OutgoingMessage(REFERENCE, to, CONTENTS["text"], quoted="tt_0"))
-    assert peer.asked[-1].json["referenced_message_info"] == {"referenced_message_id": "tt_0"}
+    assert peer.requests[-1].json["referenced_message_info"] == {"referenced_message_id": "tt_0"}

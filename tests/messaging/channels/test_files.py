@@ -1,4 +1,4 @@
-"""Files that customers send: fetched where the channel says, through the guard, and never more than asked for."""
+"""Files from customers: fetched from the channel's address, through the guard, within the size limit."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def test_whatsapps_files_are_looked_up_by_their_id(source: Source, peer: P
     media = InboundMedia("image", media_id="media-1")
     connection = build_connection(source, f"{peer.address}/v25.0", client)
     assert await CHANNELS[source].fetch_media(connection, media, 4_000_000) == ("image/jpeg", FILE)
-    assert [(asked.path, asked.headers["authorization"]) for asked in peer.asked] == [
+    assert [(request.path, request.headers["authorization"]) for request in peer.requests] == [
         ("/v25.0/media-1", f"Bearer {TOKEN}"),
         ("/file", f"Bearer {TOKEN}"),
     ]
@@ -40,7 +40,7 @@ async def test_files_with_an_address_are_fetched_without_our_token(source: Sourc
         connection = build_connection(source, "http://127.0.0.1:9", client)
         mime_type, content = await CHANNELS[source].fetch_media(connection, media, 100)
         assert (mime_type, content) == ("application/octet-stream", b"GIF89a")
-        assert TOKEN not in str(elsewhere.asked)
+        assert TOKEN not in str(elsewhere.requests)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ async def test_files_with_an_address_are_fetched_without_our_token(source: Sourc
         (Source.SHORT_VIDEO, {"media_id": "c m 1"}, {"code": 0, "data": {"download_url": "ELSEWHERE/x"}}),
     ],
 )
-async def test_a_file_inside_our_own_network_is_not_fetched(
+async def test_a_file_in_a_private_network_is_not_fetched(
     source: Source, media: dict[str, str], answer: dict[str, Any] | None, peer: Peer
 ) -> None:
     guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
@@ -66,7 +66,7 @@ async def test_a_file_inside_our_own_network_is_not_fetched(
         connection = build_connection(source, peer.address, guarded)
         with pytest.raises((NotSent, Unclear)):
             await CHANNELS[source].fetch_media(connection, InboundMedia("image", **place(media)), 100)
-        assert elsewhere.asked == []
+        assert elsewhere.requests == []
     await guarded.close()
 
 
@@ -76,9 +76,9 @@ async def test_tiktoks_files_are_asked_for_by_message(peer: Peer, client: Client
     media = InboundMedia("image", media_id="conversation-1 t2 m1")
     _, content = await CHANNELS[Source.SHORT_VIDEO].fetch_media(connection, media, 100)
     assert content == b"\xff\xd8\xff"
-    asked, fetched = peer.asked
-    assert asked.path == "/v1.3/business/message/media/download/"
-    assert asked.json == {
+    request, fetched = peer.requests
+    assert request.path == "/v1.3/business/message/media/download/"
+    assert request.json == {
         "business_id": "open-id-1",
         "conversation_id": "conversation-1",
         "message_id": "t2",

@@ -44,7 +44,7 @@ async def send(
     )
 
 
-async def test_a_mail_has_its_headers_and_its_words(server: MailServer, client: Client) -> None:
+async def test_a_mail_has_headers_and_both_bodies(server: MailServer, client: Client) -> None:
     thread = ["<a@example.com>", "<b@example.com>"]
     assert await send(server, client, thread=thread, quoted="<b@example.com>") == SendReceipt(ID)
     [mail] = server.mails
@@ -70,7 +70,7 @@ async def test_a_mail_has_its_headers_and_its_words(server: MailServer, client: 
     assert server.raw[0].isascii()
 
 
-async def test_mail_that_nobody_wrote_by_hand_says_so(server: MailServer, client: Client) -> None:
+async def test_automatic_mail_says_so(server: MailServer, client: Client) -> None:
     await send(server, client, is_automatic=True, account={"inbound_address": ""})
     assert server.mails[0]["Auto-Submitted"] == "auto-replied"
     assert server.mails[0]["Reply-To"] is None
@@ -104,8 +104,8 @@ async def test_every_kind_can_be_read(kind: str, words: str, page: str, server: 
     assert page in html.get_content()
 
 
-async def test_what_people_write_stays_where_it_belongs(server: MailServer, client: Client) -> None:
-    """No header, no tag and no end of a mail can be smuggled in."""
+async def test_input_cannot_inject_headers_or_markup(server: MailServer, client: Client) -> None:
+    """Input cannot inject a header, a tag or the end of a mail."""
     body = "<script>x</script>\n.\nQUIT\n\n.."
     await send(server, client, Text(body, subject="A\r\nBcc: other@example.com"), quoted="<x>\r\nBcc: y@example.com")
     [mail] = server.mails
@@ -130,7 +130,7 @@ async def test_what_people_write_stays_where_it_belongs(server: MailServer, clie
         ("AUTH", "no", "auth", False),
     ],
 )
-async def test_what_the_server_says_no_to_is_refused(
+async def test_a_rejection_by_the_server_is_a_refusal(
     verb: str, answer: str, category: str, has_retry: bool, server: MailServer, client: Client
 ) -> None:
     server.answers[verb] = answer
@@ -143,7 +143,7 @@ async def test_what_the_server_says_no_to_is_refused(
 
 
 @pytest.mark.parametrize(("verb", "failure"), [("MAIL", NotSent), ("RCPT", NotSent), ("DATA", Unclear)])
-async def test_a_lost_connection_is_clear_only_before_the_mail_left(
+async def test_a_lost_connection_is_certain_only_before_data(
     verb: str, failure: type[Exception], server: MailServer, client: Client
 ) -> None:
     server.answers[verb] = "drop"
@@ -152,7 +152,7 @@ async def test_a_lost_connection_is_clear_only_before_the_mail_left(
     assert SECRETS["password"] not in str(lost.value)
 
 
-async def test_a_server_that_is_away_was_not_sent_to(client: Client) -> None:
+async def test_an_unreachable_server_raises_not_sent(client: Client) -> None:
     server = MailServer()
     server.address = "127.0.0.1:9"
     with pytest.raises(NotSent):
@@ -183,7 +183,7 @@ async def test_a_password_is_never_sent_in_the_clear_where_tls_is_asked_for(serv
 
 
 async def test_a_live_companys_server_is_reached_through_the_guard(server: MailServer) -> None:
-    """The test environment's own is not: it is ours."""
+    """The test environment's own server is not: it is ours."""
     guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
     with pytest.raises(NotSent, match="may not reach"):
         await send(server, guarded)
@@ -191,7 +191,7 @@ async def test_a_live_companys_server_is_reached_through_the_guard(server: MailS
     await guarded.close()
 
 
-async def test_an_account_is_verified_without_a_mail(server: MailServer, client: Client) -> None:
+async def test_an_account_is_verified_without_sending_mail(server: MailServer, client: Client) -> None:
     connection = build_connection(Source.MAIL, server.address, client)
     await MAIL.verify(connection)
     assert (len(server.logins), server.mails) == (1, [])
@@ -201,6 +201,6 @@ async def test_an_account_is_verified_without_a_mail(server: MailServer, client:
 
 
 @pytest.mark.parametrize("to", ["büdi@example.com", "budi@münchen.example"])
-async def test_addresses_may_have_letters_of_all_kinds(to: str, server: MailServer, client: Client) -> None:
+async def test_addresses_may_have_non_ascii_characters(to: str, server: MailServer, client: Client) -> None:
     assert await send(server, client, to=to) == SendReceipt(ID)
     assert server.envelopes[0][1] == [to.replace("münchen", "xn--mnchen-3ya")]

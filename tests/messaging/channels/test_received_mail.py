@@ -1,4 +1,4 @@
-"""Mail that comes in as it was written: what it says, what it answers, and whether it is a letter at all."""
+"""Received mail: its text, what it replies to, and whether it is automatic."""
 
 from datetime import UTC, datetime
 from email import policy
@@ -27,9 +27,9 @@ ACCOUNT = ACCOUNTS[Source.MAIL]
 AT = datetime(2026, 3, 1, 2, 3, 4, tzinfo=UTC)
 
 
-def letter(body: str = "Terima kasih", **headers: str) -> EmailMessage:
+def build_mail(body: str = "Terima kasih", **headers: str) -> EmailMessage:
     mail = EmailMessage(policy=policy.SMTP)
-    given = {
+    fields = {
         "From": "Budi <Budi@Example.com>",
         "To": "halo@shop.example",
         "Subject": "Re: Pesanan",
@@ -37,7 +37,7 @@ def letter(body: str = "Terima kasih", **headers: str) -> EmailMessage:
         "Date": "Sun, 01 Mar 2026 09:03:04 +0700",
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
-    for name, value in given.items():
+    for name, value in fields.items():
         mail[name] = value
     mail.set_content(body)
     return mail
@@ -49,8 +49,8 @@ def read(mail: EmailMessage | bytes, credentials: dict[str, str] | None = None, 
     return list(MAIL.read_callback(ACCOUNT, body))
 
 
-def test_a_letter_tells_what_it_answers() -> None:
-    mail = letter(In_Reply_To="<b@shop.example>", References="<a@shop.example> <b@shop.example>")
+def test_a_mail_names_what_it_replies_to() -> None:
+    mail = build_mail(In_Reply_To="<b@shop.example>", References="<a@shop.example> <b@shop.example>")
     assert read(mail) == [
         ReceivedItem(
             "<in@example.com>",
@@ -68,20 +68,20 @@ def test_a_letter_tells_what_it_answers() -> None:
 
 
 @pytest.mark.parametrize("field", ["To", "Cc", "Delivered_To"])
-def test_the_address_that_it_was_sent_to_comes_before_what_it_says(field: str) -> None:
-    [item] = read(letter(**{"In_Reply_To": "<b@shop.example>", field: f"inbox+{REFERENCE}@shop.example"}))
+def test_the_reply_address_comes_before_the_headers(field: str) -> None:
+    [item] = read(build_mail(**{"In_Reply_To": "<b@shop.example>", field: f"inbox+{REFERENCE}@shop.example"}))
     assert item.quoted == ID
 
 
-def test_a_forms_writer_is_whom_to_answer() -> None:
-    [item] = read(letter(From="form@shop.example", Reply_To="Ayu <ayu@example.com>"))
+def test_a_contact_forms_author_gets_the_reply() -> None:
+    [item] = read(build_mail(From="form@shop.example", Reply_To="Ayu <ayu@example.com>"))
     assert (item.sender, item.sender_name) == ([Identity("email", "ayu@example.com")], "Ayu")
 
 
-def test_what_our_own_side_wrote_is_an_echo() -> None:
-    [item] = read(letter(From="halo@shop.example", To="budi@example.com"))
+def test_the_companys_own_message_is_an_echo() -> None:
+    [item] = read(build_mail(From="halo@shop.example", To="budi@example.com"))
     assert (item.is_echo, item.sender, item.reference) == (True, [BUDI], None)
-    [sent] = read(letter(From="halo@shop.example", To="budi@example.com", Message_ID=ID))
+    [sent] = read(build_mail(From="halo@shop.example", To="budi@example.com", Message_ID=ID))
     assert (sent.is_echo, sent.reference) == (True, REFERENCE)
 
 
@@ -97,13 +97,13 @@ def test_what_our_own_side_wrote_is_an_echo() -> None:
         ({"Return_Path": "<>"}, True),
     ],
 )
-def test_machines_are_recognised(headers: dict[str, str], is_automatic: bool) -> None:
-    [item] = read(letter(**headers))
+def test_automatic_mail_is_recognised(headers: dict[str, str], is_automatic: bool) -> None:
+    [item] = read(build_mail(**headers))
     assert item.is_automatic is is_automatic
 
 
-def test_attachments_come_along() -> None:
-    mail = letter()
+def test_attachments_are_received() -> None:
+    mail = build_mail()
     mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="nota.pdf")
     mail.add_attachment(b"\xff\xd8", maintype="image", subtype="jpeg", filename="foto.jpg")
     [item] = read(mail)
@@ -113,8 +113,8 @@ def test_attachments_come_along() -> None:
     ]
 
 
-async def test_an_attachment_is_had_without_asking_anybody(client: Client) -> None:
-    mail = letter()
+async def test_an_attachment_needs_no_fetch(client: Client) -> None:
+    mail = build_mail()
     mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="nota.pdf")
     [item] = read(mail)
     connection = build_connection(Source.MAIL, "127.0.0.1:9", client)
@@ -124,7 +124,7 @@ async def test_an_attachment_is_had_without_asking_anybody(client: Client) -> No
 
 
 def test_a_page_is_read_as_text() -> None:
-    mail = letter()
+    mail = build_mail()
     page = "<html><head><style>p{}</style></head><body><p>Halo &amp; <b>terima kasih</b></p><script>x</script></body>"
     mail.set_content(page, subtype="html")
     [item] = read(mail)
@@ -132,7 +132,7 @@ def test_a_page_is_read_as_text() -> None:
 
 
 def test_plain_text_comes_before_the_page() -> None:
-    mail = letter("Halo")
+    mail = build_mail("Halo")
     mail.add_alternative("<p>Other</p>", subtype="html")
     [item] = read(mail)
     assert (item.body, item.media) == ("Halo", [])
@@ -176,36 +176,36 @@ Subject: Pesanan Anda
 
 
 def bounce(action: str = "failed", status: str = "5.1.1", type: str = "message/rfc822", id: str = ID) -> bytes:
-    given = {"action": action, "status": status, "type": type, "id": id}
-    return BOUNCE % {name.encode(): value.encode() for name, value in given.items()}
+    fields = {"action": action, "status": status, "type": type, "id": id}
+    return BOUNCE % {name.encode(): value.encode() for name, value in fields.items()}
 
 
 @pytest.mark.parametrize("type", ["message/rfc822", "text/rfc822-headers"])
 @pytest.mark.parametrize("status", ["5.1.1", "4.4.7"])
-def test_a_mail_that_comes_back_failed(type: str, status: str) -> None:
+def test_a_bounced_mail_has_failed(type: str, status: str) -> None:
     assert read(bounce(status=status, type=type)) == [
         StatusReport("failed", AT, ID, REFERENCE, None, BUDI, status, "550 5.1.1 no such user")
     ]
 
 
-def test_a_receipt_is_no_letter_that_somebody_wrote() -> None:
+def test_a_receipt_is_an_automatic_mail() -> None:
     receipt = bounce().replace(b"report-type=delivery-status", b"report-type=disposition-notification")
     [item] = read(receipt.replace(b"Auto-Submitted: auto-replied\n", b""))
     assert (item.is_automatic, item.sender) == (True, [Identity("email", "mailer-daemon@mail.example")])
 
 
-def test_a_mail_that_is_late_has_not_failed() -> None:
+def test_a_delayed_mail_has_not_failed() -> None:
     assert read(bounce(action="delayed", status="4.4.1")) == []
 
 
-def test_a_bounce_without_a_report_is_one_still() -> None:
-    mail = letter(X_Failed_Recipients="budi@example.com", In_Reply_To=ID)
+def test_a_bounce_without_a_report_is_recognised() -> None:
+    mail = build_mail(X_Failed_Recipients="budi@example.com", In_Reply_To=ID)
     [item] = read(mail)
     assert (item.status, item.message_id, item.recipient) == ("failed", ID, BUDI)
 
 
 def test_mail_is_signed_where_the_account_says_so() -> None:
-    body = letter().as_bytes()
+    body = build_mail().as_bytes()
     signed = {**SECRETS, "hook_secret": "planted-hook-secret"}
     assert len(read(body)) == 1
     assert len(read(body, signed, **{"x-sapa-signature": sign("planted-hook-secret", body)})) == 1
@@ -220,11 +220,11 @@ def test_mail_is_signed_where_the_account_says_so() -> None:
     value=st.binary(max_size=60),
     body=st.binary(max_size=100),
 )
-def test_whatever_stands_in_a_mail_is_read_without_a_failure(name: str, value: bytes, body: bytes) -> None:
+def test_any_mail_is_read_without_an_exception(name: str, value: bytes, body: bytes) -> None:
     for raw in (
         body,
-        letter().as_bytes() + body,
-        name.encode() + b": " + value + b"\r\n" + letter().as_bytes(),
+        build_mail().as_bytes() + body,
+        name.encode() + b": " + value + b"\r\n" + build_mail().as_bytes(),
         b"From: a@b\r\n" + name.encode() + b": " + value + b"\r\n\r\n" + body,
         bounce().replace(b"failed", value),
     ):

@@ -1,4 +1,4 @@
-"""What calls back is let in by its signature, and whatever it says is read without a failure."""
+"""Callbacks are admitted by their signature, and any content is parsed without an exception."""
 
 import json
 import time
@@ -19,7 +19,7 @@ from tests.messaging.channels.signing import META, SIGNED, sign
 
 
 @pytest.mark.parametrize("source", SIGNED)
-def test_what_is_signed_wrongly_is_refused(source: Source) -> None:
+def test_a_wrong_signature_is_refused(source: Source) -> None:
     channel = CHANNELS[source]
     body = '{"entry":[{"emoji":"☕","accent":"é"}]}'.encode()
     right = sign(source, body)
@@ -53,13 +53,13 @@ def test_tiktoks_signature_ages(age: int, is_taken: bool) -> None:
 
 
 @pytest.mark.parametrize("source", META)
-def test_a_channel_that_asks_for_us_gets_its_challenge_back(source: Source) -> None:
+def test_a_verification_request_gets_its_challenge_back(source: Source) -> None:
     channel = CHANNELS[source]
-    asked = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
-    assert channel.confirm(SECRETS, asked) == "1158201444"
-    assert channel.confirm(SECRETS, {**asked, "hub.verify_token": "guess"}) is None
-    assert channel.confirm(SECRETS, {**asked, "hub.mode": "unsubscribe"}) is None
-    assert channel.confirm({}, {**asked, "hub.verify_token": ""}) is None
+    query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
+    assert channel.confirm(SECRETS, query) == "1158201444"
+    assert channel.confirm(SECRETS, {**query, "hub.verify_token": "guess"}) is None
+    assert channel.confirm(SECRETS, {**query, "hub.mode": "unsubscribe"}) is None
+    assert channel.confirm({}, {**query, "hub.verify_token": ""}) is None
     assert channel.confirm(SECRETS, {}) is None
 
 
@@ -82,7 +82,7 @@ ANYTHING = st.recursive(
 @pytest.mark.parametrize("source", SIGNED)
 @settings(max_examples=depth.examples(60))
 @given(value=ANYTHING)
-def test_whatever_a_channel_sends_is_read_without_a_failure(source: Source, value: Any) -> None:
+def test_any_callback_is_read_without_an_exception(source: Source, value: Any) -> None:
     body = json.dumps(value).encode()
     for raw in (body, body[:-1]):
         for item in CHANNELS[source].read_callback(ACCOUNTS[source], raw):
@@ -91,7 +91,7 @@ def test_whatever_a_channel_sends_is_read_without_a_failure(source: Source, valu
 
 @settings(max_examples=depth.examples(60))
 @given(change=ANYTHING, field=st.sampled_from(["messages", "smb_message_echoes", "history"]))
-def test_whatever_stands_in_whatsapps_changes_is_read_without_a_failure(change: Any, field: str) -> None:
+def test_any_change_of_whatsapp_is_read_without_an_exception(change: Any, field: str) -> None:
     value = {"entry": [{"changes": [{"field": field, "value": dict.fromkeys(WORDS, change)}]}]}
     body = json.dumps(value).encode()
     source = Source.MSGAPP_CLOUD

@@ -1,4 +1,4 @@
-"""Accounts with channels: connected by a command, sealed, watched, opened for a call, found for a callback."""
+"""Accounts with channels: connected by a command, sealed, verified, used for calls and callbacks."""
 
 import asyncio
 import json
@@ -30,9 +30,9 @@ CLOUD = ("phone_number_id=1122", "waba_id=3344", "phone_number=+6281100001111", 
 WHATSAPP = (*CLOUD, f"app_secret={SECRET}")
 
 
-def _with_upstream(kit: AppContext, source: Source, peer: Peer) -> AppContext:
-    settings = msgspec.structs.replace(kit.settings, upstreams={source.lower(): peer.address})
-    return msgspec.structs.replace(kit, settings=settings)
+def _with_upstream(context: AppContext, source: Source, peer: Peer) -> AppContext:
+    settings = msgspec.structs.replace(context.settings, upstreams={source.lower(): peer.address})
+    return msgspec.structs.replace(context, settings=settings)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def tester(company: Environments) -> Company:
 
 
 class Desk:
-    """Somebody who types commands for one company."""
+    """Runs commands for one company."""
 
     def __init__(self, installation: Installation, company_id: int, peer: Peer) -> None:
         self._data = installation.data
@@ -59,8 +59,8 @@ class Desk:
         return await asyncio.to_thread(sapa, self._data, *words, **{**upstreams, **variables})
 
     async def connect(self, source: Source, *fields: str, **more: Any) -> Outcome:
-        given = [word for field in fields for word in ("--set", field)]
-        return await self.run("connect", "--source", source, *given, *more.pop("flags", ()), **more)
+        options = [word for field in fields for word in ("--set", field)]
+        return await self.run("connect", "--source", source, *options, *more.pop("flags", ()), **more)
 
 
 @pytest.fixture
@@ -70,29 +70,29 @@ def desk(installation: Installation, company: Environments, peer: Peer) -> Desk:
 
 
 async def test_an_account_is_connected_and_its_secrets_are_never_seen_again(
-    desk: Desk, peer: Peer, live: Company, database: Database, kit: AppContext
+    desk: Desk, peer: Peer, live: Company, database: Database, context: AppContext
 ) -> None:
-    made = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
-    assert [asked.path for asked in peer.asked] == ["/1122"]
-    info = made["connection"]
+    created = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
+    assert [request.path for request in peer.requests] == ["/1122"]
+    info = created["connection"]
     assert CONNECTION_ID.matches(info["id"])
     assert info["account"] == {"phone_number_id": "1122", "waba_id": "3344", "phone_number": "+6281100001111"}
     assert info["secrets"] == ["access_token", "app_secret", "verify_token"]
     assert (info["status"], info["health"], info["lastError"]) == ("connected", "ok", None)
-    assert set(made["generated"]) == {"verify_token"}
+    assert set(created["generated"]) == {"verify_token"}
     listed = await desk.run("list")
     assert listed.json() == [info]
     async with database.connection() as db:
         row = await db.fetchrow("SELECT * FROM channel_connections WHERE company_id = $1", live.id)
     assert row is not None
-    token = made["hookUrl"].rpartition("/hooks/channels/")[2]
-    for secret in (TOKEN, SECRET, made["generated"]["verify_token"], token):
+    token = created["hookUrl"].rpartition("/hooks/channels/")[2]
+    for secret in (TOKEN, SECRET, created["generated"]["verify_token"], token):
         assert secret not in listed.out + repr(dict(row))
     async with database.connection() as db:
-        found = await accounts.find_by_token(kit, db, token)
-        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
+        found = await accounts.find_by_token(context, db, token)
+        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD)
         assert found == opened
-        assert await accounts.get_accounts(live).find_by_id(kit, db, live, info["id"]) == opened
+        assert await accounts.get_accounts(live).find_by_id(context, db, live, info["id"]) == opened
         assert await accounts.get_accounts(live).list_sources(db, live) == [Source.MSGAPP_CLOUD]
     assert opened is not None
     assert opened.connection.credentials["access_token"] == TOKEN
@@ -106,8 +106,8 @@ async def test_an_account_that_the_channel_refuses_is_not_connected(desk: Desk, 
     assert refused.sentence() == "WhatsApp does not accept the account: (190) token expired"
     assert TOKEN not in refused.err
     assert (await desk.run("list")).json() == []
-    made = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, flags=["--no-check"])
-    assert made.json()["connection"]["health"] == "unverified"
+    created = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, flags=["--no-check"])
+    assert created.json()["connection"]["health"] == "unverified"
 
 
 @pytest.mark.parametrize(
@@ -121,51 +121,55 @@ async def test_an_account_that_the_channel_refuses_is_not_connected(desk: Desk, 
 )
 async def test_a_field_that_cannot_be_used_is_named(desk: Desk, peer: Peer, fields: list[str], words: str) -> None:
     assert words in (await desk.connect(Source.MSGAPP_CLOUD, *fields)).sentence()
-    assert peer.asked == []
+    assert peer.requests == []
 
 
-async def test_a_field_that_nobody_knows_is_named(desk: Desk) -> None:
+async def test_an_unknown_field_is_named(desk: Desk) -> None:
     refused = await desk.connect(Source.MSGAPP_CLOUD, "colour=blue")
     assert refused.code == 2
     assert "phone_number_id" in refused.err
 
 
-async def test_what_is_not_given_again_stays(desk: Desk, live: Company, kit: AppContext, tmp_path: Path) -> None:
+async def test_fields_that_are_left_out_stay(desk: Desk, live: Company, context: AppContext, tmp_path: Path) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     file = tmp_path / "token"
     file.write_text("renewed-token\n")
     again = (await desk.connect(Source.MSGAPP_CLOUD, f"access_token=@{file}")).json()
     assert again["connection"]["id"] == first["connection"]["id"]
     assert (again["hookUrl"], again["generated"]) == (None, {})
-    async with kit.database.connection() as db:
-        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
+    async with context.database.connection() as db:
+        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD)
         token = first["hookUrl"].rpartition("/")[2]
-        assert await accounts.find_by_token(kit, db, token) == opened
+        assert await accounts.find_by_token(context, db, token) == opened
     assert opened is not None
     assert (opened.connection.credentials["access_token"], opened.connection.credentials["app_secret"]) == (
         "renewed-token",
         SECRET,
     )
     moved = (await desk.connect(Source.MSGAPP_CLOUD, flags=["--new-hook"])).json()
-    async with kit.database.connection() as db:
-        assert await accounts.find_by_token(kit, db, token) is None
-        assert await accounts.find_by_token(kit, db, moved["hookUrl"].rpartition("/")[2]) is not None
+    async with context.database.connection() as db:
+        assert await accounts.find_by_token(context, db, token) is None
+        assert await accounts.find_by_token(context, db, moved["hookUrl"].rpartition("/")[2]) is not None
 
 
-async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
-    desk: Desk, kit: AppContext, live: Company
+async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
+    desk: Desk, context: AppContext, live: Company
 ) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     other = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")
     assert "disconnect that one first" in other.sentence()
     assert (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).json()["disconnected"] is True
-    [gone] = (await desk.run("list")).json()
-    assert (gone["status"], gone["health"], gone["secrets"]) == ("disconnected", "disconnected", [])
-    async with kit.database.connection() as db:
-        assert await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD) is None
-        assert await accounts.get_accounts(live).find_by_id(kit, db, live, gone["id"]) is None
+    [disconnected] = (await desk.run("list")).json()
+    assert (disconnected["status"], disconnected["health"], disconnected["secrets"]) == (
+        "disconnected",
+        "disconnected",
+        [],
+    )
+    async with context.database.connection() as db:
+        assert await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD) is None
+        assert await accounts.get_accounts(live).find_by_id(context, db, live, disconnected["id"]) is None
         assert await accounts.get_accounts(live).list_sources(db, live) == []
-        assert await accounts.find_by_token(kit, db, first["hookUrl"].rpartition("/")[2]) is None
+        assert await accounts.find_by_token(context, db, first["hookUrl"].rpartition("/")[2]) is None
     assert "no such channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
     assert "is missing" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
     other_account = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")).json()
@@ -176,8 +180,8 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
     assert back["hookUrl"] != first["hookUrl"]
 
 
-async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, kit: AppContext, live: Company) -> None:
-    made = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
+async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, context: AppContext, live: Company) -> None:
+    created = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     peer.answers = [(401, {"error": {"message": "token expired", "code": 190}})]
     failed = await desk.run("test", "--source", Source.MSGAPP_CLOUD)
     assert failed.code == 1
@@ -187,50 +191,50 @@ async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, kit: AppCon
     assert (await desk.run("list")).json() == [shown]
     peer.answers = [(200, {"id": "1122"})]
     assert (await desk.run("test", "--source", Source.MSGAPP_CLOUD)).json()["health"] == "ok"
-    async with kit.database.connection() as db:
-        await accounts.note_health(db, live.id, made["connection"]["id"], "x" * 5000)
+    async with context.database.connection() as db:
+        await accounts.record_health(db, live.id, created["connection"]["id"], "x" * 5000)
     [shown] = (await desk.run("list")).json()
     assert len(shown["lastError"]) == 500
-    async with kit.database.connection() as db:
-        await accounts.note_health(db, live.id, made["connection"]["id"], None)
+    async with context.database.connection() as db:
+        await accounts.record_health(db, live.id, created["connection"]["id"], None)
     assert (await desk.run("list")).json()[0]["lastError"] is None
     assert "no such channel" in (await desk.run("test", "--source", Source.MAIL)).sentence()
 
 
 async def test_a_sealed_account_does_not_open_for_another_company(
-    desk: Desk, kit: AppContext, live: Company, tester: Company, database: Database
+    desk: Desk, context: AppContext, live: Company, tester: Company, database: Database
 ) -> None:
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)
     other = Company(live.id + 1_000_000, "live", "ID", "IDR")
     async with database.connection() as db:
-        assert await accounts.get_accounts(other).find_by_source(kit, db, other, Source.MSGAPP_CLOUD) is None
+        assert await accounts.get_accounts(other).find_by_source(context, db, other, Source.MSGAPP_CLOUD) is None
 
 
 @pytest.mark.parametrize("token", ["", "hook_", "hook_1_x", "hook_999999999999_" + "a" * 43, "sbx_1_" + "0" * 32, "☕"])
-async def test_an_address_that_nobody_has_leads_nowhere(token: str, kit: AppContext) -> None:
-    async with kit.database.connection() as db:
-        assert await accounts.find_by_token(kit, db, token) is None
+async def test_an_unknown_address_is_not_found(token: str, context: AppContext) -> None:
+    async with context.database.connection() as db:
+        assert await accounts.find_by_token(context, db, token) is None
 
 
 async def test_a_test_environment_has_every_channel_from_the_start(
-    kit: AppContext, tester: Company, live: Company, installation: Installation, peer: Peer
+    context: AppContext, tester: Company, live: Company, installation: Installation, peer: Peer
 ) -> None:
-    """Whatever the operator's settings say, it leads to this machine."""
-    loopback = await kit.loopback.address()
-    async with kit.database.connection() as db:
+    """It leads to this machine, whatever the operator's settings say."""
+    loopback = await context.loopback.address()
+    async with context.database.connection() as db:
         assert await accounts.get_accounts(tester).list_sources(db, tester) == list(Source)
         assert await accounts.get_accounts(live).list_sources(db, live) == []
         for source in Source:
-            opened = await accounts.get_accounts(tester).find_by_source(kit, db, tester, source)
+            opened = await accounts.get_accounts(tester).find_by_source(context, db, tester, source)
             assert opened is not None
             connection = opened.connection
             assert CONNECTION_ID.matches(connection.id)
             assert connection.address.startswith("127.0.0.1:" if source is Source.MAIL else loopback)
-            assert await accounts.get_accounts(tester).find_by_id(kit, db, tester, connection.id) == opened
-            token = build_hook_token(kit, tester.id, source)
-            assert await accounts.find_by_token(kit, db, token) == opened
-            stolen = build_hook_token(kit, live.id, source)
-            assert await accounts.find_by_token(kit, db, stolen) is None
+            assert await accounts.get_accounts(tester).find_by_id(context, db, tester, connection.id) == opened
+            token = build_hook_token(context, tester.id, source)
+            assert await accounts.find_by_token(context, db, token) == opened
+            stolen = build_hook_token(context, live.id, source)
+            assert await accounts.find_by_token(context, db, stolen) is None
     desk = Desk(installation, tester.id, peer)
     listed = await desk.run("list")
     assert [(each["source"], each["health"]) for each in listed.json()] == [(source, "ok") for source in Source]
@@ -245,40 +249,42 @@ async def test_every_simulator_knows_the_account(
 ) -> None:
     shown = (await Desk(installation, tester.id, peer).run("test", "--source", source)).json()
     assert (shown["source"], shown["health"]) == (source, "ok")
-    assert peer.asked == []
+    assert peer.requests == []
 
 
-async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, kit: AppContext, live: Company) -> None:
+async def test_tokens_are_renewed_before_they_expire(
+    desk: Desk, peer: Peer, context: AppContext, live: Company
+) -> None:
     peer.answers = [(200, {"code": 0, "data": {"username": "tokokopi"}})]
     fields = ("business_id=o1", "client_key=a1", f"access_token={TOKEN}", "refresh_token=r1", f"app_secret={SECRET}")
-    made = (await desk.connect(Source.SHORT_VIDEO, *fields)).json()
-    from_here = _with_upstream(kit, Source.SHORT_VIDEO, peer)
-    async with kit.database.connection() as db:
+    created = (await desk.connect(Source.SHORT_VIDEO, *fields)).json()
+    from_here = _with_upstream(context, Source.SHORT_VIDEO, peer)
+    async with context.database.connection() as db:
         await db.execute("UPDATE channel_connections SET renew_at = now() WHERE company_id = $1", live.id)
-    peer.asked.clear()
+    peer.requests.clear()
     peer.answers = [(200, {"code": 0, "data": {"access_token": "t2", "refresh_token": "r2", "expires_in": 86400}})]
-    due = DueRenewal(live.id, made["connection"]["id"], Source.SHORT_VIDEO)
+    due = DueRenewal(live.id, created["connection"]["id"], Source.SHORT_VIDEO)
     await asyncio.gather(*(renewing.renew(from_here, due) for _ in range(3)))
-    [asked] = peer.asked
-    assert (asked.path, asked.json) == (
+    [request] = peer.requests
+    assert (request.path, request.json) == (
         "/tt_user/oauth2/refresh_token/",
         {"client_id": "a1", "client_secret": SECRET, "grant_type": "refresh_token", "refresh_token": "r1"},
     )
-    async with kit.database.connection() as db:
-        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.SHORT_VIDEO)
+    async with context.database.connection() as db:
+        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.SHORT_VIDEO)
     assert opened is not None
     assert opened.connection.credentials == {"access_token": "t2", "refresh_token": "r2", "app_secret": SECRET}
     assert (await desk.run("list")).json()[0]["health"] == "ok"
 
 
-async def test_the_operators_address_takes_the_place_of_the_channels(
-    desk: Desk, peer: Peer, kit: AppContext, live: Company
+async def test_the_operators_address_replaces_the_channels(
+    desk: Desk, peer: Peer, context: AppContext, live: Company
 ) -> None:
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)
-    kit = _with_upstream(kit, Source.MSGAPP_CLOUD, peer)
+    context = _with_upstream(context, Source.MSGAPP_CLOUD, peer)
     peer.answers = [(200, {"messages": [{"id": "wamid.1"}]})]
-    async with kit.database.connection() as db:
-        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
+    async with context.database.connection() as db:
+        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD)
     assert opened is not None
     message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
     assert await CHANNELS[Source.MSGAPP_CLOUD].send(opened.connection, message) == SendReceipt("wamid.1")

@@ -1,4 +1,4 @@
-"""The spellings of phone numbers: what means the same, and what does not."""
+"""Spellings of phone numbers: which are equal, and which are not."""
 
 from string import digits
 
@@ -56,7 +56,7 @@ def test_numbers_with_one_key_are_spellings_of_each_other(pair: list[str]) -> No
         (Identity("email", " Ayu@Example.com "), Identity("email", "Ayu@Example.com")),
     ],
 )
-def test_whoever_names_a_number_it_is_one_identity(identity: Identity, known: Identity) -> None:
+def test_every_form_of_a_number_is_one_identity(identity: Identity, known: Identity) -> None:
     assert canonical(identity) == known
 
 

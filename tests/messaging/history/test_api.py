@@ -1,4 +1,4 @@
-"""The records of calls: what they hold, how they are found, how long they are kept."""
+"""The records of calls: content, search, retention."""
 
 import random
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ from tests.messaging.send_steps import (
 Json = dict[str, Any]
 
 
-async def test_a_record_holds_the_call_as_it_came(
+async def test_a_record_holds_the_raw_call(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = (await make_key(database, company.test)).raw
@@ -60,7 +60,7 @@ async def test_a_record_holds_the_call_as_it_came(
     assert (record["companyId"], record["response"]["data"]) == (company.test, answer.json()["data"])
 
 
-async def test_nothing_of_it_can_be_read_in_the_database(
+async def test_records_are_sealed_in_the_database(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = (await make_key(database, company.test)).raw
@@ -110,7 +110,7 @@ async def test_calls_from_a_closed_address_are_recorded_and_those_without_the_sc
     assert record["request"]["body"] == build_message()
 
 
-async def test_a_body_of_another_kind_is_recorded_as_it_came(sandbox: httpx.AsyncClient) -> None:
+async def test_a_body_of_another_content_type_is_recorded_raw(sandbox: httpx.AsyncClient) -> None:
     answer = await sandbox.post("/messages/send", content=b"to=%2B628", headers={"content-type": "text/plain"})
     assert answer.status_code == 415
     (record,) = (await list_records(sandbox))["data"]
@@ -174,13 +174,13 @@ async def test_pages_and_their_meta(sandbox: httpx.AsyncClient) -> None:
         "page=1&page=2",
     ],
 )  # fmt: skip
-async def test_what_cannot_be_read_is_refused(sandbox: httpx.AsyncClient, query: str) -> None:
+async def test_an_invalid_filter_is_refused(sandbox: httpx.AsyncClient, query: str) -> None:
     answer = await sandbox.get(f"/messages/requests?{query}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize("query", ["limit=1", "limit=100", "page=1000000", "startDate=2026-01-31T09:30:00%2B07:00"])
-async def test_what_lies_at_the_bounds_is_taken(sandbox: httpx.AsyncClient, query: str) -> None:
+async def test_values_at_the_bounds_are_accepted(sandbox: httpx.AsyncClient, query: str) -> None:
     assert (await sandbox.get(f"/messages/requests?{query}")).status_code == 200
 
 
@@ -192,8 +192,8 @@ async def test_another_company_s_records_are_not_seen(sandbox: httpx.AsyncClient
 
 @pytest.fixture(scope="module")
 async def scratch(installation: Installation) -> AsyncIterator[Scratch]:
-    async with migrated_database(installation.server) as made:
-        yield made
+    async with migrated_database(installation.server) as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -209,14 +209,14 @@ async def store(database: Database, company_id: int, at: datetime, template: str
 
 
 def edge(random_: random.Random, now: datetime) -> datetime:
-    """An instant at, just before, just after or somewhere between the records."""
+    """An instant at, just before, just after or between the records."""
     hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=random_.randrange(60))
     within = timedelta(seconds=random_.randrange(3600))
     return hour + random_.choice([timedelta(0), timedelta(milliseconds=-1), timedelta(milliseconds=1), within])
 
 
 async def test_totals_and_pages_are_exact_for_every_window(quiet: Database) -> None:
-    """Against counting and sorting all records, for windows that begin and end anywhere."""
+    """Compared with counting and sorting all records, for windows with arbitrary ends."""
     company, other = await make_company(quiet), await make_company(quiet)
     rng, now = random.Random(7), datetime.now(UTC).replace(microsecond=0)
     records = [(edge(rng, now), rng.choice([None, "a", "b"])) for _ in range(400)]
@@ -260,25 +260,23 @@ async def compare(
 
 
 @pytest.mark.parametrize("months", [12, 5])
-async def test_old_months_go_with_their_totals_and_the_rest_stays(
-    scratch: Scratch, quiet: Database, months: int
-) -> None:
-    """As many as the operator says."""
+async def test_old_months_are_purged_with_their_totals(scratch: Scratch, quiet: Database, months: int) -> None:
+    """As many months as the operator configures."""
     settings = read_settings({"SAPA_HISTORY_MONTHS": str(months)})
     keep_partitions = next(job.run for job in build_jobs(settings) if job.name == "keep partitions")
     company = await make_company(quiet)
     now = datetime.now(UTC)
     this_month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    kept = (this_month - timedelta(days=30 * months - 30)).replace(day=1)
-    gone = (this_month - timedelta(days=31 * months + 10)).replace(day=1)
+    retained = (this_month - timedelta(days=30 * months - 30)).replace(day=1)
+    expired = (this_month - timedelta(days=31 * months + 10)).replace(day=1)
     async with connect(scratch.owner_url) as owner:
-        for month in (kept, gone):
+        for month in (retained, expired):
             following = (month + timedelta(days=32)).replace(day=1)
             await owner.execute(
                 f"CREATE TABLE IF NOT EXISTS api_requests_{month:%Y%m} PARTITION OF api_requests"
                 f" FOR VALUES FROM ('{month.isoformat()}') TO ('{following.isoformat()}')"
             )
-    for at in (now, kept, gone, gone - timedelta(days=90)):
+    for at in (now, retained, expired, expired - timedelta(days=90)):
         await store(quiet, company.live, at, "a", at)
     for is_folded in (False, True):
         if is_folded:
@@ -292,11 +290,11 @@ async def test_old_months_go_with_their_totals_and_the_rest_stays(
             tables = {
                 row[0] for row in await db.fetch("SELECT relname FROM pg_class WHERE relname LIKE 'api_requests_2%'")
             }
-    assert f"api_requests_{gone:%Y%m}" not in tables
+    assert f"api_requests_{expired:%Y%m}" not in tables
     assert f"api_requests_{now:%Y%m}" in tables
 
 
-async def test_the_product_cannot_ask_for_more_than_that(quiet: Database) -> None:
+async def test_only_tables_partitioned_by_month_can_be_purged(quiet: Database) -> None:
     async with quiet.connection() as db:
         with pytest.raises(Exception, match="not partitioned by month"):
             await db.execute("SELECT keep_month_partitions('messages', 1, 1)")

@@ -1,4 +1,4 @@
-"""What customers write: over every channel, and who they are."""
+"""Messages from customers over every channel, and the customers they belong to."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -14,18 +14,18 @@ from tests.factories import Environments, make_customer, make_key
 from tests.http.wire import eventually
 from tests.messaging.conversation_steps import (
     get_message,
-    heard,
     list_events,
     list_inbound,
     send,
     settled,
-    speak,
+    simulate_inbound,
+    wait_for_inbound,
 )
 from tests.messaging.whatsapp_account import (
-    Hooked,
+    WhatsAppHook,
+    build_change,
     build_text,
     connect_whatsapp,
-    said,
 )
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ CONTACTS = "SELECT count(*) FROM contacts WHERE company_id = $1"
 
 
 @pytest.fixture
-def hooked(installation: Installation, company: Environments) -> Hooked:
+def hook(installation: Installation, company: Environments) -> WhatsAppHook:
     return connect_whatsapp(installation, company.live)
 
 
@@ -75,9 +75,11 @@ def build_window(source: str, written_at: str) -> Json | None:
 async def test_a_customer_writes(
     sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments, source: str
 ) -> None:
-    told = await speak(sandbox, source=source, text="Masih ada?", name="Ayu Lestari", **{"from": SENDERS[source]})
-    (message,) = await heard(database, company.test)
-    assert (message["source"], message["body"], message["provider_id"]) == (source, "Masih ada?", told["messageId"])
+    inbound = await simulate_inbound(
+        sandbox, source=source, text="Masih ada?", name="Ayu Lestari", **{"from": SENDERS[source]}
+    )
+    (message,) = await wait_for_inbound(database, company.test)
+    assert (message["source"], message["body"], message["provider_id"]) == (source, "Masih ada?", inbound["messageId"])
     shown = await get_message(sandbox, message["id"])
     assert (shown["direction"], shown["status"], shown["featureSource"]) == ("in", "received", "CUSTOMER")
     (received,) = await list_events(database, company.test, "message.received")
@@ -95,11 +97,11 @@ async def test_a_customer_writes(
 
 
 @pytest.mark.parametrize("source", SENDERS)
-async def test_an_answer_goes_to_whoever_wrote(
+async def test_a_reply_goes_to_the_sender(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, source: str
 ) -> None:
-    await speak(sandbox, source=source, text="Halo", **{"from": SENDERS[source]})
-    (message,) = await heard(database, company.test)
+    await simulate_inbound(sandbox, source=source, text="Halo", **{"from": SENDERS[source]})
+    (message,) = await wait_for_inbound(database, company.test)
     answer = await send(sandbox, message["client_number"], source)
     assert answer.status_code == 200, answer.text
     assert answer.json()["data"]["customerId"] == message["customer_id"]
@@ -110,17 +112,19 @@ async def test_an_answer_goes_to_whoever_wrote(
 async def test_a_button_is_chosen(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
     sent = (await send(sandbox, "+628123456789")).json()["data"]
     button = {"id": "yes", "title": "Ya"}
-    await speak(sandbox, source="MSGAPP_CLOUD", button=button, quoted=sent["messageId"], **{"from": "+628123456789"})
-    (message,) = await heard(database, company.test)
+    await simulate_inbound(
+        sandbox, source="MSGAPP_CLOUD", button=button, quoted=sent["messageId"], **{"from": "+628123456789"}
+    )
+    (message,) = await wait_for_inbound(database, company.test)
     assert message["interaction"] == {"kind": "button", **button}
     assert (await settled(sandbox, sent["messageId2"], {"repliedAt"}))["repliedAt"]
 
 
-async def test_what_is_written_on_the_companys_telephone_is_shown_and_opens_nothing(
+async def test_a_message_from_the_companys_phone_is_stored_and_opens_no_window(
     sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await speak(sandbox, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": "+628123456789"})
-    (message,) = await heard(database, company.test)
+    await simulate_inbound(sandbox, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": "+628123456789"})
+    (message,) = await wait_for_inbound(database, company.test)
     assert (message["direction"], message["feature_source"], message["body"]) == ("out", "BUSINESS_APP", "Dari telepon")
     async with database.connection() as db:
         assert await db.fetch(RECEIVED, company.test) == []
@@ -140,71 +144,74 @@ async def test_what_is_written_on_the_companys_telephone_is_shown_and_opens_noth
         ("+628123456789", "628123456789"),
     ],
 )
-async def test_a_customer_is_known_by_every_spelling_of_the_number(
-    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments, kept: str, written: str
+async def test_a_customer_is_found_by_every_spelling_of_the_number(
+    hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments, kept: str, written: str
 ) -> None:
     customer = await make_customer(api, phoneNumber=kept, email=None)
-    await hooked.tell(said(build_text(written)))
-    (message,) = await heard(database, company.live)
+    await hook.send_change(build_change(build_text(written)))
+    (message,) = await wait_for_inbound(database, company.live)
     assert message["customer_id"] == customer["id"]
     assert len(await list_customers(api)) == 1
 
 
-async def test_a_number_that_nobody_dials_any_more_becomes_a_customer(
-    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+async def test_a_number_in_an_outdated_form_becomes_a_customer(
+    hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await hooked.tell(said(build_text("5215599887766")))
-    (message,) = await heard(database, company.live)
+    await hook.send_change(build_change(build_text("5215599887766")))
+    (message,) = await wait_for_inbound(database, company.live)
     (customer,) = await list_customers(api)
     assert (message["customer_id"], customer["phoneNumber"]) == (customer["id"], "+525599887766")
 
 
 @pytest.mark.parametrize(("number", "alias"), [("+12015550121", "+12015550191"), ("+12015550120", "US.12015550120")])
-async def test_an_answer_under_another_name_answers_what_was_sent(
+async def test_a_reply_under_another_identity_answers_what_was_sent(
     sandbox: httpx.AsyncClient, number: str, alias: str
 ) -> None:
     sent = (await send(sandbox, number)).json()["data"]
     await settled(sandbox, sent["messageId2"], {"readAt"})
-    await speak(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": alias})
+    await simulate_inbound(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": alias})
     assert (await settled(sandbox, sent["messageId2"], {"repliedAt"}))["repliedAt"]
 
 
 async def test_two_spellings_at_once_are_one_customer(
-    installation: Installation, hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation, hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """On two connections, so that nothing but the number itself keeps them apart."""
+    """On two connections, so that only the number itself serialises them."""
     other = connect_whatsapp(installation, company.live, "MSGAPP_COEX")
-    await asyncio.gather(hooked.tell(said(build_text("5511987654321"))), other.tell(said(build_text("551187654321"))))
-    messages = await heard(database, company.live, 2)
+    await asyncio.gather(
+        hook.send_change(build_change(build_text("5511987654321"))),
+        other.send_change(build_change(build_text("551187654321"))),
+    )
+    messages = await wait_for_inbound(database, company.live, 2)
     assert len({message["customer_id"] for message in messages}) == 1
     assert len({message["contact_id"] for message in messages}) == 1
     assert len(await list_customers(api)) == 1
 
 
-async def test_somebody_without_a_number_is_the_same_person_once_it_is_known(
-    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+async def test_a_contact_without_a_number_is_merged_once_it_is_known(
+    hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     user = "ID.13491208655302741918"
-    await hooked.tell({"messages": [_of_user(user, "Tanpa nomor")]})
-    (first,) = await heard(database, company.live)
+    await hook.send_change({"messages": [_of_user(user, "Tanpa nomor")]})
+    (first,) = await wait_for_inbound(database, company.live)
     assert (first["client_number"], first["customer_id"]) == (user, None)
-    await hooked.tell(said(build_text("628123456789", "Dengan nomor", from_user_id=user)))
-    await hooked.tell({"messages": [_of_user(user, "Lagi")]})
-    _, second, third = await heard(database, company.live, 3)
+    await hook.send_change(build_change(build_text("628123456789", "Dengan nomor", from_user_id=user)))
+    await hook.send_change({"messages": [_of_user(user, "Lagi")]})
+    _, second, third = await wait_for_inbound(database, company.live, 3)
     assert second["customer_id"] == third["customer_id"] != None  # noqa: E711
     assert second["contact_id"] == third["contact_id"]
     assert len(await list_customers(api)) == 1
 
 
-async def test_two_who_turn_out_to_be_one_person_are_one_contact_from_then_on(
-    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+async def test_two_contacts_of_one_person_are_merged(
+    hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     user = "ID.13491208655302741918"
-    await hooked.tell(said(build_text("628123456789", at=1_699_999_999)))
-    await hooked.tell({"messages": [_of_user(user, "Tanpa nomor")]})
-    await hooked.tell(said(build_text("628123456789", at=1_700_000_050, from_user_id=user)))
-    await hooked.tell({"messages": [_of_user(user, "Lagi")]})
-    first, stranger, _, last = await heard(database, company.live, 4)
+    await hook.send_change(build_change(build_text("628123456789", at=1_699_999_999)))
+    await hook.send_change({"messages": [_of_user(user, "Tanpa nomor")]})
+    await hook.send_change(build_change(build_text("628123456789", at=1_700_000_050, from_user_id=user)))
+    await hook.send_change({"messages": [_of_user(user, "Lagi")]})
+    first, stranger, _, last = await wait_for_inbound(database, company.live, 4)
     assert stranger["contact_id"] != first["contact_id"]
     assert (last["contact_id"], last["customer_id"]) == (first["contact_id"], first["customer_id"])
     assert len(await list_customers(api)) == 1
@@ -217,9 +224,9 @@ def _of_user(user: str, body: str) -> Json:
 
 
 async def test_a_changed_number_is_the_same_person(
-    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+    hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await hooked.tell(said(build_text("628123456789")))
+    await hook.send_change(build_change(build_text("628123456789")))
     system = {"type": "user_changed_number", "wa_id": "628999999999", "body": "changed"}
     notice = {
         "from": "628123456789",
@@ -228,31 +235,31 @@ async def test_a_changed_number_is_the_same_person(
         "type": "system",
         "system": system,
     }
-    await hooked.tell({"messages": [notice]})
-    await hooked.tell(said(build_text("628999999999", at=1_700_000_002)))
-    first, second = await heard(database, company.live, 2)
+    await hook.send_change({"messages": [notice]})
+    await hook.send_change(build_change(build_text("628999999999", at=1_700_000_002)))
+    first, second = await wait_for_inbound(database, company.live, 2)
     assert second["customer_id"] == first["customer_id"]
     assert len(await list_customers(api)) == 1
 
 
 async def test_a_deleted_customer_who_writes_again_is_a_new_one(
-    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+    hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await hooked.tell(said(build_text("628123456789")))
-    (first,) = await heard(database, company.live)
+    await hook.send_change(build_change(build_text("628123456789")))
+    (first,) = await wait_for_inbound(database, company.live)
     assert (await api.delete(f"/customers/{first['customer_id']}")).status_code == 204
-    await hooked.tell(said(build_text("628123456789", at=1_700_000_009)))
-    _, second = await heard(database, company.live, 2)
+    await hook.send_change(build_change(build_text("628123456789", at=1_700_000_009)))
+    _, second = await wait_for_inbound(database, company.live, 2)
     assert second["customer_id"] != first["customer_id"]
     assert [customer["id"] for customer in await list_customers(api)] == [second["customer_id"]]
 
 
-async def test_a_deleted_customer_is_nobody_to_whom_messages_go(
+async def test_a_deleted_customer_is_not_linked_to_messages(
     sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     for source in ("MSGAPP_CLOUD", "MAIL"):
-        await speak(sandbox, source=source, text="Halo", **{"from": SENDERS[source]})
-    messages = await heard(database, company.test, 2)
+        await simulate_inbound(sandbox, source=source, text="Halo", **{"from": SENDERS[source]})
+    messages = await wait_for_inbound(database, company.test, 2)
     for customer_id in {message["customer_id"] for message in messages}:
         assert (await customers.delete(f"/customers/{customer_id}")).status_code == 204
     for source in ("MSGAPP_CLOUD", "MSGAPP_COEX", "MAIL"):
@@ -261,16 +268,16 @@ async def test_a_deleted_customer_is_nobody_to_whom_messages_go(
 
 
 async def test_an_edit_a_reaction_and_a_revocation_are_events_of_the_message(
-    hooked: Hooked, live: httpx.AsyncClient, database: Database, company: Environments
+    hook: WhatsAppHook, live: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await hooked.tell(said(build_text("628123456789", "Pesan 2", id="wamid.original")))
-    (message,) = await heard(database, company.live)
+    await hook.send_change(build_change(build_text("628123456789", "Pesan 2", id="wamid.original")))
+    (message,) = await wait_for_inbound(database, company.live)
     about = {"from": "628123456789", "timestamp": "1700000005"}
     edit = {"original_message_id": "wamid.original", "message": {"type": "text", "text": {"body": "Pesan 3"}}}
     reaction = {"message_id": "wamid.original", "emoji": "👍"}
     revoke = {"original_message_id": "wamid.original"}
     for type, content in (("edit", edit), ("reaction", reaction), ("revoke", revoke)):
-        await hooked.tell({"messages": [{**about, "id": f"wamid.{type}", "type": type, type: content}]})
+        await hook.send_change({"messages": [{**about, "id": f"wamid.{type}", "type": type, type: content}]})
 
     async def look() -> Json | None:
         shown = await get_message(live, message["id"])

@@ -1,4 +1,4 @@
-"""Files that customers send: fetched, stored, and shown to their company only."""
+"""Files from customers: fetched, stored, and visible to their company only."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversation_steps import get_message, heard, speak
+from tests.messaging.conversation_steps import get_message, simulate_inbound, wait_for_inbound
 from tests.messaging.whatsapp_account import (
-    Hooked,
+    WhatsAppHook,
+    build_change,
     build_text,
     connect_whatsapp,
-    said,
 )
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ KINDS = [
 
 
 async def get_file(client: httpx.AsyncClient, message: Json, status: str = "stored") -> Json:
-    """The file's description, once it is fetched or given up."""
+    """The file's description, once it is fetched or failed."""
     path = message["mediaUrl"].partition("/messaging/v1")[2]
 
     async def look() -> Json | None:
@@ -46,7 +46,7 @@ async def get_file(client: httpx.AsyncClient, message: Json, status: str = "stor
 
 
 def reach(installation: Installation, url: str) -> str:
-    """The same address at the port that this installation has."""
+    """The same path at this installation's port."""
     return installation.address + "/media/" + url.partition("/media/")[2]
 
 
@@ -55,8 +55,8 @@ async def test_a_file_is_fetched_and_served(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments,
     source: str, sender: str, kind: str,
 ) -> None:  # fmt: skip
-    await speak(sandbox, source=source, media=kind, **{"from": sender})
-    (row,) = await heard(database, company.test)
+    await simulate_inbound(sandbox, source=source, media=kind, **{"from": sender})
+    (row,) = await wait_for_inbound(database, company.test)
     file = await get_file(sandbox, await get_message(sandbox, row["id"]))
     assert (file["type"], file["mimeType"], file["size"]) == (kind, MIME_TYPES[kind], len(FILES[kind]))
     async with httpx.AsyncClient(verify=TLS) as browser:
@@ -70,8 +70,8 @@ async def test_a_file_is_fetched_and_served(
 async def test_a_file_is_its_companys_only(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await speak(sandbox, source="MSGAPP_CLOUD", media="image", **{"from": "+628123456789"})
-    (row,) = await heard(database, company.test)
+    await simulate_inbound(sandbox, source="MSGAPP_CLOUD", media="image", **{"from": "+628123456789"})
+    (row,) = await wait_for_inbound(database, company.test)
     message = await get_message(sandbox, row["id"])
     file = await get_file(sandbox, message)
     key = await make_key(database, (await make_company(database)).test)
@@ -90,14 +90,14 @@ async def test_a_file_is_its_companys_only(
             assert (await browser.get(changed)).status_code == 404  # fmt: skip
 
 
-async def test_what_lies_inside_the_network_is_not_fetched(
+async def test_private_addresses_are_not_fetched(
     installation: Installation, live: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """A page's callback names an address: it is fetched through the guard, and the failure is shown."""
-    hooked: Hooked = connect_whatsapp(installation, company.live)
+    """A page's callback names a URL: it is fetched through the guard, and the failure is visible."""
+    hook: WhatsAppHook = connect_whatsapp(installation, company.live)
     image = {"mime_type": "image/png", "url": f"{installation.address}/healthz"}
-    await hooked.tell(said(build_text("628123456789", type="image", image=image)))
-    (row,) = await heard(database, company.live)
+    await hook.send_change(build_change(build_text("628123456789", type="image", image=image)))
+    (row,) = await wait_for_inbound(database, company.live)
     message = await get_message(live, row["id"])
     assert message["mediaUrl"].endswith(f"/messages/{row['id']}/media")
 

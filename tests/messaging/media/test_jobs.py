@@ -1,4 +1,4 @@
-"""Files that take long: they keep up no others."""
+"""Slow files do not block others."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from sapa.messaging.channels.interface import ChannelAccount, InboundMedia, Sour
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.media import jobs as media
-from sapa.messaging.media.actions import note
+from sapa.messaging.media.actions import record_files
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
@@ -25,31 +25,31 @@ PAGE = {"page_id": "5566", "access_token": "token", "app_secret": "secret"}
 
 
 @pytest.fixture
-async def kit(installation: Installation) -> AsyncIterator[AppContext]:
-    """A worker's, on a database that no other worker looks at; it may reach this machine."""
+async def context(installation: Installation) -> AsyncIterator[AppContext]:
+    """A worker's context, on a database without other workers; it may call this machine."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
     async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
-        made = build_context(read_settings(variables), quiet)
-        yield made
-        await made.close()
+        created = build_context(read_settings(variables), quiet)
+        yield created
+        await created.close()
 
 
-async def connect_page(kit: AppContext) -> ChannelAccount:
-    made = await make_company(kit.database)
-    async with kit.database.transaction() as tx:
-        company = await get_company(tx, made.live)
-        draft = await connecting.prepare(kit, tx, company, Source.SOCIAL_NETWORK, PAGE)
-        await connecting.connect(kit, tx, company, draft)
-        opened = await accounts.STORED.find_by_source(kit, tx, company, Source.SOCIAL_NETWORK)
+async def connect_page(context: AppContext) -> ChannelAccount:
+    created = await make_company(context.database)
+    async with context.database.transaction() as tx:
+        company = await get_company(tx, created.live)
+        draft = await connecting.prepare(context, tx, company, Source.SOCIAL_NETWORK, PAGE)
+        await connecting.connect(context, tx, company, draft)
+        opened = await accounts.STORED.find_by_source(context, tx, company, Source.SOCIAL_NETWORK)
     assert opened is not None
     return opened.connection
 
 
-async def bring(kit: AppContext, connection: ChannelAccount, *urls: str) -> str:
-    """A message with these files; its id."""
+async def bring(context: AppContext, connection: ChannelAccount, *urls: str) -> str:
+    """Stores a message with these files; returns its id."""
     id = str(uuid4())
-    async with kit.database.transaction() as tx:
-        await note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
+    async with context.database.transaction() as tx:
+        await record_files(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
     return id
 
 
@@ -59,19 +59,19 @@ async def list_statuses(database: Database, id: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def test_a_company_with_slow_files_keeps_up_nobody_else(kit: AppContext) -> None:
-    slow_page, quick_page, stopping = await connect_page(kit), await connect_page(kit), asyncio.Event()
+async def test_slow_files_do_not_block_other_companies(context: AppContext) -> None:
+    slow_page, quick_page, stopping = await connect_page(context), await connect_page(context), asyncio.Event()
     async with open_peer() as slow, open_peer() as quick:
         slow.answers, quick.answers = [30.0], [(200, b"GIF89a")]
-        hanging = await bring(kit, slow_page, *(f"{slow.address}/{number}" for number in range(8)))
-        fetched = await bring(kit, quick_page, *(f"{quick.address}/{number}" for number in range(3)))
-        service = asyncio.create_task(media.fetch_waiting(kit, stopping))
+        hanging = await bring(context, slow_page, *(f"{slow.address}/{number}" for number in range(8)))
+        fetched = await bring(context, quick_page, *(f"{quick.address}/{number}" for number in range(3)))
+        service = asyncio.create_task(media.fetch_waiting(context, stopping))
 
         async def is_there() -> bool | None:
-            return await list_statuses(kit.database, fetched) == ["stored"] * 3 or None
+            return await list_statuses(context.database, fetched) == ["stored"] * 3 or None
 
         await eventually(is_there)
-        assert len(slow.asked) == media.MOST_OF_A_COMPANY
-        assert await list_statuses(kit.database, hanging) == ["waiting"] * 8
+        assert len(slow.requests) == media.MAX_PER_COMPANY
+        assert await list_statuses(context.database, hanging) == ["waiting"] * 8
         stopping.set()
         await service

@@ -1,4 +1,4 @@
-"""What becomes of a message: every order of reports, two workers at once, watermarks, replies."""
+"""The status of a message: every order of reports, concurrent workers, watermarks, replies."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from tests.messaging.send_steps import (
 
 STATUSES: tuple[Status, ...] = ("sent", "delivered", "read", "failed")
 QUIET = magic(102)
-"""A recipient of whom nothing is reported but that the message was sent."""
+"""A recipient without reports after `sent`."""
 
 Json = dict[str, Any]
 
@@ -47,15 +47,17 @@ async def owner(database: Database, company: Environments) -> Company:
         return await get_company(db, company.test)
 
 
-async def hear(database: Database, owner: Company, report: StatusReport, source: Source = Source.MSGAPP_CLOUD) -> int:
-    """How many messages changed by a report."""
+async def apply_report(
+    database: Database, owner: Company, report: StatusReport, source: Source = Source.MSGAPP_CLOUD
+) -> int:
+    """Returns the number of messages that changed."""
     async with database.transaction() as tx:
         now = (await messages.read_clock(tx, owner)).now
         return len(await messages.apply(tx, owner, source, report, now))
 
 
 async def list_updates(database: Database, owner: Company, id: str) -> list[Json]:
-    """What was announced of a message's status, in order."""
+    """The announced status changes of a message, in order."""
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT body FROM events WHERE company_id = $1 AND resource_id = $2 AND kind = 'message.status.updated'"
@@ -67,8 +69,8 @@ async def list_updates(database: Database, owner: Company, id: str) -> list[Json
 
 
 def expect(order: Sequence[Status]) -> tuple[str, bool, list[str]]:
-    """Status, conflict and what is announced, of a message that was sent."""
-    status, conflict, told = "sent", False, ["sent"]
+    """Status, conflict and announced statuses of a sent message."""
+    status, conflict, announced = "sent", False, ["sent"]
     ranks = {"sent": 1, "delivered": 2, "read": 3}
     for reported in order:
         before = status
@@ -78,8 +80,8 @@ def expect(order: Sequence[Status]) -> tuple[str, bool, list[str]]:
             status, conflict = (status, conflict) if reported == "sent" else (reported, True)
         elif ranks[reported] > ranks[status]:
             status = reported
-        told += [status] if status != before else []
-    return status, conflict, told
+        announced += [status] if status != before else []
+    return status, conflict, announced
 
 
 async def test_every_order_with_duplicates_ends_as_the_rules_say(
@@ -92,18 +94,18 @@ async def test_every_order_with_duplicates_ends_as_the_rules_say(
         for number, status in enumerate(order):
             report = StatusReport(status, at + timedelta(milliseconds=number + 1), reference=id, code="131026")
             for _ in range(2):
-                await hear(database, owner, report)
-        found, (final, conflict, told) = await get_message(sandbox, id), expect(order)
+                await apply_report(database, owner, report)
+        found, (final, conflict, announced) = await get_message(sandbox, id), expect(order)
         assert (found["status"], found["conflict"]) == (final, conflict), order
         assert (found["readAt"], found["deliveredAt"]) != (None, None)
         assert found["sentAt"] == message["sentAt"]
         assert found["sentAt"] <= found["deliveredAt"] <= found["readAt"]
         assert (found["failedAt"] is not None) == (conflict or final == "failed")
         updates = await list_updates(database, owner, id)
-        assert [update["status"] for update in updates] == told
-        assert [update["sequence"] for update in updates] == list(range(1, len(told) + 1))
-        assert [update["previousStatus"] for update in updates] == ["pending", *told[:-1]]
-        assert found["sequence"] == len(told)
+        assert [update["status"] for update in updates] == announced
+        assert [update["sequence"] for update in updates] == list(range(1, len(announced) + 1))
+        assert [update["previousStatus"] for update in updates] == ["pending", *announced[:-1]]
+        assert found["sequence"] == len(announced)
 
 
 async def test_two_workers_with_the_same_report_change_it_once(
@@ -111,7 +113,7 @@ async def test_two_workers_with_the_same_report_change_it_once(
 ) -> None:
     message = await send(sandbox, to=QUIET)
     report = StatusReport("read", datetime.now(UTC), message_id=message["messageId"])
-    changed = await asyncio.gather(*(hear(database, owner, report) for _ in range(8)))
+    changed = await asyncio.gather(*(apply_report(database, owner, report) for _ in range(8)))
     assert sum(changed) == 1
     updates = await list_updates(database, owner, message["messageId2"])
     assert [update["status"] for update in updates] == ["sent", "read"]
@@ -119,24 +121,22 @@ async def test_two_workers_with_the_same_report_change_it_once(
     assert [event["kind"] for event in events].count("read") == 1
 
 
-async def test_steps_that_nobody_reported_are_told_as_implied(
-    sandbox: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_unreported_steps_are_implied(sandbox: httpx.AsyncClient, database: Database, owner: Company) -> None:
     message = await send(sandbox, to=QUIET)
-    await hear(database, owner, StatusReport("read", datetime.now(UTC), reference=message["messageId2"]))
+    await apply_report(database, owner, StatusReport("read", datetime.now(UTC), reference=message["messageId2"]))
     events = (await get_message(sandbox, message["messageId2"]))["events"]
-    told = {event["kind"]: event["isImplied"] for event in events}
-    assert (told["delivered"], told["read"]) == (True, False)
+    announced = {event["kind"]: event["isImplied"] for event in events}
+    assert (announced["delivered"], announced["read"]) == (True, False)
 
 
-async def test_a_failure_that_is_reported_later_takes_the_answer_s_place(
+async def test_a_failure_that_is_reported_later_replaces_the_response(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     message = await send(sandbox, to=QUIET)
     report = StatusReport(
         "failed", datetime.now(UTC), reference=message["messageId2"], code="131047", reason="Re-engagement message"
     )
-    await hear(database, owner, report)
+    await apply_report(database, owner, report)
     record = await get_record(sandbox, message["messageId2"])
     assert record["response"]["error"]["code"] == "SEND_FAILED"
     assert "Re-engagement message" in record["response"]["error"]["message"]
@@ -146,7 +146,7 @@ async def test_a_failure_that_is_reported_later_takes_the_answer_s_place(
     assert found["error"] == {"code": "131047", "message": "Re-engagement message"}
 
 
-async def test_a_refusal_that_is_written_down_twice_changes_nothing_more(
+async def test_a_refusal_that_is_stored_twice_changes_nothing_more(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     id, outcomes = (await send(sandbox, 202, to=magic(117)))["messageId2"], []
@@ -171,20 +171,20 @@ async def test_a_report_of_an_unknown_message_or_of_another_company_s_changes_no
         StatusReport("read", at, reference=message["messageId2"].upper()),
         StatusReport("read", at, watermark=at),
     ):
-        assert await hear(database, owner, stranger) == 0
-    assert await hear(database, other, StatusReport("read", at, reference=message["messageId2"])) == 0
+        assert await apply_report(database, owner, stranger) == 0
+    assert await apply_report(database, other, StatusReport("read", at, reference=message["messageId2"])) == 0
     assert (await get_message(sandbox, message["messageId2"]))["readAt"] is None
 
 
-async def test_a_watermark_speaks_of_all_before_it_and_none_after(
+async def test_a_watermark_covers_all_messages_before_it_and_none_after(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     other = await send(sandbox, to="sim_unread", sources="SOCIAL_NETWORK")
     sent = [await send(sandbox, to="sim_sent", sources="SOCIAL_NETWORK") for _ in range(3)]
     mark = datetime.fromisoformat(sent[1]["sentAt"])
     report = StatusReport("read", mark, watermark=mark, recipient=Identity("psid", "sim_sent"))
-    assert await hear(database, owner, report, Source.SOCIAL_NETWORK) == 2
-    assert await hear(database, owner, report, Source.SOCIAL_NETWORK) == 0
+    assert await apply_report(database, owner, report, Source.SOCIAL_NETWORK) == 2
+    assert await apply_report(database, owner, report, Source.SOCIAL_NETWORK) == 0
     found = [(await get_message(sandbox, each["messageId2"]))["status"] for each in [*sent, other]]
     assert found[:3] == ["read", "read", "sent"]
     assert found[3] != "read"
@@ -232,9 +232,7 @@ async def test_without_a_quotation_the_latest_one_was_answered_once(
     assert replied == [None, replied[1]] * 2
 
 
-async def test_machines_that_answer_are_no_reply(
-    sandbox: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_automatic_mail_is_no_reply(sandbox: httpx.AsyncClient, database: Database, owner: Company) -> None:
     message = await send(sandbox, to=QUIET)
     sender = [Identity("phone", QUIET)]
     await receive(database, owner, build_inbound(sender=sender, is_automatic=True))
@@ -250,12 +248,12 @@ async def test_an_inbound_message_is_stored_and_announced_once(
     (message,) = [each for each in received if each is not None]
     assert (message.status, message.client_number, message.feature_source) == ("received", NUMBER, "CUSTOMER")
     async with database.connection() as db:
-        told = await db.fetchval(
+        announced = await db.fetchval(
             "SELECT count(*) FROM events WHERE company_id = $1 AND resource_id = $2 AND kind = 'message.received'",
             owner.id,
             message.message_id2,
         )
-    assert told == 1
+    assert announced == 1
 
 
 async def test_an_echo_of_our_own_message_is_not_another_message(
@@ -271,9 +269,7 @@ async def test_an_echo_of_our_own_message_is_not_another_message(
     assert (foreign.direction, foreign.feature_source, foreign.status) == ("out", "BUSINESS_APP", "delivered")
 
 
-async def test_what_is_changed_afterwards_stays_to_be_seen(
-    sandbox: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_amendments_are_stored_once(sandbox: httpx.AsyncClient, database: Database, owner: Company) -> None:
     message = await receive(database, owner, build_inbound(message_id="wamid.edited", body="Halo"))
     at = datetime.now(UTC)
     for _ in range(2):
@@ -293,7 +289,7 @@ async def test_what_is_changed_afterwards_stays_to_be_seen(
     ]
 
 
-async def test_reports_out_of_order_and_doubled_as_a_channel_sends_them(sandbox: httpx.AsyncClient) -> None:
+async def test_reports_out_of_order_and_duplicated(sandbox: httpx.AsyncClient) -> None:
     message = await send(sandbox, to=magic(104))
     found = await await_message(sandbox, message["messageId2"], lambda seen: seen["readAt"])
     assert found["status"] == "read"

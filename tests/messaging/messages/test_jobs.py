@@ -1,10 +1,10 @@
-"""Messages of which nothing is ever heard: after a day they failed, once, and whoever waits is told."""
+"""Messages without any report: after a day they fail, once, and the change is announced."""
 
 import httpx
 
 from sapa.db.pool import Database
-from sapa.messaging.messages.actions import SILENCE
-from sapa.messaging.messages.jobs import give_up
+from sapa.messaging.messages.actions import STATUS_TIMEOUT
+from sapa.messaging.messages.jobs import expire_unsettled
 from sapa.messaging.messages.types import NO_WORD
 from tests.factories import Environments
 from tests.messaging.conversation_steps import advance, list_events
@@ -17,13 +17,13 @@ from tests.messaging.send_steps import (
 )
 
 
-async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
+async def test_a_message_without_reports_fails_after_a_day(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     unclear = (await send(sandbox, 202, to=magic(117)))["messageId2"]
     sent = (await send(sandbox, to=magic(102)))["messageId2"]
-    await advance(sandbox, int(SILENCE.total_seconds()) - 600)
-    await give_up(database)
+    await advance(sandbox, int(STATUS_TIMEOUT.total_seconds()) - 600)
+    await expire_unsettled(database)
     assert (await get_message(sandbox, unclear))["status"] == "pending"
     late = (await send(sandbox, 202, to=magic(117)))["messageId2"]
 
@@ -35,9 +35,9 @@ async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
     assert record["failedAt"] == failed["failedAt"]
     assert record["response"] == {"error": {"code": "SEND_FAILED", "message": failed["error"]["message"]}}
 
-    await give_up(database)
+    await expire_unsettled(database)
     assert (await get_message(sandbox, unclear)) == failed
     assert [(await get_message(sandbox, id))["status"] for id in (sent, late)] == ["sent", "pending"]
     updates = await list_events(database, company.test, "message.status.updated")
-    told = [(update["previousStatus"], update["status"]) for update in updates if update["messageId2"] == unclear]
-    assert told == [("pending", "failed")]
+    changes = [(update["previousStatus"], update["status"]) for update in updates if update["messageId2"] == unclear]
+    assert changes == [("pending", "failed")]

@@ -1,4 +1,4 @@
-"""Reports in every order, with duplicates, end in the state that the rules give."""
+"""Reports in every order and with duplicates lead to the state that the rules give."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
@@ -33,7 +33,7 @@ def apply_all(state: DeliveryState, reports: list[Report]) -> DeliveryState:
 
 
 def expected_status(reports: list[Report]) -> tuple[str, bool]:
-    """The rules in other words: a walk over the reports with what each may do."""
+    """The rules written another way: a walk over the reports."""
     status, conflict = "pending", False
     for reported, _ in reports:
         if reported == "failed":
@@ -47,7 +47,7 @@ def expected_status(reports: list[Report]) -> tuple[str, bool]:
 
 
 def expected_instant(reports: list[Report], step: Status, floor: datetime) -> datetime | None:
-    """The earliest that proves the step: itself or a later one."""
+    """The earliest report that proves the step: its own or a later one."""
     proofs = [when for status, when in reports if status in STEPS[STEPS.index(step) :]]
     return max(min(min(proofs), NOW), floor) if proofs else None
 
@@ -80,7 +80,7 @@ def test_any_reports_in_any_order(reports: list[Report]) -> None:
 
 
 @given(reports_strategy)
-def test_hearing_everything_again_changes_nothing(reports: list[Report]) -> None:
+def test_applying_all_reports_again_changes_nothing(reports: list[Report]) -> None:
     positive = [report for report in reports if report[0] != "failed"]
     once = apply_all(DeliveryState("pending", CREATED), positive)
     assert apply_all(once, positive) == once
@@ -97,19 +97,19 @@ def test_without_failures_the_order_does_not_matter(reports: list[Report], rando
 
 
 @given(reports_strategy)
-def test_when_the_channel_took_it_stays_as_it_was_answered(reports: list[Report]) -> None:
-    """What the caller was told of the sending is not changed by a channel that counts in whole seconds."""
+def test_the_acceptance_time_stays_as_it_was_returned(reports: list[Report]) -> None:
+    """A channel that reports whole seconds does not change the sending time that the caller saw."""
     taken = DeliveryState("sent", CREATED, accepted_at=at(0.7), sent_at=at(0.7))
     state = apply_all(taken, reports)
     assert state.sent_at == at(0.7)
     assert all(when >= at(0.7) for when in (state.delivered_at, state.read_at, state.failed_at) if when)
 
 
-def test_a_read_message_was_delivered_though_nobody_said_so() -> None:
+def test_a_read_message_counts_as_delivered_without_a_report() -> None:
     merged = merge(DeliveryState("sent", CREATED, sent_at=at(1)), "read", at(5), NOW)
     assert list(merged.implied) == ["delivered"]
     assert (merged.state.delivered_at, merged.state.read_at) == (at(5), at(5))
 
 
-def test_a_report_from_the_future_is_of_now() -> None:
+def test_a_report_from_the_future_counts_as_now() -> None:
     assert merge(DeliveryState("sent", CREATED), "delivered", NOW + timedelta(days=1), NOW).state.delivered_at == NOW

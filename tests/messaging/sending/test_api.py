@@ -1,4 +1,4 @@
-"""The four kinds of send: what is answered, what is kept, and that nothing goes out twice."""
+"""The four kinds of send: responses, stored messages, and no duplicates."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ from tests.messaging.send_steps import (
     make_template,
     send,
 )
-from tests.messaging.whatsapp_account import build_text, said
+from tests.messaging.whatsapp_account import build_change, build_text
 
 Json = dict[str, Any]
 
@@ -53,7 +53,7 @@ async def test_a_plain_message_is_answered_as_it_was_sent(sandbox: httpx.AsyncCl
     assert (record["endpointType"], record["source"], record["templateId"]) == ("send_message", "MSGAPP_CLOUD", None)
 
 
-async def test_the_other_three_kinds_are_kept_with_what_they_carry(sandbox: httpx.AsyncClient) -> None:
+async def test_the_other_three_kinds_are_stored_with_their_content(sandbox: httpx.AsyncClient) -> None:
     await make_template(sandbox)
     params = {"template_name": "order_update", "params": ["Ayu", "INV-1"], "template_source": "CRM"}
     template = await sandbox.post("/messages/send-template", json={"to": NUMBER, "sources": "MSGAPP_CLOUD", **params})
@@ -93,7 +93,7 @@ async def test_a_refusal_of_the_channel_is_answered_with_its_reason(sandbox: htt
     assert message["error"]["code"] == "131026"
 
 
-async def test_a_refusal_that_is_over_soon_is_tried_again_within_the_call(sandbox: httpx.AsyncClient) -> None:
+async def test_a_short_refusal_is_retried_within_the_call(sandbox: httpx.AsyncClient) -> None:
     message = await send(sandbox, to=magic(114))
     assert message["status"] == "sent"
     assert await outbox_total(sandbox) == 3
@@ -106,7 +106,7 @@ async def test_a_refusal_that_takes_longer_is_answered(sandbox: httpx.AsyncClien
     assert await outbox_total(sandbox) == 1
 
 
-async def test_an_error_of_the_channel_leaves_the_message_open(sandbox: httpx.AsyncClient) -> None:
+async def test_a_server_error_of_the_channel_leaves_the_message_pending(sandbox: httpx.AsyncClient) -> None:
     message = await send(sandbox, 202, to=magic(117))
     assert (message["ack"], message["status"], message["sentAt"]) == (0, "pending", None)
     assert message["error"]["code"] == "UNCLEAR"
@@ -131,7 +131,7 @@ async def test_a_message_without_an_answer_is_settled_by_its_report_and_not_sent
     assert (await list_records(sandbox))["meta"]["total"] == 1
 
 
-async def test_twins_send_once_and_leave_one_record(
+async def test_concurrent_calls_with_one_key_send_once_and_leave_one_record(
     installation: Installation, database: Database, company: Environments, sandbox: httpx.AsyncClient
 ) -> None:
     once = {"idempotency-key": uuid4().hex}
@@ -167,10 +167,10 @@ async def test_a_template_that_the_channel_refuses(sandbox: httpx.AsyncClient, n
     assert (record["templateId"], record["messageId2"] is not None) == ("order_update", True)
 
 
-async def test_a_slow_channel_keeps_nobody_else_waiting(
+async def test_a_slow_channel_does_not_delay_other_callers(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """Two hundred callers hang on one channel; another channel's message is answered before any of theirs."""
+    """200 callers hang on one channel; a message on another channel gets its response before any of them."""
     limits = httpx.Limits(max_connections=400)
     async with httpx.AsyncClient(
         base_url=str(sandbox.base_url), headers=sandbox.headers, timeout=60, limits=limits, verify=TLS
@@ -181,8 +181,8 @@ async def test_a_slow_channel_keeps_nobody_else_waiting(
 
         async def most_hang() -> bool | None:
             async with database.connection() as db:
-                asked = await db.fetchval("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1", company.test)
-            return asked >= 150 or None
+                count = await db.fetchval("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1", company.test)
+            return count >= 150 or None
 
         await eventually(most_hang)
         await send(sandbox, to="ayu@example.com", sources="MAIL")
@@ -193,7 +193,7 @@ async def test_a_slow_channel_keeps_nobody_else_waiting(
     assert sum(answer.status_code in {200, 202} for answer in answers) >= 150
 
 
-async def test_what_a_channel_calls_somebody_is_remembered(sandbox: httpx.AsyncClient, database: Database) -> None:
+async def test_a_channels_alias_of_a_recipient_is_stored(sandbox: httpx.AsyncClient, database: Database) -> None:
     message = await send(sandbox, to=magic(121))
     assert message["clientNumber"] == magic(121)
     async with database.connection() as db:
@@ -201,11 +201,11 @@ async def test_what_a_channel_calls_somebody_is_remembered(sandbox: httpx.AsyncC
     assert spellings
 
 
-async def test_a_request_that_got_no_answer_is_not_made_again_and_one_that_never_left_is(
+async def test_a_request_without_a_response_is_not_retried_and_one_never_sent_is(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_live(installation, database, company.live) as live:
-        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
 
         async def window_is_open() -> httpx.Response | None:
             live.peer.answers = [(200, NUMBER_SENT)]
@@ -213,13 +213,13 @@ async def test_a_request_that_got_no_answer_is_not_made_again_and_one_that_never
             return answer if answer.status_code != 409 else None
 
         assert (await eventually(window_is_open)).status_code == 200
-        live.peer.asked.clear()
+        live.peer.requests.clear()
         live.peer.answers = [None, (200, NUMBER_SENT)]
         unclear = await live.post("/messages/send", **build_message())
         assert (unclear.status_code, unclear.json()["data"]["status"]) == (202, "pending")
-        assert len(live.peer.asked) == 1
-    hooked = live.hooked
-    async with open_live(installation, database, company.live, "http://127.0.0.1:9", hooked) as nobody:
+        assert len(live.peer.requests) == 1
+    hook = live.hook
+    async with open_live(installation, database, company.live, "http://127.0.0.1:9", hook) as nobody:
         answer = await nobody.post("/messages/send", **build_message())
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
         assert "could not be reached" in answer.json()["error"]["message"]

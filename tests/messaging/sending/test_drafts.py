@@ -1,4 +1,4 @@
-"""The addresses of files and links that a message may name."""
+"""URLs of files and links in messages."""
 
 import pytest
 

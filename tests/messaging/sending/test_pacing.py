@@ -1,4 +1,4 @@
-"""Each connection at its own pace, over all processes; nobody waits for anybody else's."""
+"""The rate of each connection over all processes; no connection waits for another."""
 
 import asyncio
 import time
@@ -17,8 +17,8 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.sending.pacing import (
-    book,
     find_gap,
+    reserve_slot,
     wait_until_free,
 )
 from sapa.messaging.sending.types import ChannelBusy
@@ -32,12 +32,12 @@ from tests.messaging.channels.peer import Peer, open_peer
 ID, OTHER = "chan_01jc9y3q5me8w92v7x4t6r0n1k", "chan_01jc9y3q5me8w92v7x4t6r0n1m"
 
 
-async def test_places_are_booked_one_after_the_other(database: Database, company: Environments) -> None:
-    """By many at once, each over a connection of its own: no place is given twice."""
+async def test_slots_are_reserved_in_order(database: Database, company: Environments) -> None:
+    """Concurrent reservations over separate connections: no slot is reserved twice."""
 
     async def take(gap: float = 1.0) -> float:
         async with database.connection() as db:
-            return await book(db, company.live, ID, gap, most=1000)
+            return await reserve_slot(db, company.live, ID, gap, max_seconds=1000)
 
     assert await take() == 0
     waits = sorted(await asyncio.gather(*(take() for _ in range(20))))
@@ -48,20 +48,20 @@ async def test_places_are_booked_one_after_the_other(database: Database, company
 
 async def test_an_idle_connection_does_not_wait(database: Database, company: Environments) -> None:
     async with database.connection() as db:
-        assert await book(db, company.live, ID, 0.001) == 0
+        assert await reserve_slot(db, company.live, ID, 0.001) == 0
         await asyncio.sleep(0.01)
-        assert await book(db, company.live, ID, 0.001) == 0
-        assert await book(db, company.live, OTHER, 100.0) == 0
-        assert await book(db, company.test, ID, 100.0) == 0
+        assert await reserve_slot(db, company.live, ID, 0.001) == 0
+        assert await reserve_slot(db, company.live, OTHER, 100.0) == 0
+        assert await reserve_slot(db, company.test, ID, 100.0) == 0
 
 
-async def test_who_would_wait_too_long_is_told_how_long(database: Database, company: Environments) -> None:
+async def test_a_call_that_would_wait_too_long_gets_retry_after(database: Database, company: Environments) -> None:
     async with database.connection() as db:
-        await book(db, company.live, ID, 10.0)
-        assert 9 < await book(db, company.live, ID, 10.0) <= 10
+        await reserve_slot(db, company.live, ID, 10.0)
+        assert 9 < await reserve_slot(db, company.live, ID, 10.0) <= 10
         for _ in range(3):
             with pytest.raises(ChannelBusy) as busy:
-                await book(db, company.live, ID, 10.0)
+                await reserve_slot(db, company.live, ID, 10.0)
             assert busy.value.status == 429
             assert 18 <= int(busy.value.headers["retry-after"]) <= 20
 
@@ -75,33 +75,33 @@ async def test_who_would_wait_too_long_is_told_how_long(database: Database, comp
         (Source.PHOTO_SOCIAL, 300, 10),
     ],
 )
-def test_the_pace_is_the_channels_own(source: Source, text: float, media: float) -> None:
+def test_each_channel_has_its_own_rate(source: Source, text: float, media: float) -> None:
     capabilities = CHANNELS[source].capabilities
     assert find_gap(capabilities, Text("x")) == pytest.approx(1 / text)
     assert find_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
 
 
 async def test_a_slow_channel_delays_no_other(
-    kit: AppContext, client: Client, peer: Peer, company: Environments
+    context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
-    """200 sends hang with one; another's is through while all of them still wait."""
+    """200 sends hang on one channel; a send on another completes while all of them wait."""
     live = Company(company.live, "live", "ID", "IDR")
     peer.answers = [30.0]
 
     async def send(source: Source, address: str) -> float:
         connection = build_connection(source, address, client, live)
         channel = CHANNELS[source]
-        await wait_until_free(kit, ConnectedChannel(channel, connection), CONTENTS["text"])
+        await wait_until_free(context, ConnectedChannel(channel, connection), CONTENTS["text"])
         begun = time.monotonic()
         await channel.send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
         return time.monotonic() - begun
 
     slow = [asyncio.create_task(send(Source.MSGAPP_CLOUD, peer.address)) for _ in range(200)]
     deadline = time.monotonic() + 30
-    while len(peer.asked) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
+    while len(peer.requests) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
-    assert len(peer.asked) == 200
-    assert kit.database.open_count == kit.database.idle
+    assert len(peer.requests) == 200
+    assert context.database.open_count == context.database.idle
     async with open_peer() as quick:
         quick.answers = [(200, {"message_id": "m_1"})]
         await send(Source.SOCIAL_NETWORK, quick.address)
@@ -111,17 +111,17 @@ async def test_a_slow_channel_delays_no_other(
     await asyncio.gather(*slow, return_exceptions=True)
 
 
-async def test_the_pace_is_kept_by_what_really_leaves(
-    kit: AppContext, client: Client, peer: Peer, company: Environments
+async def test_the_rate_holds_for_real_requests(
+    context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
-    """40 messages at once over a connection that takes 20 a second: never sooner than two seconds less one gap."""
+    """40 messages at once over a connection that takes 20 a second: at least two seconds less one gap."""
     live = Company(company.live, "live", "ID", "IDR")
     peer.answers = [(200, {"messages": [{"id": "wamid.1"}]})]
     channel = CHANNELS[Source.MSGAPP_COEX]
     connection = build_connection(Source.MSGAPP_COEX, peer.address, client, live)
 
     async def send() -> float:
-        await wait_until_free(kit, ConnectedChannel(channel, connection), CONTENTS["text"])
+        await wait_until_free(context, ConnectedChannel(channel, connection), CONTENTS["text"])
         return time.monotonic()
 
     begun = time.monotonic()
@@ -129,10 +129,10 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     assert max(ends) - begun >= 1.9
 
 
-async def test_simulators_take_what_they_are_given(kit: AppContext, client: Client, company: Environments) -> None:
+async def test_simulators_are_not_paced(context: AppContext, client: Client, company: Environments) -> None:
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):
-        await wait_until_free(kit, ConnectedChannel(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
-    async with kit.database.connection() as db:
+        await wait_until_free(context, ConnectedChannel(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
+    async with context.database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM channel_paces WHERE company_id = $1", company.test) == 0

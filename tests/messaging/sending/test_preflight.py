@@ -1,4 +1,4 @@
-"""What is refused before a channel is called, and that it is not called then."""
+"""Sends that are refused before the channel is called."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ def interactive(**fields: Any) -> Json:
 
 
 def rows(count: int, sections: int = 1) -> list[Json]:
-    made = [{"id": f"r{n}", "title": f"Row {n}"} for n in range(count)]
+    created = [{"id": f"r{n}", "title": f"Row {n}"} for n in range(count)]
     size = -(-count // sections)
-    return [{"title": f"S{n}", "rows": made[n * size : (n + 1) * size]} for n in range(sections)]
+    return [{"title": f"S{n}", "rows": created[n * size : (n + 1) * size]} for n in range(sections)]
 
 
 def choices(**fields: Any) -> Json:
-    given = {"type": "list", "body": "Pilih", "button": "Buka", "sections": rows(1), **fields}
-    return {"to": NUMBER, "sources": "MSGAPP_CLOUD", "interactive": given}
+    interactive = {"type": "list", "body": "Pilih", "button": "Buka", "sections": rows(1), **fields}
+    return {"to": NUMBER, "sources": "MSGAPP_CLOUD", "interactive": interactive}
 
 
 def media(**fields: Any) -> Json:
@@ -123,14 +123,12 @@ async def test_refusals_are_precise_recorded_and_reach_no_channel(sandbox: httpx
     assert outbox["meta"]["total"] == 0
 
 
-async def test_nobody_writes_to_the_address_that_they_write_from(
-    sandbox: httpx.AsyncClient, company: Environments
-) -> None:
+async def test_a_company_cannot_write_to_its_own_address(sandbox: httpx.AsyncClient, company: Environments) -> None:
     answer = await sandbox.post("/messages/send", json=text(to=f"Shop-{company.test}@simulator.test", sources="MAIL"))
     assert (answer.status_code, answer.json()["error"]["details"][0]["field"]) == (400, "to")
 
 
-async def test_what_lies_just_within_the_limits_is_sent(sandbox: httpx.AsyncClient) -> None:
+async def test_content_just_within_the_limits_is_sent(sandbox: httpx.AsyncClient) -> None:
     await send(sandbox, message="x" * 4096)
     await send(sandbox, message="x" * 1024, imageUrl="https://shop.example/a.png")
     for source in ("SOCIAL_NETWORK", "MAIL"):
@@ -160,7 +158,7 @@ async def test_of_several_sources_the_first_that_can_carry_it_is_used(sandbox: h
     assert refused.json()["error"]["message"].startswith("to: must be the id of a conversation")
 
 
-async def test_a_live_company_without_channels_is_told_so(live: httpx.AsyncClient) -> None:
+async def test_a_live_company_without_channels_gets_not_connected(live: httpx.AsyncClient) -> None:
     for body in (text(), {"to": NUMBER, "message": "Halo"}):
         answer = await live.post("/messages/send", json=body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CHANNEL_NOT_CONNECTED")
@@ -169,16 +167,16 @@ async def test_a_live_company_without_channels_is_told_so(live: httpx.AsyncClien
 async def test_the_window_closes_as_the_clock_moves_on(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """The customer wrote, a day passed; a template still goes."""
+    """The customer wrote, and a day passed; a template can still be sent."""
     await make_template(sandbox, body="Halo")
-    spoken = {"source": "MSGAPP_CLOUD", "from": NUMBER, "text": "Halo?"}
-    assert (await sandbox.post("/sandbox/inbound", json=spoken)).status_code == 200
+    body = {"source": "MSGAPP_CLOUD", "from": NUMBER, "text": "Halo?"}
+    assert (await sandbox.post("/sandbox/inbound", json=body)).status_code == 200
 
-    async def heard() -> object:
+    async def has_arrived() -> object:
         async with database.connection() as db:
             return await db.fetchval("SELECT last_inbound_at FROM message_threads WHERE company_id = $1", company.test)
 
-    await eventually(heard)
+    await eventually(has_arrived)
     await sandbox.post("/sandbox/clock/advance", json={"seconds": 86_000})
     await send(sandbox)
     await sandbox.post("/sandbox/clock/advance", json={"seconds": 401})

@@ -1,4 +1,4 @@
-"""A send, and what happens while it is on its way: nothing of it is lost, and nothing doubled."""
+"""Races around a send in flight: nothing is lost, nothing is duplicated."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from sapa.messaging.connections import actions as connections
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.queries import insert_message
 from sapa.messaging.messages.types import MESSAGE_ID, NewMessage
-from sapa.messaging.sending.pacing import book
+from sapa.messaging.sending.pacing import reserve_slot
 from sapa.sandbox.channels import social, tiktok
 from sapa.sandbox.channels.accounts import SandboxAccount, build_account
 from sapa.sandbox.channels.scripts import ScriptStep
@@ -29,10 +29,10 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.conversation_steps import (
-    heard,
     list_events,
     list_inbound,
     read_outbox,
+    wait_for_inbound,
 )
 from tests.messaging.provider import NUMBER_SENT, open_live
 from tests.messaging.send_steps import (
@@ -41,18 +41,18 @@ from tests.messaging.send_steps import (
     build_message,
     send,
 )
-from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
+from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
 
 SILENT = "sim_broken"
-"""Of whose messages nobody ever says anything, unless the test does."""
+"""A recipient without reports, except those that a test sends."""
 WAIT_SECONDS = 5.0
 
 
 @pytest.fixture
-async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
-    made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
-    yield made
-    await made.close()
+async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+    created = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    yield created
+    await created.close()
 
 
 async def call_back(installation: Installation, account: SandboxAccount, post: Post | None) -> None:
@@ -63,12 +63,18 @@ async def call_back(installation: Installation, account: SandboxAccount, post: P
 
 
 async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
-    installation: Installation, kit: AppContext, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation,
+    context: AppContext,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
 ) -> None:
     sent = await send(sandbox, 202, to=SILENT, sources="SOCIAL_NETWORK")
-    account, at = build_account(kit, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
+    account, at = build_account(context, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
     await call_back(
-        installation, account, social.play(AcceptedMessage(account, SILENT, "", at), ScriptStep(0, "read"), at, {})
+        installation,
+        account,
+        social.build_callback(AcceptedMessage(account, SILENT, "", at), ScriptStep(0, "read"), at, {}),
     )
 
     async def is_put_off() -> bool | None:
@@ -86,17 +92,21 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
 
 
 async def test_an_echo_settles_buttons_that_went_out_as_text(
-    installation: Installation, kit: AppContext, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation,
+    context: AppContext,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
 ) -> None:
-    """The channel has no reference of ours to return: what was said tells whose it is."""
+    """The channel returns no reference of ours: the text identifies the message."""
     body = {"to": SILENT, "sources": "SHORT_VIDEO", "interactive": BUTTONS}
     answer = await sandbox.post("/messages/send-interactive", json=body)
     assert answer.status_code == 202, answer.text
     text = json.loads((await read_outbox(sandbox))[0]["body"])["text"]
     assert text["body"] != BUTTONS["body"]
-    account, at = build_account(kit, company.test, Source.SHORT_VIDEO), datetime.now(UTC)
+    account, at = build_account(context, company.test, Source.SHORT_VIDEO), datetime.now(UTC)
     taken, content = AcceptedMessage(account, SILENT, "t_1", at), {"type": "text", "text": text}
-    await call_back(installation, account, tiktok.play(taken, ScriptStep(0, "sent"), at, content))
+    await call_back(installation, account, tiktok.build_callback(taken, ScriptStep(0, "sent"), at, content))
     id = answer.json()["data"]["messageId2"]
     message = await await_message(sandbox, id, lambda message: message["sentAt"])
     assert (message["status"], message["messageId"], message["error"]) == ("sent", "t_1", None)
@@ -107,11 +117,11 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_live(installation, database, company.live) as live:
-        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
-        await heard(database, company.live)
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
+        await wait_for_inbound(database, company.live)
         async with database.connection() as db:
             owner = await get_company(db, company.live)
-            await book(db, company.live, live.hooked.connection_id, WAIT_SECONDS)
+            await reserve_slot(db, company.live, live.hook.connection_id, WAIT_SECONDS)
         before = await find_free_place(database, company)
         call = asyncio.create_task(live.post("/messages/send", **build_message()))
 
@@ -123,19 +133,19 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
             await connections.disconnect(tx, owner, Source.MSGAPP_CLOUD)
         answer = await call
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CHANNEL_NOT_CONNECTED"), answer.text
-        assert live.peer.asked == []
+        assert live.peer.requests == []
 
 
-async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
+async def test_an_echo_that_is_stored_at_the_same_time_does_no_harm(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """The channel's id of the message is somebody else's before we have written it down."""
+    """The channel's id of the message is stored for another message before our outcome is."""
     async with open_live(installation, database, company.live) as live:
         live.peer.answers = [(200, NUMBER_SENT)]
-        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
-        await heard(database, company.live)
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
+        await wait_for_inbound(database, company.live)
         echo = NewMessage(
-            id=MESSAGE_ID.new(), direction="out", source="MSGAPP_CLOUD", connection_id=live.hooked.connection_id,
+            id=MESSAGE_ID.new(), direction="out", source="MSGAPP_CLOUD", connection_id=live.hook.connection_id,
             identity_kind="phone", identity="+628123456789", client_number="+628123456789", connected_number="+62",
             provider_id=NUMBER_SENT["messages"][0]["id"], type="text", body="Lain", feature_source="BUSINESS_APP",
             status="delivered", created_at=datetime.now(UTC),
@@ -146,11 +156,11 @@ async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
             await eventually(partial(is_in_the_way, database, await tx.fetchval("SELECT pg_backend_pid()")))
         answer = await call
         assert (answer.status_code, answer.json()["data"]["status"]) == (200, "sent"), answer.text
-        assert len(live.peer.asked) == 1
+        assert len(live.peer.requests) == 1
 
 
 async def is_in_the_way(database: Database, pid: int) -> bool | None:
-    """Whether somebody waits for what this connection does."""
+    """Whether another session waits for a lock of this connection."""
     blocked = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
     async with database.connection() as db:
         return await db.fetchval(blocked, pid) or None
@@ -164,11 +174,11 @@ async def find_free_place(database: Database, company: Environments) -> Any:
 async def test_a_message_that_comes_in_late_closes_no_window(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    hooked, now = connect_whatsapp(installation, company.live), int(time.time())
-    await hooked.tell(said(build_text("628123456789", at=now)))
-    await heard(database, company.live)
-    await hooked.tell(said(build_text("628123456789", "Terlambat", at=now - 7200)))
-    await heard(database, company.live, 2)
+    hook, now = connect_whatsapp(installation, company.live), int(time.time())
+    await hook.send_change(build_change(build_text("628123456789", at=now)))
+    await wait_for_inbound(database, company.live)
+    await hook.send_change(build_change(build_text("628123456789", "Terlambat", at=now - 7200)))
+    await wait_for_inbound(database, company.live, 2)
     received = await list_events(database, company.live, "message.received")
     assert [message["body"] for message in received] == ["Halo", "Terlambat"]
     closes = datetime.fromtimestamp(now, UTC) + timedelta(hours=24)

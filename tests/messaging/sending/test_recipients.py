@@ -1,4 +1,4 @@
-"""What a caller writes as recipient and channel, and what it means."""
+"""Parsing of recipients and sources."""
 
 import pytest
 
@@ -66,14 +66,14 @@ def test_sources_are_one_or_several_in_order_each_once() -> None:
         ("+5215599887766", None, "+525599887766"),
     ],
 )
-def test_numbers_are_kept_in_their_international_form(to: str, country_code: str | None, number: str) -> None:
+def test_numbers_are_stored_in_their_international_form(to: str, country_code: str | None, number: str) -> None:
     assert parse_recipient(to, country_code, LIVE, WHATSAPP) == Identity("phone", number)
 
 
 @pytest.mark.parametrize(
     "to", ["abc", "+", "+62", "12", "+62812345678901234567", "08123x456", "ayu@example.com", "sim_happy"]
 )
-def test_what_is_no_number_is_refused_by_name(to: str) -> None:
+def test_an_invalid_number_is_refused_by_name(to: str) -> None:
     with pytest.raises(Invalid, match=r"^to: must be a phone number"):
         parse_recipient(to, None, LIVE, WHATSAPP)
 
@@ -84,7 +84,7 @@ def test_an_unknown_country_is_refused(code: str) -> None:
         parse_region(code, LIVE)
 
 
-def test_somebody_without_a_number_is_reached_by_user_id() -> None:
+def test_a_recipient_without_a_number_is_reached_by_user_id() -> None:
     assert parse_recipient("US.13491208655302741918", None, LIVE, WHATSAPP) == Identity(
         "bsuid", "US.13491208655302741918"
     )

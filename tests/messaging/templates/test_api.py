@@ -1,4 +1,4 @@
-"""Templates: made, changed, previewed, approved by whoever approves them."""
+"""Templates: created, changed, previewed, approved."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -26,19 +26,19 @@ FULL: Json = {
 
 
 async def test_a_template_is_approved_at_once_in_the_test_environment(sandbox: httpx.AsyncClient) -> None:
-    made = await make_template(sandbox, **FULL)
-    assert (made["status"], made["source"], made["reason"]) == ("APPROVED", "CRM", None)
-    assert (made["header"], made["footer"]) == (FULL["header"], FULL["footer"])
-    assert [button["text"] for button in made["buttons"]] == ["Terima kasih", "Lihat"]
-    assert (await sandbox.get(f"/templates/{made['id']}")).json()["data"] == made
+    created = await make_template(sandbox, **FULL)
+    assert (created["status"], created["source"], created["reason"]) == ("APPROVED", "CRM", None)
+    assert (created["header"], created["footer"]) == (FULL["header"], FULL["footer"])
+    assert [button["text"] for button in created["buttons"]] == ["Terima kasih", "Lihat"]
+    assert (await sandbox.get(f"/templates/{created['id']}")).json()["data"] == created
     assert (await sandbox.get("/sandbox/outbox")).json()["meta"]["total"] == 0
 
 
 async def test_a_header_may_be_given_as_its_text_and_the_source_follows_the_category(
     sandbox: httpx.AsyncClient,
 ) -> None:
-    made = await make_template(sandbox, header="Pesanan", category="AUTHENTICATION")
-    assert (made["header"], made["source"]) == ({"type": "text", "text": "Pesanan"}, "AUTH")
+    created = await make_template(sandbox, header="Pesanan", category="AUTHENTICATION")
+    assert (created["header"], created["source"]) == ({"type": "text", "text": "Pesanan"}, "AUTH")
 
 
 async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) -> None:
@@ -75,7 +75,7 @@ async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) 
         ({"colour": "red"}, "colour: "),
     ],
 )
-async def test_what_no_template_can_be_is_refused(sandbox: httpx.AsyncClient, fields: Json, words: str) -> None:
+async def test_an_invalid_template_is_refused(sandbox: httpx.AsyncClient, fields: Json, words: str) -> None:
     body = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "Halo", **fields}
     answer = await sandbox.post("/templates", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.text
@@ -83,18 +83,18 @@ async def test_what_no_template_can_be_is_refused(sandbox: httpx.AsyncClient, fi
 
 
 async def test_changes_keep_what_is_absent_and_clear_what_is_null(sandbox: httpx.AsyncClient) -> None:
-    made = await make_template(sandbox, **FULL)
-    changed = await sandbox.put(f"/templates/{made['id']}", json={"body": "Hai {{1}}", "footer": None})
+    created = await make_template(sandbox, **FULL)
+    changed = await sandbox.put(f"/templates/{created['id']}", json={"body": "Hai {{1}}", "footer": None})
     data = changed.json()["data"]
-    assert (data["body"], data["footer"], data["header"]) == ("Hai {{1}}", None, made["header"])
-    assert data["buttons"] == made["buttons"]
-    assert (await sandbox.put(f"/templates/{made['id']}", json={"body": "Hai {{3}}"})).status_code == 400
-    assert (await sandbox.put(f"/templates/{made['id']}", json={"name": "other"})).status_code == 400
+    assert (data["body"], data["footer"], data["header"]) == ("Hai {{1}}", None, created["header"])
+    assert data["buttons"] == created["buttons"]
+    assert (await sandbox.put(f"/templates/{created['id']}", json={"body": "Hai {{3}}"})).status_code == 400
+    assert (await sandbox.put(f"/templates/{created['id']}", json={"name": "other"})).status_code == 400
 
 
 async def test_a_preview_fills_the_parameters_in(sandbox: httpx.AsyncClient) -> None:
-    made = await make_template(sandbox, **FULL)
-    answer = await sandbox.post(f"/templates/{made['id']}/preview", json={"params": ["{{2}}", "INV-1"]})
+    created = await make_template(sandbox, **FULL)
+    answer = await sandbox.post(f"/templates/{created['id']}/preview", json={"params": ["{{2}}", "INV-1"]})
     assert answer.json()["data"] == {
         "header": "Pesanan Anda",
         "body": "Halo {{2}}, pesanan INV-1 dikirim.",
@@ -102,15 +102,15 @@ async def test_a_preview_fills_the_parameters_in(sandbox: httpx.AsyncClient) -> 
         "buttons": ["Terima kasih", "Lihat"],
         "text": "Pesanan Anda\n\nHalo {{2}}, pesanan INV-1 dikirim.\n\nToko Kopi\n\nLihat: https://shop.example/orders",
     }
-    refused = await sandbox.post(f"/templates/{made['id']}/preview", json={"params": []})
+    refused = await sandbox.post(f"/templates/{created['id']}/preview", json={"params": []})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_PARAMS_MISMATCH")
 
 
 async def test_a_deleted_template_is_gone(sandbox: httpx.AsyncClient) -> None:
-    made = await make_template(sandbox)
-    assert (await sandbox.delete(f"/templates/{made['id']}")).status_code == 204
-    assert (await sandbox.get(f"/templates/{made['id']}")).status_code == 404
-    assert (await sandbox.delete(f"/templates/{made['id']}")).status_code == 404
+    created = await make_template(sandbox)
+    assert (await sandbox.delete(f"/templates/{created['id']}")).status_code == 204
+    assert (await sandbox.get(f"/templates/{created['id']}")).status_code == 404
+    assert (await sandbox.delete(f"/templates/{created['id']}")).status_code == 404
     assert (await sandbox.get("/templates")).json()["meta"]["total"] == 0
 
 
@@ -135,13 +135,13 @@ async def test_the_list_and_its_filters(sandbox: httpx.AsyncClient) -> None:
         assert [template["name"] for template in found["data"]] == names, params
 
 
-async def test_of_several_languages_the_one_that_is_asked_for_is_sent(sandbox: httpx.AsyncClient) -> None:
+async def test_of_several_languages_the_requested_one_is_sent(sandbox: httpx.AsyncClient) -> None:
     await make_template(sandbox, body="Halo")
     await make_template(sandbox, body="Hello", language="en")
     body = {"to": NUMBER, "sources": "MAIL", "template_name": "order_update"}
     for language, text in ((None, "Halo"), ("en", "Hello"), ("id", "Halo")):
-        given = {**body, "to": "ayu@example.com", **({"language": language} if language else {})}
-        answer = await sandbox.post("/messages/send-template", json=given)
+        request = {**body, "to": "ayu@example.com", **({"language": language} if language else {})}
+        answer = await sandbox.post("/messages/send-template", json=request)
         assert answer.json()["data"]["body"] == text
 
 
@@ -167,23 +167,23 @@ LIVE: Json = {"name": "order_update", "language": "id", "category": "UTILITY", "
 
 async def test_a_live_template_waits_for_the_channel_s_decision(live_company: Live) -> None:
     live_company.peer.answers = [(200, {"id": "88", "status": "PENDING", "category": "UTILITY"}), (200, NUMBER_SENT)]
-    made = (await live_company.post("/templates", **LIVE, footer="Toko")).json()["data"]
-    assert made["status"] == "PENDING"
-    (asked,) = live_company.peer.asked
-    assert asked.path.endswith("/message_templates")
-    assert (asked.json["name"], asked.json["components"][0]["text"]) == ("order_update", "Halo {{1}}")
+    created = (await live_company.post("/templates", **LIVE, footer="Toko")).json()["data"]
+    assert created["status"] == "PENDING"
+    (request,) = live_company.peer.requests
+    assert request.path.endswith("/message_templates")
+    assert (request.json["name"], request.json["components"][0]["text"]) == ("order_update", "Halo {{1}}")
     send = {"to": NUMBER, "template_name": "order_update", "params": ["Ayu"]}
     refused = await live_company.post("/messages/send-template", **send)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_NOT_APPROVED")
     changed = await live_company.client.put(
-        f"http://probe/messaging/v1/templates/{made['id']}", json={"body": "Hai {{1}}"}
+        f"http://probe/messaging/v1/templates/{created['id']}", json={"body": "Hai {{1}}"}
     )
     assert changed.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
     verdict = {"event": "APPROVED", "message_template_name": "order_update", "message_template_language": "id"}
-    await live_company.hooked.tell(verdict, field="message_template_status_update")
+    await live_company.hook.send_change(verdict, field="message_template_status_update")
 
     async def approved() -> bool | None:
-        return (await live_company.get(f"/templates/{made['id']}"))["status"] == "APPROVED" or None
+        return (await live_company.get(f"/templates/{created['id']}"))["status"] == "APPROVED" or None
 
     await eventually(approved)
     sent = await live_company.post("/messages/send-template", **send)
@@ -192,31 +192,31 @@ async def test_a_live_template_waits_for_the_channel_s_decision(live_company: Li
 
 async def test_a_template_that_the_channel_refuses_says_why(live_company: Live) -> None:
     live_company.peer.answers = [(400, {"error": {"code": 100, "message": "Too many variables"}})]
-    made = (await live_company.post("/templates", **LIVE)).json()["data"]
-    assert made["status"] == "REJECTED"
-    assert "Too many variables" in made["reason"]
+    created = (await live_company.post("/templates", **LIVE)).json()["data"]
+    assert created["status"] == "REJECTED"
+    assert "Too many variables" in created["reason"]
 
 
 async def test_a_live_template_is_deleted_at_the_channel_with_its_last_language(live_company: Live) -> None:
     live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"})]
-    made = [
+    created = [
         (await live_company.post("/templates", **{**LIVE, "language": language})).json()["data"]
         for language in ("id", "en")
     ]
     live_company.peer.answers = [(500, {}), (200, {"success": True})]
     address = "http://probe/messaging/v1/templates/"
-    assert (await live_company.client.delete(address + made[0]["id"])).status_code == 204
-    assert [asked.method for asked in live_company.peer.asked] == ["POST", "POST"]
-    refused = await live_company.client.delete(address + made[1]["id"])
+    assert (await live_company.client.delete(address + created[0]["id"])).status_code == 204
+    assert [request.method for request in live_company.peer.requests] == ["POST", "POST"]
+    refused = await live_company.client.delete(address + created[1]["id"])
     assert refused.json()["error"]["code"] == "TEMPLATE_NOT_DELETED"
-    assert (await live_company.client.delete(address + made[1]["id"])).status_code == 204
-    assert [asked.method for asked in live_company.peer.asked] == ["POST", "POST", "DELETE", "DELETE"]
+    assert (await live_company.client.delete(address + created[1]["id"])).status_code == 204
+    assert [request.method for request in live_company.peer.requests] == ["POST", "POST", "DELETE", "DELETE"]
 
 
-async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live, company: Environments) -> None:
-    live_company.peer.answers = [None]  # nobody knows whether it was taken
-    made = (await live_company.post("/templates", **LIVE)).json()["data"]
-    assert made["status"] == "PENDING"
+async def test_the_channels_templates_and_decisions_are_adopted(live_company: Live, company: Environments) -> None:
+    live_company.peer.answers = [None]  # unknown outcome
+    created = (await live_company.post("/templates", **LIVE)).json()["data"]
+    assert created["status"] == "PENDING"
     listed = [
         {"name": "order_update", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "1",
          "components": [{"type": "BODY", "text": "Halo {{1}}"}]},
@@ -236,14 +236,14 @@ async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live
         await synchronise_company(live_company.context, company.live)
         found = {template["name"]: template for template in await live_company.get("/templates")}
         assert set(found) == {"order_update", "promo"}
-        assert (found["order_update"]["id"], found["order_update"]["status"]) == (made["id"], "APPROVED")
+        assert (found["order_update"]["id"], found["order_update"]["status"]) == (created["id"], "APPROVED")
         assert (found["promo"]["status"], found["promo"]["header"]) == ("PAUSED", {"type": "image", "text": None})
 
 
-async def test_what_the_channel_lacks_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
+async def test_a_missing_template_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
     live_company.peer.answers = [None]
-    made = (await live_company.post("/templates", **LIVE)).json()["data"]
+    created = (await live_company.post("/templates", **LIVE)).json()["data"]
     live_company.peer.answers = [(200, {"data": []}), (200, {"id": "5", "status": "APPROVED"})]
     await synchronise_company(live_company.context, company.live)
-    assert (await live_company.get(f"/templates/{made['id']}"))["status"] == "APPROVED"
-    assert [asked.method for asked in live_company.peer.asked] == ["POST", "GET", "POST"]
+    assert (await live_company.get(f"/templates/{created['id']}"))["status"] == "APPROVED"
+    assert [request.method for request in live_company.peer.requests] == ["POST", "GET", "POST"]

@@ -1,4 +1,4 @@
-"""A chat, pages of it, and the shop behind it."""
+"""A chat, its pages, and the shop's API client."""
 
 from collections.abc import AsyncIterator
 
@@ -29,5 +29,5 @@ def page(client: httpx.AsyncClient, chat: Chat) -> Browser:
 
 @pytest.fixture
 def shop(sandbox: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The company's own side: the messaging API with a test key."""
+    """The messaging API with a test key."""
     return sandbox

@@ -1,4 +1,4 @@
-"""The chat in a real browser, on a page of another origin that permits nothing but what the chat needs."""
+"""The web chat in a real browser, on a page of another origin that permits only what the chat requires."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ from tests.http.test_reference import BROWSERS
 from tests.http.wire import eventually
 from tests.messaging.shop_site import Chat, build_chat, open_site
 
-# What Chromium itself notes of calls that were to fail.
+# Chromium's own messages about requests that are meant to fail.
 EXPECTED = re.compile("Failed to load resource: .*(?:ERR_INTERNET_DISCONNECTED|status of 401).*").match
 
 PICTURE = "https://images.example/kopi.png"
@@ -26,7 +26,7 @@ PIXEL = bytes.fromhex(
     "45400000000049454e44ae426082"
 )
 
-# For every text in the chat: the ratio of its colour's luminance to that of what lies behind it, after WCAG 2.
+# For every text in the chat: the contrast ratio to its background, by WCAG 2.
 POOR_CONTRASTS = """() => {
   const root = document.querySelector("[data-sapa-widget]").shadowRoot;
   const parse = (text) => (text.match(/[0-9.]+/g) || [0, 0, 0, 0]).map(Number);
@@ -69,7 +69,7 @@ async def site(chat: Chat) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def page(browser: Browser, site: str) -> AsyncIterator[Page]:
-    """The shop's page, in Indonesian. It complains of nothing from beginning to end."""
+    """The shop's page in Indonesian. Its console stays without errors."""
     context = await browser.new_context(viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
     await context.route(PICTURE, lambda route: route.fulfill(body=PIXEL, content_type="image/png"))
     opened = await context.new_page()
@@ -83,7 +83,7 @@ async def page(browser: Browser, site: str) -> AsyncIterator[Page]:
 
 
 class Company:
-    """What the company sees and does."""
+    """The company's side."""
 
     def __init__(self, shop: httpx.AsyncClient, database: Database, company_id: int) -> None:
         self._shop = shop
@@ -98,8 +98,8 @@ class Company:
             )
         return [msgspec.json.decode(row[0]) for row in rows]
 
-    async def hear(self, many: int = 1) -> dict[str, Any]:
-        """The newest message, once there are so many."""
+    async def receive(self, many: int = 1) -> dict[str, Any]:
+        """The newest message, once there are `many`."""
 
         async def look() -> list[dict[str, Any]] | None:
             received = await self.list_received()
@@ -145,10 +145,10 @@ async def write(page: Page, text: str) -> None:
 
 
 async def start(page: Page, desk: Company, text: str = "Halo, kopi Gayo masih ada?") -> str:
-    """Opens the chat and writes; the visitor's id."""
+    """Opens the chat and writes; returns the visitor's id."""
     await page.get_by_role("button", name="Buka obrolan").click()
     await write(page, text)
-    return str((await desk.hear())["clientNumber"])
+    return str((await desk.receive())["clientNumber"])
 
 
 async def test_a_visitor_writes_is_answered_and_reads(page: Page, desk: Company) -> None:
@@ -162,13 +162,11 @@ async def test_a_visitor_writes_is_answered_and_reads(page: Page, desk: Company)
     message = await desk.wait_for(id, "read")
     assert message["sentAt"] <= message["deliveredAt"] <= message["readAt"]
     await write(page, "Terima kasih")
-    await desk.hear(2)
+    await desk.receive(2)
     assert (await desk.read(id))["repliedAt"] is not None
 
 
-async def test_what_comes_while_the_chat_is_closed_is_delivered_and_read_once_it_is_seen(
-    page: Page, desk: Company
-) -> None:
+async def test_a_message_to_a_closed_chat_is_delivered_and_read_once_it_is_seen(page: Page, desk: Company) -> None:
     visitor_id = await start(page, desk)
     await page.get_by_role("button", name="Tutup obrolan").first.click()
     ids = [await desk.send(visitor_id, message=f"Kabar {number}") for number in (1, 2)]
@@ -182,7 +180,7 @@ async def test_what_comes_while_the_chat_is_closed_is_delivered_and_read_once_it
     await expect(page.get_by_role("button", name="Buka obrolan", exact=True)).to_be_visible()
 
 
-async def test_what_lies_outside_the_view_is_not_read_yet(page: Page, desk: Company) -> None:
+async def test_a_message_outside_the_view_is_not_read_yet(page: Page, desk: Company) -> None:
     visitor_id = await start(page, desk)
     await desk.send(visitor_id, message="\n".join(f"Baris {number}" for number in range(80)))
     await expect(log(page).get_by_text("Baris 79")).to_be_attached()
@@ -199,7 +197,7 @@ async def test_buttons_and_lists_are_chosen_from(page: Page, desk: Company) -> N
     asked = {"type": "buttons", "body": "Mau digiling?", "footer": "Gratis", "buttons": buttons}
     id = await desk.send(visitor_id, "send-interactive", interactive=asked)
     await page.get_by_role("button", name="Ya, digiling").click()
-    chosen = await desk.hear(2)
+    chosen = await desk.receive(2)
     assert chosen["interaction"] == {"kind": "button", "id": "yes", "title": "Ya, digiling"}
     assert (await desk.read(id))["repliedAt"] is not None
     await expect(page.get_by_role("button", name="Biji utuh")).to_be_disabled()
@@ -213,7 +211,7 @@ async def test_buttons_and_lists_are_chosen_from(page: Page, desk: Company) -> N
     await desk.send(visitor_id, "send-interactive", interactive=listed)
     await page.get_by_role("button", name="Lihat pilihan").click()
     await page.get_by_role("button", name="Toraja").click()
-    assert (await desk.hear(3))["interaction"] == {"kind": "list", "id": "t", "title": "Toraja"}
+    assert (await desk.receive(3))["interaction"] == {"kind": "list", "id": "t", "title": "Toraja"}
     link = {"type": "cta_url", "body": "Lacak kiriman", "displayText": "Lacak", "url": "https://shop.example/track"}
     await desk.send(visitor_id, "send-interactive", interactive=link)
     tracked = log(page).get_by_role("link", name="Lacak")
@@ -232,7 +230,7 @@ async def test_pictures_are_shown_and_files_linked(page: Page, desk: Company) ->
     assert await link.get_attribute("href") == "https://files.example/a.pdf"
 
 
-async def test_words_are_shown_as_words_and_never_run(page: Page, desk: Company) -> None:
+async def test_text_is_shown_as_text_and_never_run(page: Page, desk: Company) -> None:
     visitor_id = await start(page, desk, "<img src=x onerror=alert(1)>")
     await desk.send(visitor_id, message="<script>document.title = 'bad'</script> javascript:alert(1)")
     await expect(log(page).get_by_text("<script>document.title = 'bad'</script>")).to_be_visible()
@@ -251,10 +249,10 @@ async def test_the_conversation_is_there_again_after_the_page_was_left(page: Pag
     await expect(log(page).get_by_text("Halo, kopi Gayo masih ada?")).to_have_count(1)
     await expect(log(page).get_by_text("Sampai nanti")).to_have_count(1)
     await write(page, "Saya kembali")
-    assert (await desk.hear(2))["clientNumber"] == visitor_id
+    assert (await desk.receive(2))["clientNumber"] == visitor_id
 
 
-async def test_after_a_break_nothing_is_missing_and_nothing_doubled(page: Page, desk: Company) -> None:
+async def test_after_a_reconnect_nothing_is_missing_or_duplicated(page: Page, desk: Company) -> None:
     visitor_id = await start(page, desk)
     await page.context.set_offline(True)
     for number in range(3):
@@ -264,11 +262,11 @@ async def test_after_a_break_nothing_is_missing_and_nothing_doubled(page: Page, 
     await page.context.set_offline(False)
     for number in range(3):
         await expect(log(page).get_by_text(f"Saat putus {number}")).to_have_count(1, timeout=20_000)
-    assert (await desk.hear(2))["body"] == "Saya juga menulis"
+    assert (await desk.receive(2))["body"] == "Saya juga menulis"
     await expect(log(page).get_by_text("Saya juga menulis")).to_have_count(1)
 
 
-async def test_all_of_it_works_with_the_keyboard(page: Page, desk: Company) -> None:
+async def test_the_chat_works_with_the_keyboard(page: Page, desk: Company) -> None:
     for _ in range(2):
         await page.keyboard.press("Tab")
     await expect(launcher(page)).to_be_focused()
@@ -279,14 +277,14 @@ async def test_all_of_it_works_with_the_keyboard(page: Page, desk: Company) -> N
     await page.keyboard.press("Shift+Enter")
     await page.keyboard.type("Baris dua")
     await page.keyboard.press("Enter")
-    assert (await desk.hear())["body"] == "Baris satu\nBaris dua"
+    assert (await desk.receive())["body"] == "Baris satu\nBaris dua"
     await page.keyboard.press("Escape")
     await expect(launcher(page)).to_be_focused()
     await expect(page.get_by_role("dialog")).to_be_hidden()
     assert await launcher(page).get_attribute("aria-expanded") == "false"
 
 
-async def test_somebody_signed_in_is_known_and_a_forged_hash_is_not_believed(
+async def test_a_verified_visitor_is_recognised_and_a_forged_hash_is_refused(
     page: Page, desk: Company, chat: Chat
 ) -> None:
     who = {"id": "user-7", "name": "Ayu", "hash": chat.prove("user-7")}
@@ -301,7 +299,7 @@ async def test_somebody_signed_in_is_known_and_a_forged_hash_is_not_believed(
     await page.evaluate("() => window.sapa.reset()")
     await expect(log(page).get_by_text("Halo, kopi Gayo masih ada?")).to_have_count(0)
     await write(page, "Siapa saya?")
-    assert (await desk.hear(2))["clientNumber"] != visitor_id
+    assert (await desk.receive(2))["clientNumber"] != visitor_id
     await page.evaluate("who => window.sapa.identify(who)", who)
     await expect(log(page).get_by_text("Halo, kopi Gayo masih ada?")).to_have_count(1)
     await expect(log(page).get_by_text("Siapa saya?")).to_have_count(0)
@@ -318,7 +316,7 @@ async def test_it_can_be_read_by_day_and_night(page: Page, desk: Company, colour
     assert await page.evaluate(POOR_CONTRASTS) == []
 
 
-async def test_it_speaks_the_pages_language(browser: Browser, site: str) -> None:
+async def test_it_uses_the_pages_language(browser: Browser, site: str) -> None:
     opened = await browser.new_page()
     await opened.goto(f"{site}?lang=en-GB")
     await opened.get_by_role("button", name="Open chat").click()
@@ -327,7 +325,7 @@ async def test_it_speaks_the_pages_language(browser: Browser, site: str) -> None
     await opened.close()
 
 
-async def test_on_a_telephone_it_fills_the_screen(browser: Browser, site: str) -> None:
+async def test_on_a_phone_it_fills_the_screen(browser: Browser, site: str) -> None:
     opened = await browser.new_page(viewport={"width": 360, "height": 640})
     await opened.goto(site)
     await opened.get_by_role("button", name="Buka obrolan").click()

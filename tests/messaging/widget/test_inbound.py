@@ -1,4 +1,4 @@
-"""What visitors send: taken once, chosen only from what was offered, refused when it cannot be taken."""
+"""Visitors' messages: stored once, only offered options can be chosen, invalid ones are refused."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -13,21 +13,21 @@ from sapa.messaging.channels.interface import ReceivedItem, StatusReport
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.calls import SimulatedMessage, SimulatedStatus
-from sapa.messaging.widget.inbound import LONGEST_TEXT
-from sapa.messaging.widget.limits import MOST_BY_VISITOR
-from sapa.messaging.widget.pages import MOST_BYTES
+from sapa.messaging.widget.inbound import MAX_TEXT_LENGTH
+from sapa.messaging.widget.limits import MAX_PER_VISITOR
+from sapa.messaging.widget.pages import MAX_BYTES
 from sapa.values.provider_accounts import BadSignature
 from tests.factories import Environments
 from tests.messaging.conversation_steps import list_events
 from tests.messaging.shop_site import Browser, Chat, new_id
-from tests.messaging.widget.talking import send
+from tests.messaging.widget.steps import send
 
 
-async def test_a_visitors_words_arrive_as_message_received(
+async def test_a_visitors_text_arrives_as_message_received(
     page: Browser, database: Database, company: Environments
 ) -> None:
     session = await page.join()
-    answer = await page.say("Halo, apakah kopi Gayo masih ada?")
+    answer = await page.send("Halo, apakah kopi Gayo masih ada?")
     assert answer.status_code == 200, answer.text
     (received,) = await list_events(database, company.test, "message.received")
     assert (received["source"], received["direction"], received["body"]) == (
@@ -37,25 +37,23 @@ async def test_a_visitors_words_arrive_as_message_received(
     assert received["customerId"] is None
 
 
-async def test_a_message_that_is_sent_again_is_taken_once(
-    page: Browser, database: Database, company: Environments
-) -> None:
+async def test_a_repeated_message_is_stored_once(page: Browser, database: Database, company: Environments) -> None:
     await page.join()
     id = new_id()
-    answers = await asyncio.gather(*(page.say("Halo", id) for _ in range(4)))
+    answers = await asyncio.gather(*(page.send("Halo", id) for _ in range(4)))
     assert [answer.status_code for answer in answers] == [200] * 4
     assert {answer.json()["data"]["number"] for answer in answers} == {1}
     assert len(await list_events(database, company.test, "message.received")) == 1
 
 
-async def test_an_acknowledgement_counts_once_and_only_for_ones_own_lines(
+async def test_a_receipt_counts_once_and_only_for_own_messages(
     page: Browser, client: httpx.AsyncClient, shop: httpx.AsyncClient, chat: Chat, database: Database,
     company: Environments,
 ) -> None:  # fmt: skip
     session, other = await page.join(), Browser(client, chat)
     await other.join()
-    await other.say("Halo")
-    await page.say("Halo")
+    await other.send("Halo")
+    await page.send("Halo")
     message = await send(shop, session["visitorId"], message="Halo juga")
     for _ in range(2):
         await other.call("POST", "acks", {"read": [1, 2, 3]})
@@ -68,7 +66,7 @@ async def test_an_acknowledgement_counts_once_and_only_for_ones_own_lines(
     assert mine[-2:] == ["delivered", "read"]
 
 
-async def test_what_a_message_offers_can_be_chosen_and_nothing_else(
+async def test_only_offered_options_can_be_chosen(
     page: Browser, shop: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     session = await page.join()
@@ -104,18 +102,18 @@ async def test_what_a_message_offers_can_be_chosen_and_nothing_else(
         ({"id": "p_" + "a" * 32}, 400),
         ({"id": "p_" + "a" * 32, "text": "   \n"}, 400),
         ({"id": "p_" + "a" * 32, "text": "a\0b"}, 400),
-        ({"id": "p_" + "a" * 32, "text": "x" * (LONGEST_TEXT + 1)}, 400),
+        ({"id": "p_" + "a" * 32, "text": "x" * (MAX_TEXT_LENGTH + 1)}, 400),
         ({"id": "short", "text": "Halo"}, 400),
         ({"id": str(uuid4()), "text": "Halo"}, 400),
         ({"id": "p_" + "a" * 32, "text": "Halo", "sender": "vis_x"}, 400),
         ({"id": "p_" + "a" * 32, "choice": {"number": 0, "id": "x"}}, 400),
         ({"id": "p_" + "a" * 32, "choice": {"number": 2**63, "id": "x"}}, 400),
-        ({"id": "p_" + "a" * 32, "text": "x" * MOST_BYTES}, 413),
-        ({"id": "p_" + "a" * 32, "text": "x" * LONGEST_TEXT}, 200),
+        ({"id": "p_" + "a" * 32, "text": "x" * MAX_BYTES}, 413),
+        ({"id": "p_" + "a" * 32, "text": "x" * MAX_TEXT_LENGTH}, 200),
         ({"id": "p_" + "a" * 32, "text": "👩‍🚀" * 500}, 200),
     ],
 )
-async def test_what_cannot_be_taken_is_refused_and_changes_nothing(
+async def test_an_invalid_message_is_refused_and_changes_nothing(
     page: Browser, database: Database, company: Environments, body: dict[str, Any], status: int
 ) -> None:
     await page.join()
@@ -124,19 +122,19 @@ async def test_what_cannot_be_taken_is_refused_and_changes_nothing(
     assert len(await list_events(database, company.test, "message.received")) == (status == 200)
 
 
-async def test_whoever_writes_too_fast_has_to_wait(page: Browser, client: httpx.AsyncClient, chat: Chat) -> None:
+async def test_a_visitor_who_writes_too_fast_has_to_wait(page: Browser, client: httpx.AsyncClient, chat: Chat) -> None:
     await page.join()
-    most = MOST_BY_VISITOR["message"]
-    answers = await asyncio.gather(*(page.say(f"Halo {number}") for number in range(2 * most + 1)))
+    most = MAX_PER_VISITOR["message"]
+    answers = await asyncio.gather(*(page.send(f"Halo {number}") for number in range(2 * most + 1)))
     statuses = [answer.status_code for answer in answers]
     assert set(statuses) == {200, 429}
-    assert most <= statuses.count(200) <= 2 * most  # the minute may turn meanwhile
+    assert most <= statuses.count(200) <= 2 * most  # a new minute may begin
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert int(refused.headers["retry-after"]) > 0
     assert refused.headers["access-control-allow-origin"] == "*"
     other = Browser(client, chat)
     await other.join()
-    assert (await other.say("Saya orang lain")).status_code == 200
+    assert (await other.send("Saya orang lain")).status_code == 200
 
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
@@ -146,7 +144,7 @@ PLAYED: list[SimulatedStatus | SimulatedMessage] = [
 ]
 
 
-def test_a_signed_callback_is_read_whole() -> None:
+def test_a_signed_callback_is_read_completely() -> None:
     headers, body = calls.build_callback("s", PLAYED)
     Widget().check_callback({"secret": "s"}, headers, body)
     status, message = Widget().read_callback({}, body)

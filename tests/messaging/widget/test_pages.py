@@ -1,4 +1,4 @@
-"""How the chat is reached from other sites, and what puts it there."""
+"""Access to the chat from other sites, and the snippet that embeds it."""
 
 import asyncio
 from pathlib import Path
@@ -23,13 +23,13 @@ async def test_broken_bodies_are_a_400(page: Browser, path: str, content: bytes)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_forms_are_refused_so_that_no_page_can_write_without_asking(page: Browser) -> None:
+async def test_forms_are_refused_so_that_every_write_needs_a_preflight(page: Browser) -> None:
     await page.join()
     answer = await page.call("POST", "messages", headers={"content-type": "text/plain"}, content=b"{}")
     assert answer.status_code == 415
 
 
-async def test_a_page_of_any_site_may_ask(page: Browser, client: httpx.AsyncClient) -> None:
+async def test_pages_of_any_site_may_call(page: Browser, client: httpx.AsyncClient) -> None:
     wanted = "authorization,content-type,last-event-id,x-widget-key"
     asked = {"origin": "https://shop.example", "access-control-request-method": "POST"}
     answer = await client.options("/widget/v1/messages", headers={**asked, "access-control-request-headers": wanted})
@@ -48,7 +48,7 @@ async def test_a_wrong_method_is_a_405(page: Browser) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST, GET")
 
 
-async def test_the_script_is_small_and_may_be_kept_for_a_while(client: httpx.AsyncClient) -> None:
+async def test_the_script_is_small_and_cacheable(client: httpx.AsyncClient) -> None:
     answer = await client.get("/widget/v1/widget.js")
     assert answer.headers["content-type"].startswith("text/javascript")
     assert len(answer.content) <= 30 * 1024
@@ -62,23 +62,23 @@ async def test_a_live_chat_is_connected_with_one_command_and_gone_with_another(
 ) -> None:
     arguments = ["--company", str(company.live), "--source", "WIDGET", "--json"]
     site = "https://shop.example"
-    made = sapa(installation.data, "channel", "connect", *arguments, "--set", f"origins={site}").json()
-    key = made["snippet"].partition('data-key="')[2].partition('"')[0]
-    secret = made["generated"]["secret"]
+    created = sapa(installation.data, "channel", "connect", *arguments, "--set", f"origins={site}").json()
+    key = created["snippet"].partition('data-key="')[2].partition('"')[0]
+    secret = created["generated"]["secret"]
     assert secret not in sapa(installation.data, "channel", "list", "--company", str(company.live), "--json").out
     page = Browser(client, Chat(chat.server, key, secret))
     session = await page.join(id="user-1", hash=Chat(chat.server, key, secret).prove("user-1"))
-    assert (await page.say("Halo")).status_code == 200
+    assert (await page.send("Halo")).status_code == 200
     reply = {"to": session["visitorId"], "sources": "WIDGET", "message": "Halo juga"}
     answer = await live.post("/messages/send", json=reply)
     assert (answer.status_code, answer.json()["data"]["status"]) == (200, "sent")
     assert [line["direction"] for line in (await page.join())["messages"]] == ["in", "out"]
     page.origin = "https://elsewhere.example"
-    refused = await page.say("Dari situs lain")
+    refused = await page.send("Dari situs lain")
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "ORIGIN_NOT_ALLOWED")
     page.origin = site
     sapa(installation.data, "channel", "disconnect", *arguments).json()
-    assert (await page.say("Halo?")).status_code == 404
+    assert (await page.send("Halo?")).status_code == 404
 
 
 async def test_the_snippet_of_a_test_environment_can_be_asked_for(
@@ -92,7 +92,7 @@ async def test_the_snippet_of_a_test_environment_can_be_asked_for(
 
 
 @pytest.mark.processes
-async def test_open_pages_do_not_hold_up_the_end_of_a_server(tmp_path: Path) -> None:
+async def test_open_pages_do_not_delay_a_shutdown(tmp_path: Path) -> None:
     installation = start_installation(tmp_path / "data")
     try:
         async with (

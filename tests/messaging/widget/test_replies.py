@@ -1,4 +1,4 @@
-"""What the shop sends: shown as what it is, delivered and read when the page says so, missed by no page."""
+"""Messages to visitors: rendered by kind, delivered and read when the page says so, missed by no page."""
 
 import asyncio
 from typing import Any
@@ -8,17 +8,17 @@ import httpx
 
 from tests.http.wire import eventually
 from tests.messaging.shop_site import Browser
-from tests.messaging.widget.talking import read_lines, send
+from tests.messaging.widget.steps import read_messages, send
 
 
 async def test_a_reply_reaches_the_page_and_is_delivered_and_read_when_the_page_says_so(
     page: Browser, client: httpx.AsyncClient, shop: httpx.AsyncClient
 ) -> None:
     session = await page.join()
-    await page.say("Halo")
+    await page.send("Halo")
     message = await send(shop, session["visitorId"], message="Masih ada, kak.")
     assert (message["ack"], message["status"]) == (1, "sent")
-    ((number, content),) = [(line["number"], line["content"]) for line in await read_lines(page, client, 1, 1)]
+    ((number, content),) = [(line["number"], line["content"]) for line in await read_messages(page, client, 1, 1)]
     assert content == {"text": "Masih ada, kak."}
 
     async def look() -> dict[str, Any]:
@@ -33,15 +33,15 @@ async def test_a_reply_reaches_the_page_and_is_delivered_and_read_when_the_page_
     assert read["sentAt"] <= read["deliveredAt"] <= read["readAt"]
 
 
-async def test_a_page_that_comes_back_gets_what_it_missed_and_nothing_twice(
+async def test_a_reconnected_page_gets_missed_messages_once(
     page: Browser, client: httpx.AsyncClient, shop: httpx.AsyncClient
 ) -> None:
     session = await page.join()
     for number in range(3):
         await send(shop, session["visitorId"], message=f"Kabar {number}")
-    lines = await read_lines(page, client, 1, 2)
+    lines = await read_messages(page, client, 1, 2)
     assert [line["content"]["text"] for line in lines] == ["Kabar 1", "Kabar 2"]
-    waiting = asyncio.create_task(read_lines(page, client, 3, 1))
+    waiting = asyncio.create_task(read_messages(page, client, 3, 1))
     await asyncio.sleep(0.2)
     await send(shop, session["visitorId"], message="Kabar 3")
     assert [line["number"] for line in await waiting] == [4]
@@ -49,13 +49,13 @@ async def test_a_page_that_comes_back_gets_what_it_missed_and_nothing_twice(
     assert [line["number"] for line in again["messages"]] == [1, 2, 3, 4]
 
 
-async def test_nobody_is_written_to_who_was_never_there(shop: httpx.AsyncClient) -> None:
+async def test_an_unknown_visitor_gets_no_message(shop: httpx.AsyncClient) -> None:
     body = {"to": "vis_01jc9y3q5me8w92v7x4t6r0n1k", "sources": "WIDGET", "message": "Halo"}
     answer = await shop.post("/messages/send", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
 
 
-async def test_a_visitor_who_is_played_receives_reads_and_answers(shop: httpx.AsyncClient) -> None:
+async def test_a_simulated_visitor_receives_reads_and_answers(shop: httpx.AsyncClient) -> None:
     message = await send(shop, "sim_reply", message="Apakah pesanannya sudah sampai?")
 
     async def look() -> dict[str, Any] | None:
@@ -73,7 +73,7 @@ async def test_a_chat_that_is_too_busy_is_asked_again(shop: httpx.AsyncClient) -
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "SEND_FAILED")
 
 
-async def test_every_kind_of_send_is_shown_as_what_it_is(page: Browser, shop: httpx.AsyncClient) -> None:
+async def test_every_kind_of_send_is_rendered(page: Browser, shop: httpx.AsyncClient) -> None:
     session = await page.join()
     visitor_id = session["visitorId"]
     name = f"promo_{uuid4().hex[:8]}"
@@ -81,8 +81,8 @@ async def test_every_kind_of_send_is_shown_as_what_it_is(page: Browser, shop: ht
         "name": name, "language": "id", "source": "CRM", "category": "UTILITY",
         "body": "Halo {{1}}, pesanan {{2}} dikirim.",
     }  # fmt: skip
-    made = await shop.post("/templates", json=template)
-    assert made.status_code == 201, made.text
+    created = await shop.post("/templates", json=template)
+    assert created.status_code == 201, created.text
     await send(shop, visitor_id, "send-template", template_name=name, template_source="CRM", params=["Ayu", "INV-1"])
     await send(
         shop, visitor_id, "send-media", mediaUrl="https://images.example/kopi.png", mediaType="image", caption="Kopi"

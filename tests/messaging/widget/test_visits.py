@@ -1,4 +1,4 @@
-"""Who is let in: sessions, visitors whom the site vouches for, and that nobody sees anybody else's conversation."""
+"""Sessions, verified visitors, and access to one's own conversation only."""
 
 import asyncio
 from uuid import uuid4
@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.messaging.widget.jobs import forget_old
+from sapa.messaging.widget.jobs import purge_old
 from sapa.messaging.widget.visits import SESSION_DAYS
 from tests.conftest import Installation
 from tests.db.scratch import connect
@@ -22,7 +22,7 @@ from tests.messaging.shop_site import (
 )
 
 
-async def test_a_key_of_nobody_is_404_and_a_session_of_another_company_401(
+async def test_an_unknown_key_is_404_and_a_session_of_another_company_401(
     page: Browser, client: httpx.AsyncClient, installation: Installation, database: Database
 ) -> None:
     await page.join()
@@ -48,7 +48,7 @@ async def test_a_key_of_nobody_is_404_and_a_session_of_another_company_401(
 
 
 @pytest.mark.parametrize("token", [None, "x", "a" * 43, "é" * 3, "x" * 10_000])
-async def test_a_token_of_nobody_opens_nothing(page: Browser, token: str | None) -> None:
+async def test_an_unknown_token_is_refused(page: Browser, token: str | None) -> None:
     headers = {} if token is None else {"authorization": f"Bearer {token}".encode()}
     answer = await page.call("GET", "messages", headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_SESSION")
@@ -57,10 +57,10 @@ async def test_a_token_of_nobody_opens_nothing(page: Browser, token: str | None)
 async def test_an_ended_session_is_over(page: Browser) -> None:
     await page.join()
     assert (await page.call("DELETE", "sessions")).status_code == 204
-    assert (await page.say("Halo")).status_code == 401
+    assert (await page.send("Halo")).status_code == 401
 
 
-async def test_tokens_are_long_random_and_kept_as_hashes_only(
+async def test_tokens_are_long_random_and_stored_as_hashes_only(
     page: Browser, client: httpx.AsyncClient, chat: Chat, database: Database, company: Environments
 ) -> None:
     await page.join()
@@ -75,7 +75,7 @@ async def test_tokens_are_long_random_and_kept_as_hashes_only(
     assert all(page.token not in row[0] for row in rows)
 
 
-async def test_somebody_signed_in_is_the_same_on_every_device(
+async def test_a_verified_visitor_is_the_same_on_every_device(
     page: Browser, client: httpx.AsyncClient, chat: Chat, database: Database, company: Environments
 ) -> None:
     email = f"ayu-{uuid4().hex[:8]}@example.com"
@@ -84,27 +84,27 @@ async def test_somebody_signed_in_is_the_same_on_every_device(
         "email": email, "emailHash": chat.prove("user-7", email),
     }  # fmt: skip
     before = await page.join()
-    await page.say("Sebelum masuk")
+    await page.send("Sebelum masuk")
     anonymous = page.token
     session = await page.join(**ayu)
     assert (session["isIdentified"], session["visitorId"]) == (True, before["visitorId"])
     assert page.token != anonymous
     page.token, own = anonymous, page.token
-    assert (await page.say("Dengan kunci lama")).status_code == 401
+    assert (await page.send("Dengan kunci lama")).status_code == 401
     page.token = own
     telephone = Browser(client, chat)
     assert (await telephone.join(**ayu))["visitorId"] == session["visitorId"]
-    await telephone.say("Dari telepon")
+    await telephone.send("Dari telepon")
     lines = (await page.join(**ayu))["messages"]
     assert [line["content"]["text"] for line in lines] == ["Sebelum masuk", "Dari telepon"]
     received = (await list_events(database, company.test, "message.received"))[-1]
     assert received["customerId"].startswith("cust_")
 
 
-async def test_pages_of_somebody_new_that_sign_in_at_once_get_one_conversation(
+async def test_pages_of_a_new_visitor_that_sign_in_at_once_get_one_conversation(
     client: httpx.AsyncClient, chat: Chat, installation: Installation, database: Database
 ) -> None:
-    """Each began one of its own before. All have looked whether the person is known before any makes them known."""
+    """Each page has a session of its own. All of them look the visitor up before any creates it."""
     pages = [Browser(client, chat) for _ in range(3)]
     for page in pages:
         await page.join()
@@ -125,11 +125,11 @@ async def are_waiting(database: Database, many: int) -> bool | None:
     return waiting >= many or None
 
 
-async def test_an_address_that_the_site_did_not_vouch_for_makes_nobody_a_customer(
+async def test_an_unverified_address_creates_no_customer(
     page: Browser, chat: Chat, database: Database, company: Environments
 ) -> None:
     await page.join(id="user-8", hash=chat.prove("user-8"), email="director@example.com")
-    await page.say("Saya direktur")
+    await page.send("Saya direktur")
     (received,) = await list_events(database, company.test, "message.received")
     assert received["customerId"] is None
 
@@ -149,21 +149,21 @@ async def test_a_visitor_with_a_wrong_hash_is_refused(page: Browser, chat: Chat,
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_HASH")
 
 
-async def test_somebody_else_who_signs_in_gets_another_conversation(page: Browser, chat: Chat) -> None:
+async def test_another_visitor_who_signs_in_gets_another_conversation(page: Browser, chat: Chat) -> None:
     first = await page.join(id="user-1", hash=chat.prove("user-1"))
-    await page.say("Rahasia")
+    await page.send("Rahasia")
     second = await page.join(id="user-2", hash=chat.prove("user-2"))
     assert second["visitorId"] != first["visitorId"]
     assert second["messages"] == []
 
 
-async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
+async def test_unused_visitors_are_purged_but_no_conversation_is(
     page: Browser, client: httpx.AsyncClient, chat: Chat, database: Database, company: Environments
 ) -> None:
     silent = Browser(client, chat)
     await silent.join()
     await page.join()
-    await page.say("Halo")
+    await page.send("Halo")
 
     async def count() -> list[int]:
         async with database.connection() as db:
@@ -172,7 +172,7 @@ async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
                 for table in ("widget_sessions", "widget_visitors", "widget_lines")
             ]
 
-    await forget_old(database)
+    await purge_old(database)
     assert await count() == [2, 2, 1]
     async with database.transaction() as tx:
         for table, column in (("widget_sessions", "used_at"), ("widget_visitors", "seen_at")):
@@ -180,6 +180,6 @@ async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
                 f"UPDATE {table} SET {column} = now() - make_interval(days => $2) WHERE company_id = $1",
                 company.test, SESSION_DAYS,
             )  # fmt: skip
-    assert (await page.say("Halo?")).status_code == 401
-    await forget_old(database)
+    assert (await page.send("Halo?")).status_code == 401
+    await purge_old(database)
     assert await count() == [0, 1, 1]

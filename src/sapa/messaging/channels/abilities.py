@@ -1,4 +1,4 @@
-"""What some channels offer beside `Channel`: templates of their own, tokens that are renewed, a server or a page."""
+"""Optional abilities of channels: template review, token renewal, an own server, a web page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -10,42 +10,42 @@ from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
 
 @runtime_checkable
 class OwnServer(Protocol):
-    """What a channel offers beside `Channel` when each account names its own server."""
+    """A channel whose accounts name their own server."""
 
     def find_server(self, account: Mapping[str, str]) -> str:
-        """Its host and port."""
+        """The host and port."""
 
 
 @runtime_checkable
 class Embeddable(Protocol):
-    """What a channel offers beside `Channel` when it is put into a company's web pages."""
+    """A channel that is embedded in a company's web pages."""
 
     def build_snippet(self, address: str, key: str) -> str:
-        """The address is this installation's, the key the chat's public one."""
+        """`address` is this installation's, `key` the chat's public key."""
 
 
 class ChannelTemplate(Struct, frozen=True):
-    """A template as the channel keeps it. `components` are in the channel's own words."""
+    """A template as the channel stores it. `components` has the channel's format."""
 
     name: str
     language: str
     category: str
     status: str
-    """APPROVED, PENDING, REJECTED, PAUSED, DISABLED or another word of the channel."""
+    """APPROVED, PENDING, REJECTED, PAUSED, DISABLED or another status of the channel."""
     components: Sequence[Mapping[str, Any]]
     id: str | None = None
     reason: str | None = None
 
 
 class NewTemplate(Struct, frozen=True):
-    """A template to be put before the channel. The body counts its parameters: {{1}}, {{2}} …"""
+    """A template to submit. The parameters in its body are numbered: {{1}}, {{2}} …"""
 
     name: str
     language: str
     category: str
     body: str
     examples: Sequence[str] = ()
-    """A value for each parameter; the channel wants to see them filled in."""
+    """An example value for each parameter; the channel requires them."""
     header: str | None = None
     footer: str | None = None
     buttons: Sequence[Mapping[str, Any]] = ()
@@ -53,9 +53,10 @@ class NewTemplate(Struct, frozen=True):
 
 @runtime_checkable
 class TemplateStore(Protocol):
-    """What a channel offers beside `Channel` when it approves templates itself.
+    """A channel that reviews templates.
 
-    All raise NotSent or Unclear when it does not answer, BadAccount when it does not know the account.
+    All methods raise NotSent or Unclear if the channel does not respond, and BadAccount if it does not know the
+    account.
     """
 
     async def list_templates(self, connection: ChannelAccount) -> Sequence[ChannelTemplate]: ...
@@ -65,20 +66,20 @@ class TemplateStore(Protocol):
     ) -> ChannelTemplate | SendRefusal: ...
 
     async def delete_template(self, connection: ChannelAccount, name: str) -> SendRefusal | None:
-        """In all languages. One that the channel does not have is deleted already."""
+        """Deletes all languages. A template that the channel does not have counts as deleted."""
 
 
 class Renewal(Struct, frozen=True):
-    """Credentials that take the place of others before those end."""
+    """Credentials that replace others before those expire."""
 
     credentials: Mapping[str, str]
     seconds: float
-    """How long they are good for."""
+    """How long they are valid."""
 
 
 @runtime_checkable
 class Renewable(Protocol):
-    """What a channel offers beside `Channel` when its tokens end by themselves."""
+    """A channel whose tokens expire."""
 
     async def renew(self, connection: ChannelAccount) -> Renewal:
-        """Raises BadAccount when the account has to be connected anew."""
+        """Raises BadAccount if the account has to be connected again."""

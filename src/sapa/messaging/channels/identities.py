@@ -1,4 +1,4 @@
-"""The several ways in which one phone number is written. Pure: no database."""
+"""The ways to write one phone number. Pure: no database."""
 
 import re
 from contextlib import suppress
@@ -6,8 +6,8 @@ from contextlib import suppress
 from sapa.messaging.channels.interface import Identity
 from sapa.values.phones import BadPhone, parse_phone
 
-# Brazil put a 9 before its mobile numbers, Argentina has one for calls from abroad, Mexico had a 1: channels and
-# people still use both spellings. Brazil's landlines begin with 2 to 5 and never had it.
+# Brazil put a 9 before its mobile numbers, Argentina has a 9 for calls from abroad, Mexico had a 1: channels and people
+# still use both forms. Brazil's landlines begin with 2 to 5 and never had it.
 _BRAZIL = re.compile(r"55([1-9][0-9])9?([6-9][0-9]{7})").fullmatch
 _ARGENTINA = re.compile(r"549?([1-9][0-9]{9})").fullmatch
 _MEXICO = re.compile(r"521?([1-9][0-9]{9})").fullmatch
@@ -16,7 +16,7 @@ PHONES = ("phone", "wa_id")
 
 
 def canonical(identity: Identity) -> Identity:
-    """A phone number in its international form, whoever gave it; anything else as it is."""
+    """A phone number in its international form; any other identity unchanged."""
     if identity.kind in PHONES:
         return Identity("phone", "+" + "".join(filter(str.isdigit, identity.value)))
     if identity.kind == "email":
@@ -25,20 +25,20 @@ def canonical(identity: Identity) -> Identity:
 
 
 def build_key(identity: Identity) -> str:
-    """The same for all spellings of one number or address."""
+    """Equal for all spellings of one number or address."""
     if identity.kind in PHONES:
         return min(list_spellings(identity.value), key=len)
     return identity.value.casefold() if identity.kind == "email" else identity.value
 
 
 def list_spellings(phone: str) -> list[str]:
-    """All that mean the same number, the given one first."""
-    given = "+" + "".join(filter(str.isdigit, phone))
-    return list(dict.fromkeys([given, *_others(given[1:])]))
+    """All spellings of the number, the given one first."""
+    plain = "+" + "".join(filter(str.isdigit, phone))
+    return list(dict.fromkeys([plain, *_others(plain[1:])]))
 
 
 def find_usable(phone: str, region: str) -> str | None:
-    """The number as customers have it and calls can name it; some spellings that channels use cannot be dialled."""
+    """The number in a form that can be dialled, as customers have it; None if there is none."""
     for spelling in list_spellings(phone):
         with suppress(BadPhone):
             return parse_phone(spelling, region)

@@ -1,4 +1,4 @@
-"""What a channel's adapter offers, and the words it speaks with the rest of messaging."""
+"""The interface of a channel's adapter, and the types it shares with the rest of messaging."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -31,30 +31,29 @@ Status = Literal["sent", "delivered", "read", "failed"]
 
 
 class ChannelAccount(Struct, frozen=True):
-    """A company's account with a channel, opened for one call. Never logged, never answered."""
+    """A company's account with a channel, for one call. Never logged, never in a response."""
 
     company: Company
     id: str
     source: Source
     address: str
-    """Where the channel's API (or mail server, as host:port) listens."""
+    """The address of the channel's API, or of a mail server as host:port."""
     account: Mapping[str, str]
-    """What is not secret: phone_number_id, page_id, sender address and the like."""
+    """The public fields: phone_number_id, page_id, sender address."""
     credentials: Mapping[str, str]
     client: Client
     database: Database | None = None
-    """For the channel that is our own: what it carries lies there until the visitor's page fetches it."""
+    """For the web chat, which stores its messages here until the visitor's page fetches them."""
     is_simulated: bool = False
-    """The channel is a simulator of this process: it is reached without the guard of outbound calls, and reaches
-    nothing outside itself."""
+    """The channel is a simulator in this process: calls to it skip the guard, and it calls nothing outside."""
 
     def __repr__(self) -> str:
-        """Wherever it may be printed: not its secrets."""
+        """Without secrets, wherever it is printed."""
         return f"Connection({self.source} {self.id})"
 
 
 class Identity(Struct, frozen=True):
-    """Whom a channel knows somebody as."""
+    """An id by which a channel knows a person."""
 
     kind: IdentityKind
     value: str
@@ -96,7 +95,7 @@ class Buttons(Struct, frozen=True):
 
 
 class Choices(Struct, frozen=True):
-    """A list to choose from."""
+    """A list of choices."""
 
     body: str
     button: str
@@ -114,7 +113,7 @@ class LinkButton(Struct, frozen=True):
 
 
 class TemplateCall(Struct, frozen=True):
-    """A template with its parameters filled in; `rendered` is the text that channels without templates send."""
+    """A template with its parameters; `rendered` is the text for channels without templates."""
 
     name: str
     language: str
@@ -128,34 +127,34 @@ Content = Text | Media | Buttons | Choices | LinkButton | TemplateCall
 
 
 class OutgoingMessage(Struct, frozen=True):
-    """A message on its way out. `reference` is ours (messageId2) and comes back with what the channel can echo."""
+    """An outgoing message. `reference` is our messageId2, which some channels echo."""
 
     reference: str
     to: Identity
     content: Content
     quoted: str | None = None
-    """The channel's own id of the message that this one answers."""
+    """The channel's id of the message that this one replies to."""
     thread: Sequence[str] = ()
-    """Mail: the ids of the conversation so far."""
+    """Mail: the Message-IDs of the thread so far."""
     subject: str | None = None
-    """Mail: what the conversation is about, for content that has no subject of its own."""
+    """Mail: the thread's subject, for content without a subject of its own."""
     is_automatic: bool = False
-    """Nobody wrote it by hand: mail says so, that machines do not answer each other."""
+    """Sent by a machine. Mail says so in a header, so that machines do not reply to each other."""
 
 
 class SendReceipt(Struct, frozen=True):
-    """The channel took it."""
+    """The channel accepted the message."""
 
     message_id: str
     """The channel's own id."""
     alias: Identity | None = None
-    """Whom the channel says the recipient is, when that differs."""
+    """The recipient's id at the channel, if it differs."""
     missing: str | None = None
-    """What of the message did not go out, and why: it went in two parts, and only the first was taken."""
+    """The part that was not sent, and why: the message went in two parts, and only the first was accepted."""
 
 
 class SendRefusal(Struct, frozen=True):
-    """The channel said no, for certain."""
+    """The channel certainly refused the message."""
 
     code: str
     reason: str
@@ -164,11 +163,11 @@ class SendRefusal(Struct, frozen=True):
         "config", "billing", "transient",
     ]  # fmt: skip
     retry_after: float | None = None
-    """Seconds after which the channel would take it, where trying again is sensible."""
+    """Seconds after which a retry may succeed; None if a retry is pointless."""
 
 
 class StatusReport(Struct, frozen=True):
-    """What a channel says became of a message of ours: by its id, by our reference, or of all up to a watermark."""
+    """A channel's report on our message: by its id, by our reference, or for all messages up to a watermark."""
 
     status: Status
     at: datetime
@@ -187,7 +186,7 @@ class InboundMedia(Struct, frozen=True):
     url: str | None = None
     filename: str | None = None
     content: bytes | None = None
-    """Mail brings its attachments along."""
+    """The bytes, if they came with the message, as mail attachments do."""
 
 
 class Interaction(Struct, frozen=True):
@@ -199,11 +198,11 @@ class Interaction(Struct, frozen=True):
 
 
 class ReceivedItem(Struct, frozen=True):
-    """A message from a customer, or (`is_echo`) one that our side sent by other means."""
+    """A message from a customer, or (`is_echo`) one that the company sent by other means."""
 
     message_id: str
     sender: Sequence[Identity]
-    """Every identity the channel gives, the one to answer to first. Of an echo: the customer's."""
+    """All identities that the channel gives, the one to reply to first. For an echo: the customer's."""
     at: datetime
     type: str
     """text, image, video, audio, document, sticker, location, contacts, button, reaction, unsupported …"""
@@ -213,19 +212,19 @@ class ReceivedItem(Struct, frozen=True):
     interaction: Interaction | None = None
     quoted: str | None = None
     quoted_reference: str | None = None
-    """Our own reference of the message that it quotes, where the channel's id of that one holds it."""
+    """Our reference of the quoted message, if the channel's id holds it."""
     is_echo: bool = False
     reference: str | None = None
-    """Of an echo of our own send: our reference, where the channel returns it."""
+    """Of an echo of our own send: our reference, if the channel returns it."""
     is_automatic: bool = False
-    """An out-of-office note and the like: opens no ticket, stops no clock."""
+    """An out-of-office reply, for example: it opens no ticket and ends no wait."""
     is_imported: bool = False
     thread: Sequence[str] = ()
     subject: str | None = None
 
 
 class MessageAmendment(Struct, frozen=True):
-    """A message that was changed, taken back or reacted to afterwards."""
+    """A message was edited, deleted or reacted to."""
 
     kind: Literal["edit", "revoke", "reaction"]
     message_id: str
@@ -235,7 +234,7 @@ class MessageAmendment(Struct, frozen=True):
 
 
 class NumberChanged(Struct, frozen=True):
-    """A customer is known by another number from now on."""
+    """A customer has a new phone number."""
 
     old: Identity
     new: Identity
@@ -243,7 +242,7 @@ class NumberChanged(Struct, frozen=True):
 
 
 class TemplateVerdict(Struct, frozen=True):
-    """The channel decided on a template."""
+    """The channel's decision on a template."""
 
     name: str
     language: str
@@ -255,51 +254,51 @@ Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | Template
 
 
 class BadAccount(Exception):
-    """The channel refuses the account, for certain: wrong credentials, or not the account they belong to."""
+    """The channel certainly refuses the account: wrong credentials, or credentials of another account."""
 
 
 class Capabilities(Struct, frozen=True):
-    """What a channel can carry."""
+    """What a channel supports."""
 
     sends: frozenset[Literal["message", "template", "media", "interactive"]]
     media_types: frozenset[str]
     longest_text: int
     window: timedelta | None
-    """How long after the customer's last message free text is allowed; None where it always is."""
+    """How long after the customer's last message free text is allowed; None if always."""
     most_in_window: int | None = None
     reports: frozenset[Status] = frozenset({"sent", "failed"})
     identities: tuple[IdentityKind, ...] = ("phone",)
-    """Whom it can send to, the usual kind first."""
+    """Kinds of recipients, the usual kind first."""
     per_second: float = 80
     media_per_second: float | None = None
-    """Where pictures and the like have a slower pace of their own."""
+    """The rate for media, if it is lower."""
     needs_approved_templates: bool = False
     longest_caption: int | None = None
-    """Where the words beside a file may not be as long as others."""
+    """The limit for captions, if it is lower."""
     has_captions: bool = True
-    """Whether a file may have words beside it."""
+    """Whether a file may have a caption."""
     has_link_buttons: bool = True
-    """Whether a link is a button of the channel's own; else it is written out in the text."""
+    """Whether links can be native buttons; otherwise the text holds the link."""
     has_threads: bool = False
-    """Whether a message to somebody who wrote is an answer to what they wrote, with its subject."""
+    """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
 
 
 class Channel(Protocol):
     """An adapter. It holds no state: everything comes with the connection.
 
-    `send` makes one request (two where a picture has to be uploaded first). It returns what the channel said for
-    certain, and raises `sapa.outbound.client.NotSent` when the request certainly never left,
-    `sapa.outbound.client.Unclear` when nobody can tell (no answer, a 5xx, an answer that cannot be read).
+    `send` makes one request, or two if a picture has to be uploaded first. It returns what the channel certainly did.
+    It raises `sapa.outbound.client.NotSent` if the request certainly never left, and `sapa.outbound.client.Unclear` if
+    the outcome is unknown (no response, a 5xx, a response that cannot be parsed).
     """
 
     source: Source
     label: str
     names: Sequence[str]
-    """How callers may name it besides its source; two channels may share a name."""
+    """Names for callers besides the source; two channels may share one."""
     own_fields: Sequence[str]
-    """The fields of an account that name the company's side as somebody to write to, the usual one first."""
+    """The account's fields that hold the company's own address on the channel, the usual one first."""
     address: str
-    """The production address; SAPA_UPSTREAM_<SOURCE> puts another in its place."""
+    """The production address; SAPA_UPSTREAM_<SOURCE> overrides it."""
     fields: Sequence[AccountField]
     capabilities: Capabilities
 
@@ -312,10 +311,10 @@ class Channel(Protocol):
     ) -> tuple[str, bytes]: ...
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
-        """The answer to a channel that asks whether this address is ours; None when it asks wrongly."""
+        """The response to the channel's verification of the hook's address; None if the verification fails."""
 
     def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
-        """Raises BadSignature. Looks at nothing else: what it says is read later."""
+        """Raises BadSignature. Checks the signature only; the body is parsed later."""
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        """Walks every array. Unknown parts are left out."""
+        """Reads every array of the body. Unknown parts are skipped."""

@@ -1,4 +1,4 @@
-"""What all channels of one company's Graph API have in common: calls, errors, verification, signatures."""
+"""The Graph API shared by WhatsApp, Messenger and Instagram: calls, errors, verification, signatures."""
 
 import hmac
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from sapa.outbound.client import ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
-"""Large files take longer than calls do."""
+"""Large files take longer than API calls."""
 
 Category = Literal[
     "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
@@ -29,14 +29,14 @@ Category = Literal[
 
 
 class ErrorMeaning(Struct, frozen=True):
-    """What an error's code means for the sender."""
+    """What an error code means for the send."""
 
     category: Category
     retry_after: float | None = None
 
 
 class GraphError(Struct, frozen=True):
-    """An error as the Graph API words it."""
+    """An error of the Graph API."""
 
     code: int
     subcode: int
@@ -52,27 +52,27 @@ async def post(connection: ChannelAccount, path: str, body: Any) -> ProviderResp
 
 
 async def get_node(connection: ChannelAccount, path: str, **params: str) -> Node:
-    """An object of the account's; raises BadAccount when the channel refuses to show it."""
+    """An object of the account; raises BadAccount if the channel refuses access."""
     url = f"{connection.address}/{path}"
-    answer = await connection.client.call("GET", url, headers=authorize(connection), params=params)
-    return read_node(answer)
+    response = await connection.client.call("GET", url, headers=authorize(connection), params=params)
+    return read_node(response)
 
 
-def read_node(answer: ProviderResponse) -> Node:
-    found = parse_json(answer.body)
-    if answer.status >= 500 or not isinstance(found, dict):
-        raise Unclear(f"the channel answered {answer.status} without saying more")
-    if answer.status >= 400 or "error" in found:
-        raise BadAccount(describe(parse_mishap(found)))
+def read_node(response: ProviderResponse) -> Node:
+    found = parse_json(response.body)
+    if response.status >= 500 or not isinstance(found, dict):
+        raise Unclear(f"the channel answered {response.status} without saying more")
+    if response.status >= 400 or "error" in found:
+        raise BadAccount(describe(parse_graph_error(found)))
     return found
 
 
 def authorize(connection: ChannelAccount) -> dict[str, str]:
-    """In a header and not in the address, since addresses end up in logs."""
+    """Sends the token in a header: URLs end up in logs."""
     return {"authorization": f"Bearer {connection.credentials['access_token']}"}
 
 
-def parse_mishap(found: Any) -> GraphError:
+def parse_graph_error(found: Any) -> GraphError:
     error = node(found, "error")
     return GraphError(
         code=_number(error.get("code")),
@@ -83,36 +83,38 @@ def parse_mishap(found: Any) -> GraphError:
     )
 
 
-def describe(mishap: GraphError) -> str:
-    words = mishap.details or mishap.message or "the channel gave no reason"
-    return words if str(mishap.code) in words else f"({mishap.code}) {words}"
+def describe(graph_error: GraphError) -> str:
+    reason = graph_error.details or graph_error.message or "the channel gave no reason"
+    return reason if str(graph_error.code) in reason else f"({graph_error.code}) {reason}"
 
 
-def read_refusal(answer: ProviderResponse, judge: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
-    """None when the channel took it. Whatever is not certain raises Unclear."""
-    found = parse_json(answer.body)
-    if answer.status >= 500:
-        raise Unclear(f"the channel answered {answer.status}")
-    if answer.status < 300 and isinstance(found, dict) and "error" not in found:
+def read_refusal(response: ProviderResponse, classify: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
+    """None if the channel accepted the request. Raises Unclear if that is not certain."""
+    found = parse_json(response.body)
+    if response.status >= 500:
+        raise Unclear(f"the channel answered {response.status}")
+    if response.status < 300 and isinstance(found, dict) and "error" not in found:
         return None
     if not isinstance(get(found, "error"), dict):
-        raise Unclear(f"the channel answered {answer.status} in a way that cannot be read")
-    mishap = parse_mishap(found)
-    verdict = judge(mishap)
-    retry_after = verdict.retry_after if verdict.retry_after is None else _wait(answer, verdict.retry_after)
-    return SendRefusal(str(mishap.code), describe(mishap), verdict.category, retry_after)
+        raise Unclear(f"the channel answered {response.status} in a way that cannot be read")
+    graph_error = parse_graph_error(found)
+    meaning = classify(graph_error)
+    retry_after = (
+        meaning.retry_after if meaning.retry_after is None else _find_retry_after(response, meaning.retry_after)
+    )
+    return SendRefusal(str(graph_error.code), describe(graph_error), meaning.category, retry_after)
 
 
-def _wait(answer: ProviderResponse, least: float) -> float:
-    asked = answer.headers.get("retry-after", "")
-    return max(least, float(asked)) if asked.isascii() and asked.isdigit() else least
+def _find_retry_after(response: ProviderResponse, least: float) -> float:
+    header = response.headers.get("retry-after", "")
+    return max(least, float(header)) if header.isascii() and header.isdigit() else least
 
 
 def confirm(credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
-    """The challenge of a channel that knows our word."""
-    expected, given = credentials.get("verify_token") or "", query.get("hub.verify_token") or ""
-    is_right = bool(expected) and hmac.compare_digest(expected.encode(), given.encode("utf-8", "surrogatepass"))
-    return query.get("hub.challenge") if is_right and query.get("hub.mode") == "subscribe" else None
+    """The challenge, if the verify token matches."""
+    expected, received = credentials.get("verify_token") or "", query.get("hub.verify_token") or ""
+    is_valid = bool(expected) and hmac.compare_digest(expected.encode(), received.encode("utf-8", "surrogatepass"))
+    return query.get("hub.challenge") if is_valid and query.get("hub.mode") == "subscribe" else None
 
 
 def sign(secret: str, body: bytes) -> str:
@@ -120,14 +122,14 @@ def sign(secret: str, body: bytes) -> str:
 
 
 def check_signature(credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
-    """Over the bytes as they came: written anew, the same JSON would have another signature."""
-    secret, given = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
-    if not secret or not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
+    """Checks the raw bytes: the same JSON encoded again would have another signature."""
+    secret, received = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
+    if not secret or not hmac.compare_digest(sign(secret, body).encode(), received.encode("utf-8", "surrogatepass")):
         raise BadSignature
 
 
 async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
-    """By its address or, where it has none, by its id, for which the channel tells an address."""
+    """Fetches by URL; without one, asks the channel for the URL of the media id."""
     if media.media_id is None:
         if media.url is None:
             raise Unclear("the channel names no place to fetch it from")
@@ -142,15 +144,17 @@ async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_byte
 async def download(
     connection: ChannelAccount, url: str, mime_type: str | None, most_bytes: int, headers: Mapping[str, str]
 ) -> tuple[str, bytes]:
-    """From the channel's own server as any call; from elsewhere through the guard."""
+    """The channel's own server is called directly, any other host through the guard."""
     if _place(url) == _place(connection.address):
-        answer = await connection.client.call("GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS)
+        response = await connection.client.call(
+            "GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS
+        )
     else:
-        answer = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
-    if answer.status != 200:
-        raise Unclear(f"the channel answered {answer.status} instead of the file")
-    given = answer.headers.get("content-type", "application/octet-stream").partition(";")[0]
-    return mime_type or given, answer.body
+        response = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
+    if response.status != 200:
+        raise Unclear(f"the channel answered {response.status} instead of the file")
+    content_type = response.headers.get("content-type", "application/octet-stream").partition(";")[0]
+    return mime_type or content_type, response.body
 
 
 def _place(url: str) -> tuple[str, str]:

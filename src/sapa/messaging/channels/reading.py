@@ -1,4 +1,4 @@
-"""Reading what others send: every part may be missing, of another kind or new, and none of that is an error."""
+"""Reads external JSON: any part may be missing, of another type or new, and none of that is an error."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ _EARLIEST, _LATEST = 0, 4_102_444_800  # from 1970 to 2100
 
 
 def parse_json(body: bytes) -> Any:
-    """The value, or None for what is no JSON."""
+    """The value; None for invalid JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -19,7 +19,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def get(value: Any, *keys: str) -> Any:
-    """What lies at the end of this path, or None."""
+    """The value at this path, or None."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -31,7 +31,7 @@ def node(value: Any, *keys: str) -> Node:
 
 
 def nodes(value: Any, *keys: str) -> Sequence[Node]:
-    """The objects of a list; a lone object is a list of one."""
+    """The objects of a list; a single object counts as a list of one."""
     found = get(value, *keys)
     if isinstance(found, dict):
         return [found]
@@ -39,7 +39,7 @@ def nodes(value: Any, *keys: str) -> Sequence[Node]:
 
 
 def text(value: Any, *keys: str) -> str | None:
-    """A text or number that is not empty, in characters that can be stored."""
+    """A non-empty string or number, as text that can be stored."""
     found = get(value, *keys)
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         return None
@@ -54,7 +54,7 @@ def texts(value: Any, *keys: str) -> Sequence[str]:
 
 
 def seconds(value: Any, *keys: str) -> datetime:
-    """An instant in seconds since 1970, as a number or as text; now, where there is none."""
+    """A Unix time in seconds, as a number or a string; now if there is none."""
     return _instant(text(value, *keys), 1)
 
 

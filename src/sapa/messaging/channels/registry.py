@@ -1,4 +1,4 @@
-"""The one list of channels, and the names that callers use for them."""
+"""The list of channels, and the names that callers use for them."""
 
 import re
 from collections.abc import Mapping
@@ -31,5 +31,5 @@ _SEPARATOR = re.compile(r"[\s_-]+")
 
 
 def find_source(name: str) -> Source | None:
-    """`msgapp cloud api`, `msgapp_cloud_api` and `MSGAPP_CLOUD` are the same."""
+    """`msgapp cloud api`, `msgapp_cloud_api` and `MSGAPP_CLOUD` mean the same."""
     return _SENDABLE.get(_SEPARATOR.sub("_", name.strip().lower()))

@@ -1,4 +1,4 @@
-"""Contents as plain text, for channels that cannot carry them otherwise."""
+"""Message contents as plain text, for channels that cannot carry them natively."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sapa.messaging.channels.interface import (
 
 
 def render(content: Content) -> str:
-    """Everything a reader needs; what can be chosen is numbered."""
+    """The full text; choices are numbered."""
     match content:
         case Text(body=body):
             return body
@@ -30,7 +30,7 @@ def render(content: Content) -> str:
 
 
 def render_without_choices(content: Buttons | Choices) -> str:
-    """The words that go with buttons of the channel's own; those describe nothing, so descriptions are among them."""
+    """The text beside native buttons. Buttons have no descriptions, so the text includes them."""
     rows = list_rows(content)
     described = "\n".join(describe(row) for row in rows) if any(row.description for row in rows) else None
     return paragraphs(content.header, content.body, described, content.footer)
@@ -41,7 +41,7 @@ def paragraphs(*parts: str | None) -> str:
 
 
 def list_rows(content: Buttons | Choices) -> Sequence[ListRow]:
-    """What can be chosen, of all sections."""
+    """The choices of all sections."""
     if isinstance(content, Buttons):
         return [ListRow(button.id, button.title) for button in content.buttons]
     return [row for section in content.sections for row in section.rows]

@@ -1,4 +1,4 @@
-"""What Messenger and Instagram have in common: the Send API, its errors and its callbacks."""
+"""The parts shared by Messenger and Instagram: the Send API, its errors and its callbacks."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,12 +34,12 @@ from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 
-MOST_QUICK_REPLIES = 13
-LONGEST_TITLE = 20
+MAX_QUICK_REPLIES = 13
+MAX_TITLE_LENGTH = 20
 
 _FILE_TYPES = {"document": "file"}
 _OUR_TYPES = {"file": "document"}
-_PLAYED = {"image", "video", "audio", "file"}
+_FILE_KINDS = {"image", "video", "audio", "file"}
 _WINDOW = 2018278
 _NO_USER = 2018001
 _CAPTION = "caption of "
@@ -49,7 +49,7 @@ _is_reference = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmat
 async def send(
     connection: ChannelAccount, path: str, message: OutgoingMessage, special: Mapping[str, Any] | None = None
 ) -> SendReceipt | SendRefusal:
-    """A file goes without words here, so its caption follows as a message of its own."""
+    """Files have no captions here, so the caption follows as a second message."""
     sent = parse_sent(await post(connection, path, build_message(message, special)))
     if isinstance(sent, SendReceipt) and isinstance(message.content, Media) and message.content.caption:
         return replace(sent, missing=await _send_caption(connection, path, message, message.content.caption))
@@ -57,7 +57,7 @@ async def send(
 
 
 async def _send_caption(connection: ChannelAccount, path: str, message: OutgoingMessage, caption: str) -> str | None:
-    """Why it is missing. The file is out already: whatever becomes of its caption, that stays true."""
+    """Why the caption is missing; None if it was sent. The file is sent already, whatever happens here."""
     body = build_message(replace(message, reference=_CAPTION + message.reference), {"text": caption})
     try:
         outcome = parse_sent(await post(connection, path, body))
@@ -67,7 +67,7 @@ async def _send_caption(connection: ChannelAccount, path: str, message: Outgoing
 
 
 def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """`special` is what only one of the two can carry. Our reference comes back in echoes."""
+    """`special` is the content that only one of the two channels supports. Our reference comes back in echoes."""
     return {
         "recipient": {"id": message.to.value},
         "messaging_type": "RESPONSE",
@@ -78,7 +78,7 @@ def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = 
 def _content(content: Content) -> dict[str, Any]:
     if isinstance(content, Media):
         return {"attachment": {"type": _FILE_TYPES.get(content.type, content.type), "payload": {"url": content.url}}}
-    if isinstance(content, Buttons | Choices) and len(list_rows(content)) <= MOST_QUICK_REPLIES:
+    if isinstance(content, Buttons | Choices) and len(list_rows(content)) <= MAX_QUICK_REPLIES:
         return _quick_replies(content)
     return {"text": render(content)}
 
@@ -89,24 +89,24 @@ def _quick_replies(content: Buttons | Choices) -> dict[str, Any]:
 
 
 def _shorten(title: str) -> str:
-    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
+    return title if len(title) <= MAX_TITLE_LENGTH else title[: MAX_TITLE_LENGTH - 1].rstrip() + "…"
 
 
-def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
-    if refused := read_refusal(answer, judge):
+def parse_sent(response: ProviderResponse) -> SendReceipt | SendRefusal:
+    if refused := read_refusal(response, classify):
         return refused
-    message_id = text(parse_json(answer.body), "message_id")
+    message_id = text(parse_json(response.body), "message_id")
     if message_id is None:
         raise Unclear("the channel took it and told no id")
     return SendReceipt(message_id)
 
 
-def judge(mishap: GraphError) -> ErrorMeaning:
-    words = mishap.message.lower()
-    match mishap.code:
-        case 10 if "window" in words or mishap.subcode == _WINDOW:
+def classify(graph_error: GraphError) -> ErrorMeaning:
+    words = graph_error.message.lower()
+    match graph_error.code:
+        case 10 if "window" in words or graph_error.subcode == _WINDOW:
             return ErrorMeaning("window")
-        case 100 if "no matching user" in words or mishap.subcode == _NO_USER:
+        case 100 if "no matching user" in words or graph_error.subcode == _NO_USER:
             return ErrorMeaning("recipient")
         case 551:
             return ErrorMeaning("recipient")
@@ -120,11 +120,11 @@ def judge(mishap: GraphError) -> ErrorMeaning:
             return ErrorMeaning("auth")
         case code if 200 <= code <= 299:
             return ErrorMeaning("auth")
-    return ErrorMeaning("transient", 10.0) if mishap.is_transient else ErrorMeaning("validation")
+    return ErrorMeaning("transient", 10.0) if graph_error.is_transient else ErrorMeaning("validation")
 
 
 def parse_callback(account_id: str, kind: IdentityKind, body: bytes) -> Sequence[Item]:
-    """One app may have several pages, whose callbacks all come here: only our own is read."""
+    """One app may have several pages with one callback address: only this account's events are read."""
     return [
         item
         for entry in nodes(parse_json(body), "entry")
@@ -135,7 +135,7 @@ def parse_callback(account_id: str, kind: IdentityKind, body: bytes) -> Sequence
 
 
 def _list_events(entry: Node) -> Sequence[Node]:
-    """Also those of conversations that another app leads, and those that a dashboard sends for trial."""
+    """Includes events of conversations that another app controls, and test events from the dashboard."""
     changes = [node(change, "value") for change in nodes(entry, "changes") if text(change, "field") == "messages"]
     return [*nodes(entry, "messaging"), *nodes(entry, "standby"), *changes]
 
@@ -195,7 +195,7 @@ def _list_media(message: Node) -> Sequence[InboundMedia]:
     return [
         InboundMedia(type=_OUR_TYPES.get(type, type), url=url)
         for attachment in nodes(message, "attachments")
-        if (type := text(attachment, "type") or "") in _PLAYED and (url := text(attachment, "payload", "url"))
+        if (type := text(attachment, "type") or "") in _FILE_KINDS and (url := text(attachment, "payload", "url"))
     ]
 
 
@@ -207,14 +207,14 @@ def _find_quick_reply(message: Node) -> Interaction | None:
 def _read_postback(event: Node, postback: Node, customer: Identity) -> Iterator[Item]:
     at = milliseconds(event, "timestamp")
     payload, title = text(postback, "payload") or "", text(postback, "title") or ""
-    # Older ones bring no id: sender and instant tell them apart.
+    # Older events have no id: sender and timestamp identify them.
     id = text(postback, "mid") or f"postback:{customer.value}:{text(event, 'timestamp')}"
     chosen = Interaction("button", payload or title, title)
     yield ReceivedItem(id, [customer], at, "button", body=title or None, interaction=chosen)
 
 
 def _read_delivery(event: Node, delivery: Node, customer: Identity) -> Iterator[Item]:
-    """By ids, which are not always there, and by a watermark: all that was sent until then."""
+    """By message ids, which may be missing, and by a watermark."""
     has_watermark = get(delivery, "watermark") is not None
     at = milliseconds(delivery, "watermark") if has_watermark else milliseconds(event, "timestamp")
     for id in texts(delivery, "mids"):

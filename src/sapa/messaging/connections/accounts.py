@@ -1,7 +1,7 @@
-"""A company's accounts with channels: opened for a call, found for a callback, shown to people.
+"""A company's accounts with channels, for sends, callbacks and people.
 
-A live company's accounts are stored. A test company has an account with every simulator, which the sandbox provides
-through a port; it never leads to a live address.
+A live company's accounts are stored. A test company has an account with every simulator; the sandbox provides them
+through a port, and they never lead to a live address.
 """
 
 import re
@@ -26,51 +26,51 @@ from sapa.ports import Port
 from sapa.values.company import Company
 
 HOOKS = "/hooks/channels/"
-LONGEST_ERROR = 500
+MAX_ERROR_LENGTH = 500
 
 _parse_token = re.compile(r"hook_(?P<company>[0-9]{1,18})_[0-9A-Za-z_-]{43}", re.ASCII).fullmatch
 
 
 class ConnectedChannel(Struct, frozen=True):
-    """A channel together with a company's account with it."""
+    """A channel and a company's account with it."""
 
     channel: Channel
     connection: ChannelAccount
     has_error: bool = False
-    """The channel complained of the account, and all is well again once it takes something."""
+    """The channel rejected the account. Cleared when the channel accepts a message."""
 
     @property
     def own_name(self) -> str:
-        """Our side of a conversation, as the channel's people see it: a number, an address, a page's id."""
+        """The company's side of a conversation as customers see it: a number, an address, a page's id."""
         account = self.connection.account
-        named = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
-        return named or find_account_id(self.channel, account) or self.connection.source.lower()
+        names = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
+        return names or find_account_id(self.channel, account) or self.connection.source.lower()
 
 
 class Accounts(Protocol):
-    """Where a company's accounts come from."""
+    """The source of a company's accounts."""
 
     async def find_by_source(
-        self, kit: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Database, company: Company, source: Source
     ) -> ConnectedChannel | None:
-        """None when the company has no account with this channel."""
+        """None if the company has no account with this channel."""
 
     async def find_by_id(
-        self, kit: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Database, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
-        """For work that was begun before, such as fetching the files of a message."""
+        """For work that was started earlier, such as fetching the files of a message."""
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-        """Whose callbacks come to the address that ends with this token."""
+    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+        """The account whose callback address ends with this token."""
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
-        """The channels that a company can send over, the oldest connection first."""
+        """The connected channels, oldest connection first."""
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
-        """All that the company has or had."""
+    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+        """All current and former connections."""
 
-    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
-        """Where the channel calls back; None when that is told only once."""
+    def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
+        """The callback address; None if it is shown only once."""
 
 
 TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
@@ -78,32 +78,32 @@ TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
 
 class StoredAccounts:
     async def find_by_source(
-        self, kit: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Database, company: Company, source: Source
     ) -> ConnectedChannel | None:
         stored = await queries.find_connection(db, company.id, source)
-        return _open(kit, company, stored) if stored else None
+        return _open(context, company, stored) if stored else None
 
     async def find_by_id(
-        self, kit: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Database, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
         stored = await queries.find_by_id(db, company.id, connection_id)
-        return _open(kit, company, stored) if stored and stored.status == "connected" else None
+        return _open(context, company, stored) if stored and stored.status == "connected" else None
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-        """The token names its company, so nobody else's rows are looked at."""
+    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+        """The token holds the company's id, so only that company's rows are searched."""
         parts = _parse_token(token)
         company = await find_company(db, int(parts["company"])) if parts else None
         stored = await queries.find_by_hook(db, company.id, hash_token(token)) if company else None
-        return _open(kit, company, stored) if company and stored else None
+        return _open(context, company, stored) if company and stored else None
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         stored = await queries.list_connections(db, company.id)
         return [Source(each.source) for each in stored if each.status == "connected"]
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
-        return [_build_info(kit, stored) for stored in await queries.list_connections(db, company.id)]
+    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+        return [_build_info(context, stored) for stored in await queries.list_connections(db, company.id)]
 
-    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
+    def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
         return None
 
 
@@ -114,14 +114,16 @@ def get_accounts(company: Company) -> Accounts:
     return TEST_ACCOUNTS.installed if company.is_test else STORED
 
 
-async def find_by_token(kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-    """Whose callbacks come to the address that ends with this token, live or test."""
-    return await TEST_ACCOUNTS.installed.find_by_token(kit, db, token) or await STORED.find_by_token(kit, db, token)
+async def find_by_token(context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+    """The account, live or test, whose callback address ends with this token."""
+    return await TEST_ACCOUNTS.installed.find_by_token(context, db, token) or await STORED.find_by_token(
+        context, db, token
+    )
 
 
-async def note_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:
-    """What the channel last complained of, for people to see; None once all is well."""
-    await queries.note_health(db, company_id, connection_id, error[:LONGEST_ERROR] if error else None)
+async def record_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:
+    """Stores the channel's last complaint about the account; None clears it."""
+    await queries.record_health(db, company_id, connection_id, error[:MAX_ERROR_LENGTH] if error else None)
 
 
 def hash_token(token: str) -> bytes:
@@ -129,15 +131,15 @@ def hash_token(token: str) -> bytes:
 
 
 def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
-    """The account as the channel names it: the first field that has to be given and is no secret."""
-    named = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
-    return next(named, "")
+    """The channel's id of the account: the first field that is required and not secret."""
+    names = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
+    return next(names, "")
 
 
-def find_address(kit: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
+def find_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
     if isinstance(channel, OwnServer):
         return channel.find_server(account)
-    return kit.settings.upstreams.get(channel.source.lower(), channel.address)
+    return context.settings.upstreams.get(channel.source.lower(), channel.address)
 
 
 async def find_company(db: Database, company_id: int) -> Company | None:
@@ -147,31 +149,31 @@ async def find_company(db: Database, company_id: int) -> Company | None:
         return None
 
 
-def _open(kit: AppContext, company: Company, stored: StoredChannelConnection) -> ConnectedChannel:
+def _open(context: AppContext, company: Company, stored: StoredChannelConnection) -> ConnectedChannel:
     channel = CHANNELS[Source(stored.source)]
-    sealed = kit.vault.open(stored.credentials or b"", company.id, stored.id)
+    sealed = context.vault.open(stored.credentials or b"", company.id, stored.id)
     account = msgspec.json.decode(stored.account, type=dict[str, str])
     connection = ChannelAccount(
         company=company,
         id=stored.id,
         source=channel.source,
-        address=find_address(kit, channel, account),
+        address=find_address(context, channel, account),
         account=account,
         credentials=msgspec.json.decode(sealed, type=dict[str, str]),
-        client=kit.client,
-        database=kit.database,
+        client=context.client,
+        database=context.database,
     )
     return ConnectedChannel(channel, connection, has_error=stored.last_error is not None)
 
 
-def _build_info(kit: AppContext, stored: StoredChannelConnection) -> ChannelConnection:
+def _build_info(context: AppContext, stored: StoredChannelConnection) -> ChannelConnection:
     return ChannelConnection(
         id=stored.id,
         company_id=stored.company_id,
         source=stored.source,
         channel=CHANNELS[Source(stored.source)].label,
         account=msgspec.json.decode(stored.account, type=dict[str, str]),
-        secrets=_list_secrets(kit, stored),
+        secrets=_list_secrets(context, stored),
         status=stored.status,
         health=_find_health(stored),
         last_error=stored.last_error,
@@ -182,11 +184,11 @@ def _build_info(kit: AppContext, stored: StoredChannelConnection) -> ChannelConn
     )
 
 
-def _list_secrets(kit: AppContext, stored: StoredChannelConnection) -> list[str]:
+def _list_secrets(context: AppContext, stored: StoredChannelConnection) -> list[str]:
     if stored.credentials is None:
         return []
-    opened = kit.vault.open(stored.credentials, stored.company_id, stored.id)
-    return sorted(msgspec.json.decode(opened, type=dict[str, str]))
+    connected = context.vault.open(stored.credentials, stored.company_id, stored.id)
+    return sorted(msgspec.json.decode(connected, type=dict[str, str]))
 
 
 def _find_health(stored: StoredChannelConnection) -> str:

@@ -1,4 +1,4 @@
-"""How channels are connected, looked after and disconnected."""
+"""Connects, verifies and disconnects channels."""
 
 import re
 import secrets
@@ -34,11 +34,11 @@ from sapa.messaging.connections.types import (
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 
-LONGEST_VALUE = 4096
+MAX_VALUE_LENGTH = 4096
 
 
 class ConnectionDraft(Struct, frozen=True):
-    """A connection that is not stored yet."""
+    """A connection before it is stored."""
 
     channel: Channel
     account: dict[str, str]
@@ -47,52 +47,56 @@ class ConnectionDraft(Struct, frozen=True):
 
 
 async def prepare(
-    kit: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]
+    context: AppContext, db: Database, company: Company, source: Source, fields: Mapping[str, str]
 ) -> ConnectionDraft:
-    """What is not given stays as it is, when the same account is connected already."""
+    """A missing field keeps its value if the same account is connected already."""
     if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
-    present = await STORED.find_by_source(kit, db, company, source)
-    known = _keep(channel, present, given)
-    values = {name: value for name, value in {**known, **given}.items() if value}
-    made = {
+    existing = await STORED.find_by_source(context, db, company, source)
+    stored = _list_stored_fields(channel, existing, fields)
+    values = {name: value for name, value in {**stored, **fields}.items() if value}
+    generated = {
         field.name: secrets.token_urlsafe(32)
         for field in channel.fields
         if field.is_generated and field.name not in values
     }
-    return _draft(channel, {**values, **made}, made)
+    return _build_draft(channel, {**values, **generated}, generated)
 
 
-def _keep(channel: Channel, present: ConnectedChannel | None, given: Mapping[str, str]) -> Mapping[str, str]:
-    if present is None:
+def _list_stored_fields(
+    channel: Channel, existing: ConnectedChannel | None, fields: Mapping[str, str]
+) -> Mapping[str, str]:
+    if existing is None:
         return {}
-    known = {**present.connection.account, **present.connection.credentials}
-    account_id = accounts.find_account_id(channel, {**known, **given})
-    return known if account_id == accounts.find_account_id(channel, known) else {}
+    stored = {**existing.connection.account, **existing.connection.credentials}
+    account_id = accounts.find_account_id(channel, {**stored, **fields})
+    return stored if account_id == accounts.find_account_id(channel, stored) else {}
 
 
-def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> ConnectionDraft:
-    """Raises Invalid for a field that is missing, unknown or not what its channel wants."""
-    fields = {field.name: field for field in channel.fields}
-    if unknown := sorted(values.keys() - fields.keys()):
-        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields)}")
+def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
+    """Raises Invalid for a field that is missing, unknown or malformed."""
+    fields_by_name = {field.name: field for field in channel.fields}
+    if unknown := sorted(values.keys() - fields_by_name.keys()):
+        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields_by_name)}")
     for field in channel.fields:
         value = values.get(field.name, "")
         if not value and field.is_required:
             raise Invalid.field(field.name, f"is missing: {field.label}")
-        if value and (len(value) > LONGEST_VALUE or not value.isprintable() or not re.fullmatch(field.pattern, value)):
+        if value and (
+            len(value) > MAX_VALUE_LENGTH or not value.isprintable() or not re.fullmatch(field.pattern, value)
+        ):
             raise Invalid.field(field.name, f"cannot be used: {field.label}")
-    account = {name: value for name, value in values.items() if not fields[name].is_secret}
-    return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
+    account = {name: value for name, value in values.items() if not fields_by_name[name].is_secret}
+    return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, generated)
 
 
-async def check(kit: AppContext, company: Company, draft: ConnectionDraft) -> None:
-    """Asks the channel whether it knows the account; raises AccountRefused. Calls the outside."""
-    address = accounts.find_address(kit, draft.channel, draft.account)
+async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:
+    """Asks the channel to verify the account; raises AccountRefused. Makes an outbound call."""
+    address = accounts.find_address(context, draft.channel, draft.account)
     trial = ChannelAccount(
-        company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, kit.client,
-        kit.database,
+        company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, context.client,
+        context.database,
     )  # fmt: skip
     if (error := await verify(ConnectedChannel(draft.channel, trial))) is not None:
         for secret in filter(None, draft.credentials.values()):
@@ -101,38 +105,38 @@ async def check(kit: AppContext, company: Company, draft: ConnectionDraft) -> No
 
 
 async def connect(
-    kit: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
+    context: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
 ) -> NewChannelConnection:
-    """Stores a connection. The same account connected again goes on where it left off."""
+    """Stores a connection. Connecting the same account again resumes the old connection."""
     source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
-    present = await queries.find_connection(tx, company.id, source)
-    if present is not None and present.account_id != account_id:
+    existing = await queries.find_connection(tx, company.id, source)
+    if existing is not None and existing.account_id != account_id:
         raise OtherAccount
-    known = present or await queries.find_by_account(tx, company.id, source, account_id)
-    token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if present is None or is_new_hook else None
-    id = await _store(kit, tx, company, draft, known, token)
-    address = kit.settings.server.address
+    stored = existing or await queries.find_by_account(tx, company.id, source, account_id)
+    token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if existing is None or is_new_hook else None
+    id = await _store(context, tx, company, draft, stored, token)
+    address = context.settings.server.address
     hook_url = f"{address}{HOOKS}{token}" if token else None
     channel = draft.channel
     snippet = channel.build_snippet(address, token) if token and isinstance(channel, Embeddable) else None
-    return NewChannelConnection(await get_info(kit, tx, company, id), hook_url, draft.generated, snippet)
+    return NewChannelConnection(await get_info(context, tx, company, id), hook_url, draft.generated, snippet)
 
 
 async def _store(
-    kit: AppContext,
+    context: AppContext,
     tx: Tx,
     company: Company,
     draft: ConnectionDraft,
-    known: StoredChannelConnection | None,
+    stored: StoredChannelConnection | None,
     token: str | None,
 ) -> str:
-    id = known.id if known else CONNECTION_ID.new()
-    sealed = kit.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
+    id = stored.id if stored else CONNECTION_ID.new()
+    sealed = context.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
     account = msgspec.json.encode(draft.account).decode()
     hook_hash = accounts.hash_token(token) if token else None
     is_renewable = isinstance(draft.channel, Renewable) and bool(draft.credentials.get("refresh_token"))
-    if known is not None:
+    if stored is not None:
         await queries.replace_connection(tx, company.id, id, account, sealed, hook_hash, is_renewable)
     else:
         account_id = accounts.find_account_id(draft.channel, draft.account)
@@ -144,7 +148,7 @@ async def _store(
 
 
 async def disconnect(tx: Tx, company: Company, source: Source) -> None:
-    """Forgets the account's secrets and the hook's address. What was said over it stays."""
+    """Deletes the account's credentials and the hook's address. Messages stay."""
     if company.is_test:
         raise SandboxChannel
     stored = await queries.find_connection(tx, company.id, source)
@@ -152,36 +156,35 @@ async def disconnect(tx: Tx, company: Company, source: Source) -> None:
         raise ChannelNotConnected
 
 
-async def verify(opened: ConnectedChannel) -> str | None:
-    """What speaks against the account, as the channel itself says; None when all is well. Calls the outside."""
+async def verify(connected: ConnectedChannel) -> str | None:
+    """The channel's objection to the account; None if it accepts it. Makes an outbound call."""
     try:
-        await opened.channel.verify(opened.connection)
+        await connected.channel.verify(connected.connection)
     except (BadAccount, NotSent, Unclear) as error:
         return str(error) or type(error).__name__
     return None
 
 
-async def note_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
+async def record_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
     if error is None:
-        await queries.note_verified(db, company.id, connection_id)
+        await queries.record_verified(db, company.id, connection_id)
     else:
-        await accounts.note_health(db, company.id, connection_id, error)
+        await accounts.record_health(db, company.id, connection_id, error)
 
 
-async def test(kit: AppContext, company: Company, source: Source) -> ChannelConnection:
-    """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
-    async with kit.database.connection() as db:
-        opened = await accounts.get_accounts(company).find_by_source(kit, db, company, source)
-    if opened is None:
+async def test(context: AppContext, company: Company, source: Source) -> ChannelConnection:
+    """Verifies the account again and stores the result. Makes an outbound call."""
+    async with context.database.connection() as db:
+        connected = await accounts.get_accounts(company).find_by_source(context, db, company, source)
+    if connected is None:
         raise ChannelNotConnected
-    error = await verify(opened)
-    async with kit.database.connection() as db:
-        await note_verified(db, company, opened.connection.id, error)
-        return await get_info(kit, db, company, opened.connection.id)
+    error = await verify(connected)
+    async with context.database.connection() as db:
+        await record_verified(db, company, connected.connection.id, error)
+        return await get_info(context, db, company, connected.connection.id)
 
 
 def find_channel(name: str) -> Channel | None:
-    """The channel by the name of its source."""
     return next((channel for source, channel in CHANNELS.items() if source == name), None)
 
 
@@ -189,8 +192,8 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-async def get_info(kit: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
-    infos = await accounts.get_accounts(company).list_infos(kit, db, company)
+async def get_info(context: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
+    infos = await accounts.get_accounts(company).list_infos(context, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:
         raise ChannelNotConnected

@@ -1,4 +1,4 @@
-"""Tokens that end by themselves: exchanged for the next ones in time, by one worker at a time."""
+"""Renews tokens before they expire, each by one worker."""
 
 import asyncio
 
@@ -15,52 +15,52 @@ from sapa.messaging.connections.queries import DueRenewal
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work.loops import repeat
 
-REST_SECONDS = 30.0
+POLL_SECONDS = 30.0
 RETRY_SECONDS = 600.0
-PART_OF_LIFE = 0.5
-"""Renewed after this part of its life, so that a day of failures does no harm."""
+RENEW_AFTER_SHARE = 0.5
+"""Renewed after this share of its lifetime, so that a day of failures does no harm."""
 BATCH = 100
 
 log = structlog.get_logger()
 
 
-async def renew_due(kit: AppContext, stopping: asyncio.Event) -> None:
+async def renew_due(context: AppContext, stopping: asyncio.Event) -> None:
     """The service."""
 
     async def step() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await queries.list_due(db, BATCH)
         for each in due:
-            await renew(kit, each)
+            await renew(context, each)
 
-    await repeat(step, stopping, every=REST_SECONDS)
+    await repeat(step, stopping, every=POLL_SECONDS)
 
 
-async def renew(kit: AppContext, due: DueRenewal) -> None:
-    """Claimed, asked for and stored, each by itself: nothing is open while the channel thinks."""
-    async with kit.database.connection() as db:
+async def renew(context: AppContext, due: DueRenewal) -> None:
+    """Claim, request and result are separate steps: no transaction is open during the call."""
+    async with context.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
             return
-        opened = await STORED.find_by_id(kit, db, await get_company(db, due.company_id), due.id)
-    if opened is None or not isinstance(opened.channel, Renewable):
+        connected = await STORED.find_by_id(context, db, await get_company(db, due.company_id), due.id)
+    if connected is None or not isinstance(connected.channel, Renewable):
         return
-    error = await _exchange(kit, opened)
+    error = await _exchange(context, connected)
     if error is not None:
         log.warning("a channel's token was not renewed", connection=due.id, reason=error)
-        async with kit.database.connection() as db:
-            await accounts.note_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
+        async with context.database.connection() as db:
+            await accounts.record_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
 
 
-async def _exchange(kit: AppContext, opened: ConnectedChannel) -> str | None:
-    connection, channel = opened.connection, opened.channel
+async def _exchange(context: AppContext, connected: ConnectedChannel) -> str | None:
+    connection, channel = connected.connection, connected.channel
     if not isinstance(channel, Renewable):
         return None
     try:
         renewal = await channel.renew(connection)
     except (BadAccount, NotSent, Unclear) as error:
         return str(error) or type(error).__name__
-    sealed = kit.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
-    async with kit.database.connection() as db:
-        seconds = renewal.seconds * PART_OF_LIFE
+    sealed = context.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
+    async with context.database.connection() as db:
+        seconds = renewal.seconds * RENEW_AFTER_SHARE
         await queries.store_renewal(db, connection.company.id, connection.id, sealed, seconds)
     return None

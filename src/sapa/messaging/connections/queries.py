@@ -1,4 +1,4 @@
-"""How connections with channels are stored."""
+"""Queries for connections with channels."""
 
 import msgspec
 from msgspec import Struct
@@ -8,7 +8,7 @@ from sapa.db.sql import sql
 
 
 class StoredChannelConnection(Struct, frozen=True):
-    """A company's account with a channel, its credentials sealed; both are gone once it is disconnected."""
+    """A company's account with a channel, its credentials sealed. A disconnected one has no credentials and no hook."""
 
     id: str
     company_id: int
@@ -26,7 +26,7 @@ class StoredChannelConnection(Struct, frozen=True):
 
 
 class DueRenewal(Struct, frozen=True):
-    """A connection whose token ends soon."""
+    """A connection whose token expires soon."""
 
     company_id: int
     id: str
@@ -78,7 +78,7 @@ INSERT = sql(
     VALUES ($1, $2, $3, $4, $5::text::json, $6, $7, CASE WHEN $8 THEN now() + interval '10 minutes' END)"""
 )
 
-# A renewed account keeps the address of its callbacks; one that comes back gets another, and what it had is over.
+# A renewed account keeps its callback address; a reconnected one gets a new address, and its old errors are cleared.
 REPLACE = sql(
     """
     UPDATE channel_connections
@@ -96,15 +96,15 @@ DISCONNECT = sql(
      WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
 )
 
-NOTE_VERIFIED = sql(
+RECORD_VERIFIED = sql(
     """
     UPDATE channel_connections
        SET verified_at = now(), last_error = NULL, last_error_at = NULL
      WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
 )
 
-# The usual case changes nothing, and takes no lock.
-NOTE_HEALTH = sql(
+# The usual case changes nothing and takes no lock.
+RECORD_HEALTH = sql(
     """
     UPDATE channel_connections
        SET last_error = $3, last_error_at = CASE WHEN $3::text IS NOT NULL THEN now() END
@@ -122,7 +122,7 @@ LIST_DUE = sql(
     crosses="the worker looks for tokens that end soon over all companies, then renews them one by one",
 )
 
-# Whoever puts it off renews it, and nobody else does until then.
+# The worker that postpones the renewal performs it; no other worker does until then.
 CLAIM_RENEWAL = sql(
     """
     UPDATE channel_connections
@@ -157,12 +157,12 @@ async def find_by_id(db: Connection, company_id: int, id: str) -> StoredChannelC
 
 
 async def list_connections(db: Connection, company_id: int) -> list[StoredChannelConnection]:
-    """All that the company ever had, the oldest first."""
+    """All current and former ones, oldest first."""
     return await LIST.all(db, company_id)
 
 
 async def lock_company(tx: Tx, company_id: int) -> None:
-    """A company's channels are connected one after the other."""
+    """Serialises the connecting of a company's channels."""
     await LOCK_COMPANY.value(tx, company_id)
 
 
@@ -183,16 +183,16 @@ async def disconnect(tx: Tx, company_id: int, id: str) -> bool:
     return await DISCONNECT.run(tx, company_id, id) == 1
 
 
-async def note_verified(db: Connection, company_id: int, id: str) -> None:
-    await NOTE_VERIFIED.run(db, company_id, id)
+async def record_verified(db: Connection, company_id: int, id: str) -> None:
+    await RECORD_VERIFIED.run(db, company_id, id)
 
 
-async def note_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
-    await NOTE_HEALTH.run(db, company_id, id, error)
+async def record_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
+    await RECORD_HEALTH.run(db, company_id, id, error)
 
 
-async def list_due(db: Connection, most: int) -> list[DueRenewal]:
-    return await LIST_DUE.all(db, most)
+async def list_due(db: Connection, limit: int) -> list[DueRenewal]:
+    return await LIST_DUE.all(db, limit)
 
 
 async def claim_renewal(db: Connection, company_id: int, id: str, seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""Connections with channels as people see them, and what can go wrong with them."""
+"""Connections with channels as people see them, and their errors."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ ConnectionId = Annotated[str, CONNECTION_ID]
 
 
 class ChannelConnection(Struct, frozen=True, rename="camel"):
-    """A company's account with a channel: of its secrets only the names."""
+    """A company's account with a channel, without the values of its secrets."""
 
     id: ConnectionId
     company_id: int
@@ -32,14 +32,14 @@ class ChannelConnection(Struct, frozen=True, rename="camel"):
 
 
 class NewChannelConnection(Struct, frozen=True, rename="camel"):
-    """A connection just made; the only time that its hook and what we made for it are seen."""
+    """A new connection. Its hook and generated values are shown only here."""
 
     connection: ChannelConnection
     hook_url: str | None
-    """Where the channel is to call back; None when that stays where it was."""
+    """The callback address; None if it has not changed."""
     generated: dict[str, str]
     snippet: str | None = None
-    """What a site puts into its pages to show the web chat."""
+    """The HTML that shows the web chat on a site."""
 
 
 class ChannelNotConnected(Conflict):

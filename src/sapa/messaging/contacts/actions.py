@@ -1,4 +1,4 @@
-"""Contacts: whom the channels know, the customers they are, and the conversations with them."""
+"""Contacts: the people that channels know, their customers, and the conversations with them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,22 +22,24 @@ from sapa.messaging.contacts.types import CONTACT_ID, Contact, MessageRecipient,
 from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
 
-MOST_TRIES = 4
-LONGEST_NAME = 255
+MAX_TRIES = 4
+MAX_NAME_LENGTH = 255
 
 
 async def find_or_create(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
-    """The contact who wrote, and the customer they are; both are made when they are not known yet."""
-    known = await _meet(tx, company, identities, name)
+    """The contact who wrote and their customer; both are created if they do not exist."""
+    stored = await _lock_contact(tx, company, identities, name)
     if called := _clean(name):
-        await queries.set_name(tx, company.id, known.id, called)
-    contact = await _describe(tx, company, known)
-    return await _as_customer(tx, company, contact, called)
+        await queries.set_name(tx, company.id, stored.id, called)
+    contact = await _load(tx, company, stored)
+    return await _with_customer(tx, company, contact, called)
 
 
-async def find_or_note(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
-    """The contact, made when it is not known yet, and the customer they are if there is one already."""
-    contact = await _describe(tx, company, await _meet(tx, company, identities, name))
+async def find_or_create_contact(
+    tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None
+) -> Contact:
+    """The contact, created if it does not exist, with its customer if there is one."""
+    contact = await _load(tx, company, await _lock_contact(tx, company, identities, name))
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
         return contact
     customer_id = await _find_customer(tx, company, contact)
@@ -46,35 +48,34 @@ async def find_or_note(tx: Tx, company: Company, identities: Sequence[Identity],
     return await _set_customer(tx, company, contact, customer_id)
 
 
-async def note_inbound(
+async def record_inbound(
     tx: Tx, company: Company, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
-    """The contact wrote at this instant of the company's time: the window is open again, its quota unused. When they
-    last wrote, which may be later where messages come in late."""
-    return await queries.note_inbound(tx, company.id, connection_id, contact_id, at, message_id)
+    """Records a message of the contact: the window opens again and its quota is unused. Returns when the contact last
+    wrote, which is later than `at` if messages arrive late."""
+    return await queries.record_inbound(tx, company.id, connection_id, contact_id, at, message_id)
 
 
 async def record_outbound(
-    tx: Tx, company: Company, connection_id: str, to: Identity, message_id: str, most: int | None
+    tx: Tx, company: Company, connection_id: str, to: Identity, message_id: str, quota: int | None
 ) -> MessageRecipient | None:
-    """A message goes out: one of as many as the channel takes, where it counts them; None when those are used up.
+    """Counts a message against the channel's quota, if it has one; None if the quota is used up.
 
-    The contact is made when it is new; a customer only comes of somebody who writes. Somebody who was written to before
-    is only looked up, where nobody counts: a lock would make all messages to one person wait for one another, each with
-    a connection in hand.
+    Creates the contact if it does not exist; only a person who writes becomes a customer. Without a quota an existing
+    contact is not locked: a lock would queue all messages to one person, each with a connection in hand.
     """
-    thread = None if most is not None else await find_thread(tx, company, connection_id, to)
+    thread = None if quota is not None else await find_thread(tx, company, connection_id, to)
     if thread is not None:
-        known = await queries.find_customer_id(tx, company.id, thread.contact_id)
-        return MessageRecipient(thread.contact_id, known or await _find_customer_id(tx, company, to))
-    contact = await find_or_note(tx, company, [to])
-    if not await queries.note_outbound(tx, company.id, connection_id, contact.id, message_id, most):
+        stored = await queries.find_customer_id(tx, company.id, thread.contact_id)
+        return MessageRecipient(thread.contact_id, stored or await _find_customer_id(tx, company, to))
+    contact = await find_or_create_contact(tx, company, [to])
+    if not await queries.count_outbound(tx, company.id, connection_id, contact.id, message_id, quota):
         return None
     return MessageRecipient(contact.id, contact.customer_id)
 
 
 async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | None:
-    """Somebody may have become a customer otherwise than by writing."""
+    """The recipient may be a customer who never wrote."""
     if to.kind not in {"phone", "email"}:
         return None
     phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
@@ -82,22 +83,22 @@ async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | Non
     return None if customer is None else customer.id
 
 
-async def take_back(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
+async def uncount_outbound(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
     """The channel refused a message that was counted."""
-    await queries.take_back(tx, company.id, connection_id, canonical(to).kind, build_key(to))
+    await queries.uncount_outbound(tx, company.id, connection_id, canonical(to).kind, build_key(to))
 
 
-async def note_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
-    """The channel knows this contact under another name, too."""
-    await _meet(tx, company, [to, alias], None)
+async def add_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
+    """Adds another identity by which the channel knows the contact."""
+    await _lock_contact(tx, company, [to, alias], None)
 
 
 async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> None:
-    await _meet(tx, company, [changed.old, changed.new], None)
+    await _lock_contact(tx, company, [changed.old, changed.new], None)
 
 
 async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
-    """None when neither side has written yet."""
+    """None if neither side has written yet."""
     kind, key = canonical(identity).kind, build_key(identity)
     row = await queries.find_thread(db, company.id, connection_id, kind, key)
     if row is None:
@@ -109,20 +110,21 @@ async def find_thread(db: Connection, company: Company, connection_id: str, iden
 async def find_window(
     db: Connection, company: Company, source: Source, connection_id: str, contact_id: str
 ) -> Window | None:
-    """For how long the contact may be sent free messages; None where that is always so."""
-    lasts = CHANNELS[source].capabilities.window
-    if lasts is None:
+    """The window for free messages; None if the channel has no windows."""
+    duration = CHANNELS[source].capabilities.window
+    if duration is None:
         return None
-    return await queries.find_window(db, company.id, connection_id, contact_id, lasts)
+    return await queries.find_window(db, company.id, connection_id, contact_id, duration)
 
 
-async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:
-    """The contact with these identities, locked until this transaction ends.
+async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:
+    """The contact with these identities, locked until the transaction ends.
 
-    Two first messages may race: the one that finds an identity taken looks again, and finds its twin's contact.
+    Two first messages may race: the one that finds an identity taken searches again, and finds the other's contact.
     """
-    given = {(known.kind, build_key(known)): known.value for known in map(canonical, reversed(identities))}
-    kinds, keys, values = [kind for kind, _ in given], [key for _, key in given], list(given.values())
+    value_by_key = {(each.kind, build_key(each)): each.value for each in map(canonical, reversed(identities))}
+    kinds, keys = [kind for kind, _ in value_by_key], [key for _, key in value_by_key]
+    values = list(value_by_key.values())
 
     async def find() -> Sequence[StoredContact] | None:
         return await queries.lock_by_identities(tx, company.id, kinds, keys) or None
@@ -133,31 +135,31 @@ async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: 
         await queries.insert_identities(tx, company.id, contact.id, kinds, keys, values)
         return [contact]
 
-    contacts, is_new = await races.find_or_create(tx, find, create, MOST_TRIES)
+    contacts, is_new = await races.find_or_create(tx, find, create, MAX_TRIES)
     if is_new:
         return contacts[0]
-    contact = await _unite(tx, company, contacts)
+    contact = await _merge(tx, company, contacts)
     await queries.add_identities(tx, company.id, contact.id, kinds, keys, values)
     return contact
 
 
-async def _unite(tx: Tx, company: Company, known: Sequence[StoredContact]) -> StoredContact:
-    """Identities that came together belong to one person. Of two customers, neither becomes the other."""
-    contact = next((each for each in known if each.customer_id), known[0])
-    others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
+async def _merge(tx: Tx, company: Company, stored: Sequence[StoredContact]) -> StoredContact:
+    """Identities that arrive together belong to one person. Two customers are never merged."""
+    contact = next((each for each in stored if each.customer_id), stored[0])
+    others = [each.id for each in stored if each.customer_id is None and each.id != contact.id]
     if others:
-        await queries.take_over(tx, company.id, contact.id, others)
+        await queries.reassign(tx, company.id, contact.id, others)
         await TICKETS.installed.merge_contacts(tx, company, contact.id, others)
     return contact
 
 
-async def _describe(tx: Tx, company: Company, known: StoredContact) -> Contact:
-    rows = await queries.list_identities(tx, company.id, known.id)
+async def _load(tx: Tx, company: Company, stored: StoredContact) -> Contact:
+    rows = await queries.list_identities(tx, company.id, stored.id)
     identities = [Identity(row.kind, value) for row in rows for value in row.spellings]  # type: ignore[arg-type]
-    return Contact(known.id, known.customer_id, identities)
+    return Contact(stored.id, stored.customer_id, identities)
 
 
-async def _as_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> Contact:
+async def _with_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> Contact:
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
         return contact
     customer_id = await _find_customer(tx, company, contact) or await _create_customer(tx, company, contact, name)
@@ -181,15 +183,15 @@ async def _find_customer(tx: Tx, company: Company, contact: Contact) -> str | No
 
 
 async def _create_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> str | None:
-    """None for somebody without a phone number or an e-mail address, or with one that cannot be used."""
+    """None for a person without a usable phone number or e-mail address."""
     usable = (find_usable(phone, company.region) for phone in _values(contact, "phone"))
     phone, email = next(filter(None, usable), None), next(iter(_values(contact, "email")), None)
     if phone is None and email is None:
         return None
     first, _, last = (name or "").partition(" ")
-    given = CustomerIn(phone_number=phone, email=email, first_name=first or None, last_name=last.strip() or None)
+    body = CustomerIn(phone_number=phone, email=email, first_name=first or None, last_name=last.strip() or None)
     try:
-        return (await customers.find_or_create(tx, company, given)).id
+        return (await customers.find_or_create(tx, company, body)).id
     except (Invalid, IdentityConflict):
         return None
 
@@ -199,5 +201,5 @@ def _values(contact: Contact, kind: str) -> list[str]:
 
 
 def _clean(name: str | None) -> str | None:
-    """Without what the database cannot hold, and not longer than a customer's name may be."""
-    return " ".join((name or "").replace("\0", "").split())[:LONGEST_NAME] or None
+    """Without NUL characters, and cut to the length of a customer's name."""
+    return " ".join((name or "").replace("\0", "").split())[:MAX_NAME_LENGTH] or None

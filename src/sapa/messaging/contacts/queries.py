@@ -1,4 +1,4 @@
-"""How contacts and their conversations are stored."""
+"""Queries for contacts and their conversations."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,8 +11,6 @@ from sapa.messaging.contacts.types import Window
 
 
 class StoredContact(Struct, frozen=True):
-    """A contact as it is stored."""
-
     id: str
     customer_id: str | None
 
@@ -30,7 +28,7 @@ class ThreadRow(Struct, frozen=True):
     last_inbound_id: str | None
 
 
-# Locked in one order, so that two messages of one person wait for each other and never for ever.
+# Locked in one order, so that two messages of one person wait for each other without a deadlock.
 LOCK_BY_IDENTITIES = sql(
     """
     SELECT c.id, c.customer_id
@@ -62,11 +60,11 @@ ADD_IDENTITIES = sql(
      WHERE NOT i.spellings @> excluded.spellings"""
 )
 
-TAKE_OVER_IDENTITIES = sql(
+REASSIGN_IDENTITIES = sql(
     "UPDATE contact_identities SET contact_id = $2 WHERE company_id = $1 AND contact_id = ANY($3::text[])"
 )
 
-TAKE_OVER_THREADS = sql(
+REASSIGN_THREADS = sql(
     """
     INSERT INTO message_threads AS t
            (company_id, connection_id, contact_id, last_inbound_at, sent_since, last_message_id, last_inbound_id)
@@ -99,7 +97,7 @@ FIND_THREAD = sql(
     row=ThreadRow,
 )
 
-NOTE_INBOUND = sql(
+RECORD_INBOUND = sql(
     """
     INSERT INTO message_threads AS t
            (company_id, connection_id, contact_id, last_inbound_at, last_message_id, last_inbound_id)
@@ -112,7 +110,7 @@ NOTE_INBOUND = sql(
     RETURNING last_inbound_at"""
 )
 
-NOTE_OUTBOUND = sql(
+COUNT_OUTBOUND = sql(
     """
     INSERT INTO message_threads AS t (company_id, connection_id, contact_id, sent_since, last_message_id)
     VALUES ($1, $2, $3, 1, $4)
@@ -121,7 +119,7 @@ NOTE_OUTBOUND = sql(
      WHERE $5::int IS NULL OR t.last_inbound_at IS NULL OR t.sent_since < $5"""
 )
 
-TAKE_BACK = sql(
+UNCOUNT_OUTBOUND = sql(
     """
     UPDATE message_threads
        SET sent_since = sent_since - 1
@@ -130,7 +128,7 @@ TAKE_BACK = sql(
 )
 
 
-# One who was deleted is nobody.
+# A deleted customer is not found.
 FIND_CUSTOMER = sql(
     """
     SELECT customers.id
@@ -149,7 +147,7 @@ FIND_WINDOW = sql(
 
 
 async def lock_by_identities(tx: Tx, company_id: int, kinds: Sequence[str], keys: Sequence[str]) -> list[StoredContact]:
-    """The contacts that these identities belong to, each once."""
+    """The contacts with these identities, without duplicates."""
     found = await LOCK_BY_IDENTITIES.all(tx, company_id, list(kinds), list(keys))
     return list({contact.id: contact for contact in found}.values())
 
@@ -161,20 +159,20 @@ async def insert_contact(tx: Tx, company_id: int, id: str, name: str | None) -> 
 async def insert_identities(
     tx: Tx, company_id: int, id: str, kinds: Sequence[str], keys: Sequence[str], values: Sequence[str]
 ) -> None:
-    """Raises when one of them belongs to somebody by now."""
+    """Raises if one of them belongs to another contact by now."""
     await INSERT_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
 
 
 async def add_identities(
     tx: Tx, company_id: int, id: str, kinds: Sequence[str], keys: Sequence[str], values: Sequence[str]
 ) -> None:
-    """Those that are known keep their contact, and learn another spelling."""
+    """Existing identities keep their contact and get another spelling."""
     await ADD_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
 
 
-async def take_over(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> None:
-    await TAKE_OVER_IDENTITIES.run(tx, company_id, id, list(others))
-    await TAKE_OVER_THREADS.run(tx, company_id, id, list(others))
+async def reassign(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> None:
+    await REASSIGN_IDENTITIES.run(tx, company_id, id, list(others))
+    await REASSIGN_THREADS.run(tx, company_id, id, list(others))
 
 
 async def list_identities(db: Connection, company_id: int, id: str) -> list[IdentityVariants]:
@@ -193,22 +191,22 @@ async def find_thread(db: Connection, company_id: int, connection_id: str, kind:
     return await FIND_THREAD.find(db, company_id, connection_id, kind, key)
 
 
-async def note_inbound(
+async def record_inbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
-    """When they last wrote."""
-    return datetime.fromisoformat(await NOTE_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
+    """Returns when the contact last wrote."""
+    return datetime.fromisoformat(await RECORD_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
 
 
-async def note_outbound(
-    tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, most: int | None
+async def count_outbound(
+    tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, quota: int | None
 ) -> bool:
-    """False when as many as may be have gone out since the contact last wrote."""
-    return await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
+    """False if the quota since the contact's last message is used up."""
+    return await COUNT_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, quota) == 1
 
 
-async def take_back(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
-    await TAKE_BACK.run(tx, company_id, connection_id, kind, key)
+async def uncount_outbound(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
+    await UNCOUNT_OUTBOUND.run(tx, company_id, connection_id, kind, key)
 
 
 async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> str | None:
@@ -217,6 +215,6 @@ async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> 
 
 
 async def find_window(
-    db: Connection, company_id: int, connection_id: str, contact_id: str, lasts: timedelta
+    db: Connection, company_id: int, connection_id: str, contact_id: str, duration: timedelta
 ) -> Window | None:
-    return await FIND_WINDOW.find(db, company_id, connection_id, contact_id, lasts.total_seconds())
+    return await FIND_WINDOW.find(db, company_id, connection_id, contact_id, duration.total_seconds())

@@ -1,4 +1,4 @@
-"""Contacts, their conversations, and how long those stay open for free messages."""
+"""Contacts, their conversations and their windows for free messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,11 +19,11 @@ class Window(Struct, frozen=True, rename="camel"):
 
 
 class Contact(Struct, frozen=True):
-    """Somebody on the other side of a channel."""
+    """A person on a channel."""
 
     id: str
     customer_id: str | None
-    """None as long as neither a phone number nor an e-mail address is known: no customer can be without both."""
+    """None until a phone number or an e-mail address is known: a customer needs one of them."""
     identities: Sequence[Identity]
 
 
@@ -33,15 +33,15 @@ class Thread(Struct, frozen=True):
     contact_id: str
     last_inbound_at: datetime | None
     sent_in_window: int
-    """How many messages went out since the contact last wrote."""
+    """The number of messages sent since the contact last wrote."""
     last_message_id: str | None
-    """The newest message's messageId2, whoever wrote it."""
+    """The messageId2 of the newest message in either direction."""
     last_inbound_id: str | None
-    """Of what the contact wrote last, the messageId2."""
+    """The messageId2 of the contact's last message."""
 
 
 class MessageRecipient(Struct, frozen=True):
-    """The contact that a message goes to, and the customer they are."""
+    """The contact that a message goes to, and their customer."""
 
     contact_id: str
     customer_id: str | None

@@ -1,7 +1,7 @@
-"""The record that each call asking for a message leaves, refused ones included.
+"""Records of the calls that send messages, refused calls included.
 
-What the record says of its message, the instants and a failure that was reported later, is read from the message when
-the record is: so the two never differ. The request and its answer are sealed together.
+A record's timestamps and a later failure are read from the message itself, so the two never differ. Request and
+response are sealed together.
 """
 
 from collections.abc import Sequence
@@ -53,29 +53,27 @@ ENDPOINT_TYPES: dict[str, EndpointType] = {
     "/messages/send-media": "send_message_media",
     "/messages/send-interactive": "send_message_interactive",
 }
-LONGEST_TEMPLATE_NAME = 512
+MAX_TEMPLATE_NAME_LENGTH = 512
 
 
 class RecordKey(Struct, frozen=True):
-    """Where a record is."""
+    """Identifies a record."""
 
     id: str
     clock: ClockReading
 
 
 class SealedCall(Struct, frozen=True):
-    """What is sealed of a call."""
+    """The sealed part of a record."""
 
     request: RequestSnapshot
     response: ResponseSnapshot
 
 
-def new_key(clock: ClockReading) -> RecordKey:
-    return RecordKey(RECORD_ID.new(), clock)
-
-
-async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: RequestInfo, message: Message) -> None:
-    """A call that made a message, with the answer it gets if nothing more becomes known."""
+async def record(
+    tx: Tx, vault: Vault, company: Company, key: RecordKey, request: RequestInfo, message: Message
+) -> None:
+    """Records a call that created a message, with the response it gets if no outcome follows."""
     new = NewRecord(
         key.clock.stored_at,
         key.id,
@@ -83,31 +81,31 @@ async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: 
         message.message_id2,
         message.template_id,
         message.source,
-        find_endpoint_type(asked),
+        find_endpoint_type(request),
         None,
-        _seal(vault, company, key.id, asked, ResponseSnapshot(data=Raw(encode(message)))),
+        _seal(vault, company, key.id, request, ResponseSnapshot(data=Raw(encode(message)))),
     )
     await queries.insert_record(tx, company.id, new)
 
 
-async def answer(
+async def record_response(
     tx: Tx,
     vault: Vault,
     company: Company,
     key: RecordKey,
-    asked: RequestInfo,
+    request: RequestInfo,
     result: Message | Accepted[Message] | ApiError,
 ) -> None:
-    """What the call is answered with in the end."""
-    snapshot = _seal(vault, company, key.id, asked, _build_response(result))
+    """Stores the final response of a call."""
+    snapshot = _seal(vault, company, key.id, request, _build_response(result))
     await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
 
 
-async def record_refusal(kit: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
-    """A call that was refused before there was a message."""
-    template_id, source = _parse_body(asked.body)
-    async with kit.database.transaction() as tx:
-        key = new_key(await read_clock(tx, company))
+async def record_refusal(context: AppContext, company: Company, request: RequestInfo, error: ApiError) -> None:
+    """Records a call that was refused before a message existed."""
+    template_id, source = _parse_body(request.body)
+    async with context.database.transaction() as tx:
+        key = RecordKey(RECORD_ID.new(), await read_clock(tx, company))
         new = NewRecord(
             key.clock.stored_at,
             key.id,
@@ -115,59 +113,59 @@ async def record_refusal(kit: AppContext, company: Company, asked: RequestInfo, 
             None,
             template_id,
             source,
-            find_endpoint_type(asked),
+            find_endpoint_type(request),
             key.clock.now,
-            _seal(kit.vault, company, key.id, asked, _build_response(error)),
+            _seal(context.vault, company, key.id, request, _build_response(error)),
         )
         await queries.insert_record(tx, company.id, new)
 
 
 async def list_page(db: Connection, vault: Vault, company: Company, query: RecordsQuery) -> RecordsPage:
     """The newest first."""
-    wanted = RecordFilter(
+    record_filter = RecordFilter(
         query.template_id,
         min(max(query.start_date or EARLIEST, EARLIEST), LATEST),
         min(max(query.end_date or LATEST, EARLIEST), LATEST),
     )
     if query.response_id is not None:
-        found = await queries.list_by_message(db, company.id, query.response_id, list(Source), wanted)
+        found = await queries.list_by_message(db, company.id, query.response_id, list(Source), record_filter)
         total, stored = len(found), found[query.offset : query.offset + query.limit]
     else:
-        total = await queries.count_records(db, company.id, wanted)
+        total = await queries.count_records(db, company.id, record_filter)
         stored = (
-            await queries.list_records(db, company.id, wanted, query.limit, query.offset)
+            await queries.list_records(db, company.id, record_filter, query.limit, query.offset)
             if query.offset < total
             else []
         )
     return _build_page(vault, company, stored, query, total)
 
 
-def find_endpoint_type(asked: RequestInfo) -> EndpointType:
-    return ENDPOINT_TYPES[asked.path.removeprefix(asked.base_url)]
+def find_endpoint_type(request: RequestInfo) -> EndpointType:
+    return ENDPOINT_TYPES[request.path.removeprefix(request.base_url)]
 
 
 def build_failure(error: SendError) -> SendFailed:
-    """What a caller is told of a message that failed."""
+    """The error that the caller of a failed message gets."""
     if error.code == NO_WORD:
         return SendFailed(error.message)
     return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
 
 
-def _seal(vault: Vault, company: Company, id: str, asked: RequestInfo, response: ResponseSnapshot) -> bytes:
-    request = RequestSnapshot(
-        asked.address,
-        asked.forwarded,
-        build_body(asked.body),
-        asked.query,
-        asked.base_url,
-        asked.headers,
-        asked.hostname,
+def _seal(vault: Vault, company: Company, id: str, request: RequestInfo, response: ResponseSnapshot) -> bytes:
+    snapshot = RequestSnapshot(
+        request.address,
+        request.forwarded,
+        build_body(request.body),
+        request.query,
+        request.base_url,
+        request.headers,
+        request.hostname,
     )
-    return vault.seal(encode(SealedCall(request, response)), company.id, id)
+    return vault.seal(encode(SealedCall(snapshot, response)), company.id, id)
 
 
 def build_body(body: bytes) -> Raw:
-    """The body as it came, so that not even a number is written otherwise; as text where it is no JSON."""
+    """The body byte for byte, so that numbers keep their form; as a string if it is not JSON."""
     try:
         text = body.decode()
         msgspec.json.decode(text)
@@ -184,16 +182,16 @@ def _build_response(result: Message | Accepted[Message] | ApiError) -> ResponseS
 
 
 def _parse_body(body: bytes) -> tuple[str | None, Source | None]:
-    """The template and the channel that a refused call named, as far as it can be read."""
+    """The template and the channel that a refused call named, as far as its body can be parsed."""
     try:
-        given: Any = msgspec.json.decode(body)
+        payload: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, None
-    if not isinstance(given, dict):
+    if not isinstance(payload, dict):
         return None, None
-    name, sources = given.get("template_name"), given.get("sources")
+    name, sources = payload.get("template_name"), payload.get("sources")
     template_id = (
-        name if isinstance(name, str) and 0 < len(name) <= LONGEST_TEMPLATE_NAME and "\0" not in name else None
+        name if isinstance(name, str) and 0 < len(name) <= MAX_TEMPLATE_NAME_LENGTH and "\0" not in name else None
     )
     word = sources[0] if isinstance(sources, list) and sources else sources
     return template_id, find_source(word) if isinstance(word, str) else None
@@ -216,7 +214,7 @@ def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> Reque
         template_id=stored.template_id,
         source=Source(stored.source) if stored.source else None,
         request=snapshot.request,
-        response=_response_now(snapshot.response, stored),
+        response=_build_current_response(snapshot.response, stored),
         endpoint_type=stored.endpoint_type,  # type: ignore[arg-type]
         sent_at=stored.sent_at,
         delivered_at=stored.delivered_at,
@@ -227,8 +225,8 @@ def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> Reque
     )
 
 
-def _response_now(response: ResponseSnapshot, stored: StoredRecord) -> ResponseSnapshot:
-    """A failure that was reported later takes the answer's place."""
+def _build_current_response(response: ResponseSnapshot, stored: StoredRecord) -> ResponseSnapshot:
+    """A failure that was reported later replaces the response."""
     if stored.failed_at is None or response.error is not UNSET or stored.error is None:
         return response
     return _build_response(build_failure(msgspec.json.decode(stored.error, type=SendError)))

@@ -1,4 +1,4 @@
-"""How the history of calls is reached."""
+"""Endpoint for the history of calls."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes

@@ -1,8 +1,8 @@
-"""How the records of calls are stored, counted and found.
+"""Queries for the records of calls and their totals.
 
-Totals are kept for all records and once more for each template's: in one cell for each month, which is all that a list
-without a window needs, and in one for each hour of the company's time. A cell's name begins with the month in which its
-records are stored, so that it can go with them.
+Totals are kept for all records and for each template. There is one cell per month, enough for a list without a window,
+and one per hour of the company's time. A cell's name begins with the month in which its records are stored, so both are
+purged together.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ HOUR = timedelta(hours=1)
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 31, tzinfo=UTC)
 SEEK_FROM = 1_000
-"""From so deep a page on, the hour it begins in is found by the totals first."""
+"""From this offset on, the totals locate the hour in which the page begins."""
 
 
 class NewRecord(Struct, frozen=True):
-    """A record to be stored; the fields are the columns."""
+    """A record to insert; the fields are the columns."""
 
     stored_at: datetime
     id: str
@@ -37,7 +37,7 @@ class NewRecord(Struct, frozen=True):
 
 
 class StoredRecord(Struct, frozen=True):
-    """A record with the instants and the failure of its message."""
+    """A record with the timestamps and the error of its message."""
 
     id: str
     created_at: str
@@ -55,14 +55,14 @@ class StoredRecord(Struct, frozen=True):
 
 
 class HourOffset(Struct, frozen=True):
-    """An hour, and how many records are newer than all of its own."""
+    """An hour, and the number of records newer than that hour."""
 
     hour: str
     newer: int
 
 
 class RecordFilter(Struct, frozen=True):
-    """Which records are asked for; both ends are included."""
+    """Filter for records; both ends are included."""
 
     template_id: str | None
     since: datetime
@@ -77,7 +77,7 @@ class RecordFilter(Struct, frozen=True):
         return (self.since, self.until) == (EARLIEST, LATEST)
 
 
-# The deltas of its hour's cells are counted with the record.
+# One statement inserts the record and counts it in its cells.
 INSERT = sql(
     """
     WITH counted AS (
@@ -91,7 +91,7 @@ INSERT = sql(
 
 RESEAL = sql("UPDATE api_requests SET snapshot = $4 WHERE company_id = $1 AND stored_at = $2 AND id = $3")
 
-# Whole hours by their cells; what lies in the window's first and last hour is counted by its index.
+# Whole hours come from their cells; the first and the last hour of the window are counted by index.
 _TOTAL = """
     SELECT (SELECT coalesce(sum(total), 0) FROM counter_cells
              WHERE company_id = $1 AND counter = $2 AND substr(cell, 8) >= $3 AND substr(cell, 8) < $4)::bigint
@@ -105,7 +105,7 @@ _TOTAL = """
 TOTAL = sql(_TOTAL.format(condition=""))
 TOTAL_OF_TEMPLATE = sql(_TOTAL.format(condition=" AND template_id = $9"))
 
-# The hour that the record at an offset lies in, among the hours between two.
+# Finds the hour that holds the record at an offset.
 SEEK = sql(
     """
     SELECT hour, newer
@@ -122,7 +122,7 @@ SEEK = sql(
     row=HourOffset,
 )
 
-# Ids come from the covering index first, so that a page never reads the records before it.
+# Ids come from the covering index first, so a page never reads the records before it.
 _PAGE = """
     SELECT r.id, r.created_at, r.message_id, r.template_id, r.source, r.endpoint_type, r.snapshot,
            m.sent_at, m.delivered_at, m.read_at, m.replied_at, coalesce(r.failed_at, m.failed_at) AS failed_at,
@@ -163,69 +163,74 @@ async def reseal(tx: Tx, company_id: int, stored_at: datetime, id: str, snapshot
     await RESEAL.run(tx, company_id, stored_at, id, snapshot)
 
 
-async def count_records(db: Connection, company_id: int, wanted: RecordFilter) -> int:
-    """Exact, in one look."""
-    if wanted.is_unbounded:
-        return await get_total(db, company_id, build_counters(wanted.template_id)[0])
-    first, last = _ceil(wanted.since), _floor(wanted.until)
+async def count_records(db: Connection, company_id: int, record_filter: RecordFilter) -> int:
+    if record_filter.is_unbounded:
+        return await get_total(db, company_id, build_counters(record_filter.template_id)[0])
+    first, last = _ceil(record_filter.since), _floor(record_filter.until)
     hours: tuple[object, ...] = (_hour_text(first), _hour_text(last))
-    edges: tuple[object, ...] = (wanted.since, first, last, wanted.until)
-    if first > last:  # within one hour
-        edges = (wanted.since, wanted.since, wanted.since, wanted.until)
-    if wanted.template_id is None:
-        return int(await TOTAL.value(db, company_id, wanted.counter, *hours, *edges))
-    return int(await TOTAL_OF_TEMPLATE.value(db, company_id, wanted.counter, *hours, *edges, wanted.template_id))
-
-
-async def list_records(
-    db: Connection, company_id: int, wanted: RecordFilter, limit: int, offset: int
-) -> Sequence[StoredRecord]:
-    """The newest first."""
-    if offset >= SEEK_FROM and (place := await seek(db, company_id, wanted, offset)):
-        wanted, offset = place
-    bounds: tuple[object, ...] = (wanted.since, wanted.until, limit, offset)
-    if wanted.template_id is None:
-        return await PAGE.all(db, company_id, *bounds)
-    return await PAGE_OF_TEMPLATE.all(db, company_id, *bounds, wanted.template_id)
-
-
-async def list_by_message(
-    db: Connection, company_id: int, response_id: str, sources: Sequence[str], wanted: RecordFilter
-) -> Sequence[StoredRecord]:
-    """By our id of the message or a channel's."""
-    return await FIND_BY_MESSAGE.all(
-        db, company_id, response_id, list(sources), wanted.template_id, wanted.since, wanted.until
+    edges: tuple[object, ...] = (record_filter.since, first, last, record_filter.until)
+    if first > last:  # both ends in one hour
+        edges = (record_filter.since, record_filter.since, record_filter.since, record_filter.until)
+    if record_filter.template_id is None:
+        return int(await TOTAL.value(db, company_id, record_filter.counter, *hours, *edges))
+    return int(
+        await TOTAL_OF_TEMPLATE.value(db, company_id, record_filter.counter, *hours, *edges, record_filter.template_id)
     )
 
 
-async def seek(db: Connection, company_id: int, wanted: RecordFilter, offset: int) -> tuple[RecordFilter, int] | None:
-    """The same page, told from the end of the hour in which it begins. None while it begins in the window's last hour,
-    which the totals do not tell apart. What is older than all whole hours lies in the window's first one."""
-    last = _floor(wanted.until)
-    ahead = RecordFilter(wanted.template_id, last, wanted.until)
+async def list_records(
+    db: Connection, company_id: int, record_filter: RecordFilter, limit: int, offset: int
+) -> Sequence[StoredRecord]:
+    """The newest first."""
+    if offset >= SEEK_FROM and (page := await seek(db, company_id, record_filter, offset)):
+        record_filter, offset = page
+    bounds: tuple[object, ...] = (record_filter.since, record_filter.until, limit, offset)
+    if record_filter.template_id is None:
+        return await PAGE.all(db, company_id, *bounds)
+    return await PAGE_OF_TEMPLATE.all(db, company_id, *bounds, record_filter.template_id)
+
+
+async def list_by_message(
+    db: Connection, company_id: int, response_id: str, sources: Sequence[str], record_filter: RecordFilter
+) -> Sequence[StoredRecord]:
+    """Finds records by our message id or by the channel's."""
+    return await FIND_BY_MESSAGE.all(
+        db, company_id, response_id, list(sources), record_filter.template_id, record_filter.since, record_filter.until
+    )
+
+
+async def seek(
+    db: Connection, company_id: int, record_filter: RecordFilter, offset: int
+) -> tuple[RecordFilter, int] | None:
+    """Rewrites the page as an offset from the end of the hour in which it begins. None if it begins in the window's
+    last hour, which the totals do not split. What is older than all whole hours is in the window's first hour."""
+    last = _floor(record_filter.until)
+    ahead = RecordFilter(record_filter.template_id, last, record_filter.until)
     newest = await count_records(db, company_id, ahead)
     if newest > offset:
         return None
-    first = _ceil(wanted.since)
-    place = await SEEK.find(db, company_id, wanted.counter, _hour_text(first), _hour_text(last), offset - newest)
-    if place is None:
-        newer = await count_records(db, company_id, RecordFilter(wanted.template_id, first, wanted.until))
-        ends = min(first - timedelta(milliseconds=1), wanted.until)
-        return RecordFilter(wanted.template_id, wanted.since, ends), offset - newer
-    ends = datetime.strptime(place.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
-    return RecordFilter(wanted.template_id, wanted.since, ends), offset - newest - place.newer
+    first = _ceil(record_filter.since)
+    position = await SEEK.find(
+        db, company_id, record_filter.counter, _hour_text(first), _hour_text(last), offset - newest
+    )
+    if position is None:
+        newer = await count_records(db, company_id, RecordFilter(record_filter.template_id, first, record_filter.until))
+        ends = min(first - timedelta(milliseconds=1), record_filter.until)
+        return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newer
+    ends = datetime.strptime(position.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
+    return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newest - position.newer
 
 
 def build_cells(stored_at: datetime, created_at: datetime, template_id: str | None) -> list[tuple[str, str]]:
-    """The counters that a record counts in, each with its cell."""
+    """The counters that count a record, each with its cell."""
     month = f"{stored_at.astimezone(UTC):%Y%m}"
     cells = (month, f"{month}/{_hour_text(created_at)}")
     groups = [None] if template_id is None else [None, template_id]
-    return [place for group in groups for place in zip(build_counters(group), cells, strict=True)]
+    return [cell for group in groups for cell in zip(build_counters(group), cells, strict=True)]
 
 
 def build_counters(template_id: str | None) -> tuple[str, str]:
-    """The one of months and the one of hours."""
+    """The monthly counter and the hourly one."""
     group = "" if template_id is None else f"/{template_id}"
     return f"{COUNTER}/months{group}", f"{COUNTER}/hours{group}"
 

@@ -1,4 +1,4 @@
-"""Records of the calls that asked for messages."""
+"""Types for the records of calls."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""What comes in: messages of customers, and those that our side sent by other means."""
+"""Receives messages from customers, and echoes of what the company sent by other means."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,35 +31,35 @@ from sapa.messaging.tickets import TICKETS, InboundMessage
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-LONGEST_NUMBER = 320
+MAX_NUMBER_LENGTH = 320
 
 
 class CallbackContext(Struct, frozen=True):
-    """Where an item came in, and when."""
+    """The connection and time of a received item."""
 
-    kit: AppContext
+    context: AppContext
     company: Company
-    opened: ConnectedChannel
+    connected: ConnectedChannel
     now: datetime
     """The company's time."""
 
 
-async def receive_item(tx: Tx, context: CallbackContext, inbound: ReceivedItem) -> None:
-    """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
-    company, connection = context.company, context.opened.connection
+async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem) -> None:
+    """A person who writes becomes a customer; the recipient of an echo or the sender of an automatic reply does not."""
+    company, connection = callback_context.company, callback_context.connected.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
-    find = contacts.find_or_create if is_written else contacts.find_or_note
+    find = contacts.find_or_create if is_written else contacts.find_or_create_contact
     contact = await find(tx, company, inbound.sender, inbound.sender_name)
     id = MESSAGE_ID.new()
     message = await receive(
         tx, company, connection.id, connection.source, inbound, contact,
-        connected_number=context.opened.own_name,
+        connected_number=callback_context.connected.own_name,
         id=id,
-        media_url=media.build_address(context.kit, id) if inbound.media else None,
+        media_url=media.build_address(callback_context.context, id) if inbound.media else None,
     )  # fmt: skip
     if message is None:
         return
-    await media.note(tx, connection, id, inbound.media)
+    await media.record_files(tx, connection, id, inbound.media)
 
 
 async def receive(
@@ -74,10 +74,10 @@ async def receive(
     id: str | None = None,
     media_url: str | None = None,
 ) -> Message | None:
-    """The stored message; None when it was known, or is one of ours that comes back as an echo.
+    """The stored message; None if it is stored already, or is an echo of one of ours.
 
-    `connected_number` is our side (`Opened.own_name`). Whoever serves the message's files chooses its id beforehand
-    and gives their address.
+    `connected_number` is the company's side (`ConnectedChannel.own_name`). To serve the message's files, choose its id
+    beforehand and pass their address.
     """
     now = (await messages.read_clock(tx, company)).now
     new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
@@ -90,7 +90,7 @@ async def receive(
         return message if link is None else await messages.link_ticket(tx, company, message, link)
     written_at = None
     if not inbound.is_automatic:
-        written_at = await contacts.note_inbound(
+        written_at = await contacts.record_inbound(
             tx, company, connection_id, contact.id, new.created_at, message.message_id2
         )
         await messages.record_reply(tx, company, source, inbound, contact, new.created_at, now)
@@ -102,9 +102,10 @@ async def receive(
 def _build_received(
     message: Message, source: Source, inbound: ReceivedItem, contact: Contact, written_at: datetime | None
 ) -> ReceivedMessage:
-    """The window is open from the last of all that they wrote, whatever came in last. A machine opens none."""
-    lasts = CHANNELS[source].capabilities.window
-    closes_at = None if lasts is None or written_at is None else written_at + lasts
+    """The window counts from the contact's latest message, in whatever order messages arrive. An automatic reply opens
+    no window."""
+    duration = CHANNELS[source].capabilities.window
+    closes_at = None if duration is None or written_at is None else written_at + duration
     window = None if closes_at is None else Window(decode_instant(encode_instant(closes_at)))
     fields = {name: getattr(message, name) for name in message.__struct_fields__}
     return ReceivedMessage(**fields, contact=Sender(contact.id, _clean(inbound.sender_name)), window=window)
@@ -160,13 +161,13 @@ def _build_linked(new: NewMessage, source: Source, contact: Contact) -> InboundM
 
 
 def _kind_of(inbound: ReceivedItem) -> tuple[str, str, str]:
-    """Direction, feature and status. What our side wrote on its phone has arrived as far as anybody will tell."""
+    """Direction, feature and status. What the company wrote on its own phone counts as delivered."""
     feature = "IMPORT" if inbound.is_imported else "BUSINESS_APP" if inbound.is_echo else "CUSTOMER"
     return ("out", feature, "delivered") if inbound.is_echo else ("in", feature, "received")
 
 
 def _shown(identities: Sequence[Identity]) -> str:
-    return canonical(identities[0]).value[:LONGEST_NUMBER]
+    return canonical(identities[0]).value[:MAX_NUMBER_LENGTH]
 
 
 def _build_choice(inbound: ReceivedItem) -> bytes | None:
@@ -175,5 +176,5 @@ def _build_choice(inbound: ReceivedItem) -> bytes | None:
 
 
 def _clean(text: str | None) -> str | None:
-    """Without what the database cannot hold."""
+    """Without NUL characters, which the database cannot store."""
     return None if text is None else text.replace("\0", "")

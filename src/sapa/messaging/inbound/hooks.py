@@ -1,4 +1,4 @@
-"""Where channels call back: looked at for their signature, kept as they came, answered at once, dealt with later."""
+"""Receives callbacks: checks the signature, stores the raw body, responds, and leaves the processing to a worker."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -16,8 +16,8 @@ from sapa.values.provider_accounts import BadSignature
 
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _BATCH = 500
-_FORGOTTEN = {"cookie", "authorization", "x-api-key"}
-"""Headers that nobody needs any more once the call was let in."""
+_DROPPED_HEADERS = {"cookie", "authorization", "x-api-key"}
+"""Headers that are not stored."""
 
 
 class InvalidSignature(ApiError):
@@ -34,66 +34,66 @@ class NotConfirmed(ApiError):
     code = "INVALID_VERIFY_TOKEN"
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    async with kit.database.connection() as db:
-        opened = await find_by_token(kit, db, call.path.removeprefix(PREFIX))
-    if opened is None:
+async def handle(context: AppContext, call: HookCall) -> HookAnswer:
+    async with context.database.connection() as db:
+        connected = await find_by_token(context, db, call.path.removeprefix(PREFIX))
+    if connected is None:
         raise NotFound
     if call.method == "GET":
-        return _confirm(opened, call)
+        return _confirm(connected, call)
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "GET, POST"})
-    await _check(opened, call)
-    async with kit.database.transaction() as tx:
-        await _keep(tx, opened, call)
+    await _check(connected, call)
+    async with context.database.transaction() as tx:
+        await _store(tx, connected, call)
     return HookAnswer(200, b'{"status":"received"}')
 
 
-def _confirm(opened: ConnectedChannel, call: HookCall) -> HookAnswer:
-    """A channel asks whether the address is ours before it calls back there."""
-    word = opened.channel.confirm(opened.connection.credentials, call.query)
-    if word is None:
+def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
+    """Responds to the channel's verification of the callback address."""
+    challenge = connected.channel.confirm(connected.connection.credentials, call.query)
+    if challenge is None:
         raise NotConfirmed
-    return HookAnswer(200, word.encode(), _TEXT)
+    return HookAnswer(200, challenge.encode(), _TEXT)
 
 
-async def _admits(kit: AppContext, path: str) -> bool:
-    async with kit.database.connection() as db:
-        return await find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
+async def _has_account(context: AppContext, path: str) -> bool:
+    async with context.database.connection() as db:
+        return await find_by_token(context, db, path.removeprefix(PREFIX)) is not None
 
 
-async def _check(opened: ConnectedChannel, call: HookCall) -> None:
-    """What it says is of no interest yet; a large one is signed in a thread, so that others need not wait."""
-    credentials = opened.connection.credentials
+async def _check(connected: ConnectedChannel, call: HookCall) -> None:
+    """Checks the signature only. Large bodies are hashed in a thread, so that other requests do not wait."""
+    credentials = connected.connection.credentials
     try:
-        await asyncio.to_thread(opened.channel.check_callback, credentials, call.headers, call.body)
+        await asyncio.to_thread(connected.channel.check_callback, credentials, call.headers, call.body)
     except BadSignature:
         raise InvalidSignature from None
 
 
-async def _keep(tx: Tx, opened: ConnectedChannel, call: HookCall) -> None:
-    connection = opened.connection
-    headers = {name: value for name, value in call.headers.items() if name not in _FORGOTTEN}
-    await queries.keep(
+async def _store(tx: Tx, connected: ConnectedChannel, call: HookCall) -> None:
+    connection = connected.connection
+    headers = {name: value for name, value in call.headers.items() if name not in _DROPPED_HEADERS}
+    await queries.insert_callback(
         tx, connection.company.id, connection.id, connection.source, sha256(call.body).digest(), headers, call.body
     )
 
 
-async def replay(tx: Tx, opened: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
-    """Has the worker go through the callbacks of that time again; what is known of them already stays as it is."""
-    connection = opened.connection
+async def replay(tx: Tx, connected: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
+    """Processes the callbacks of a period again; items that are stored already do not change."""
+    connection = connected.connection
     return await queries.replay(tx, connection.company.id, connection.id, since, until or datetime.now(UTC))
 
 
-async def forget_old(database: Database) -> None:
-    """The worker's job: callbacks are kept for a month."""
+async def purge_old(database: Database) -> None:
+    """Worker job: callbacks are kept for a month."""
     async with database.connection() as db:
-        companies = await queries.list_companies_to_forget(db)
+        companies = await queries.list_companies_to_purge(db)
     for company_id in companies:
         gone = _BATCH
         while gone == _BATCH:
             async with database.transaction() as tx:
-                gone = await queries.forget(tx, company_id, _BATCH)
+                gone = await queries.purge(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer, _admits)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _has_account)]

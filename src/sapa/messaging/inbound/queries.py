@@ -1,4 +1,4 @@
-"""How callbacks of channels are kept until they are dealt with, and for a while after that."""
+"""Queries for callbacks of channels, before and after they are processed."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -9,11 +9,11 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
-KEPT_DAYS = 30
+RETENTION_DAYS = 30
 
 
 class CallbackLane(Struct, frozen=True):
-    """A connection with something to deal with."""
+    """A connection with callbacks to process."""
 
     company_id: int
     connection_id: str
@@ -26,7 +26,7 @@ class StoredChannelCallback(Struct, frozen=True):
     tries: int
 
 
-KEEP_LANE = sql(
+INSERT_LANE = sql(
     """
     INSERT INTO channel_lanes (company_id, connection_id, source) VALUES ($1, $2, $3)
         ON CONFLICT (company_id, connection_id) DO NOTHING"""
@@ -63,7 +63,7 @@ FIND_NEXT = sql(
     row=StoredChannelCallback,
 )
 
-MOVE_ON = sql(
+RECORD_PROGRESS = sql(
     """
     UPDATE channel_callbacks
        SET position = $3, status = CASE WHEN $4 THEN 'waiting' WHEN COALESCE($5, error) IS NULL THEN 'done'
@@ -72,7 +72,7 @@ MOVE_ON = sql(
      WHERE company_id = $1 AND id = $2"""
 )
 
-PUT_OFF = sql(
+POSTPONE = sql(
     """
     UPDATE channel_callbacks
        SET position = 0, tries = tries + 1, due_at = now() + make_interval(secs => $3), error = NULL
@@ -86,12 +86,12 @@ REPLAY = sql(
      WHERE company_id = $1 AND connection_id = $2 AND received_at >= $3 AND received_at < $4"""
 )
 
-LIST_TO_FORGET = sql(
+LIST_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM channel_callbacks WHERE received_at < now() - make_interval(days => $1)",
     crosses="the worker forgets the old callbacks of every company",
 )
 
-FORGET = sql(
+PURGE = sql(
     """
     DELETE FROM channel_callbacks
      WHERE company_id = $1 AND id IN (
@@ -101,21 +101,21 @@ FORGET = sql(
 )
 
 
-async def keep(
+async def insert_callback(
     tx: Tx, company_id: int, connection_id: str, source: str, hash: bytes, headers: Mapping[str, str], body: bytes
 ) -> bool:
-    """Whether it is new: channels send what they are not sure of again."""
-    await KEEP_LANE.run(tx, company_id, connection_id, source)
+    """True if it is new: channels repeat callbacks."""
+    await INSERT_LANE.run(tx, company_id, connection_id, source)
     text = msgspec.json.encode(headers).decode().replace("\\u0000", "")
     return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
 
 
-async def list_lanes(db: Connection, most: int) -> list[CallbackLane]:
-    return await LIST_LANES.all(db, most)
+async def list_lanes(db: Connection, limit: int) -> list[CallbackLane]:
+    return await LIST_LANES.all(db, limit)
 
 
 async def lock_lane(tx: Tx, lane: CallbackLane) -> bool:
-    """False while another worker has it."""
+    """False while another worker holds it."""
     return await LOCK_LANE.value(tx, lane.company_id, lane.connection_id) is not None
 
 
@@ -123,23 +123,23 @@ async def find_next(tx: Tx, lane: CallbackLane) -> StoredChannelCallback | None:
     return await FIND_NEXT.find(tx, lane.company_id, lane.connection_id)
 
 
-async def move_on(tx: Tx, company_id: int, id: int, position: int, is_left: bool, error: str | None) -> None:
-    """So many items are dealt with; `is_left` says that there are more."""
-    await MOVE_ON.run(tx, company_id, id, position, is_left, error)
+async def record_progress(tx: Tx, company_id: int, id: int, position: int, is_left: bool, error: str | None) -> None:
+    """`position` items are processed; `is_left` means that there are more."""
+    await RECORD_PROGRESS.run(tx, company_id, id, position, is_left, error)
 
 
-async def put_off(tx: Tx, company_id: int, id: int, by: timedelta) -> None:
-    """All of it is gone through once more, later: what was dealt with is recognised."""
-    await PUT_OFF.run(tx, company_id, id, by.total_seconds())
+async def postpone(tx: Tx, company_id: int, id: int, by: timedelta) -> None:
+    """Processes the whole callback again later; items that are stored already are recognised."""
+    await POSTPONE.run(tx, company_id, id, by.total_seconds())
 
 
 async def replay(tx: Tx, company_id: int, connection_id: str, since: datetime, until: datetime) -> int:
     return await REPLAY.run(tx, company_id, connection_id, since, until)
 
 
-async def list_companies_to_forget(db: Connection) -> list[int]:
-    return [record[0] for record in await db.fetch(LIST_TO_FORGET.text, KEPT_DAYS)]
+async def list_companies_to_purge(db: Connection) -> list[int]:
+    return [record[0] for record in await db.fetch(LIST_TO_PURGE.text, RETENTION_DAYS)]
 
 
-async def forget(tx: Tx, company_id: int, most: int) -> int:
-    return await FORGET.run(tx, company_id, KEPT_DAYS, most)
+async def purge(tx: Tx, company_id: int, limit: int) -> int:
+    return await PURGE.run(tx, company_id, RETENTION_DAYS, limit)

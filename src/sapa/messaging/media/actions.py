@@ -1,4 +1,4 @@
-"""The files that come with messages: where they are named, and noted until they are fetched."""
+"""Records the files of messages, to be fetched by the worker."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from sapa.messaging.channels.interface import ChannelAccount, InboundMedia
 from sapa.messaging.media import queries
 from sapa.messaging.media.queries import MediaRow
 
-MOST_BYTES = 25 * 1_048_576
+MAX_BYTES = 25 * 1_048_576
 
 
-def build_address(kit: AppContext, message_id: str) -> str:
-    """What a message names as its file: the call that tells where its files can be fetched."""
-    return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
+def build_address(context: AppContext, message_id: str) -> str:
+    """The media address of a message: the endpoint that returns links to its files."""
+    return f"{context.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 
 
-async def note(tx: Tx, connection: ChannelAccount, message_id: str, given: Sequence[InboundMedia]) -> None:
-    """Files that came along are stored at once, those that lie elsewhere are fetched later."""
-    for number, media in enumerate(given):
+async def record_files(tx: Tx, connection: ChannelAccount, message_id: str, files: Sequence[InboundMedia]) -> None:
+    """Files with content are stored at once, the others are fetched later."""
+    for number, media in enumerate(files):
         row = _build_row(connection, message_id, number, media)
         await queries.insert_media(tx, connection.company.id, connection.source, row)
         if media.content is not None and row.status == "stored":
@@ -30,7 +30,7 @@ def _build_row(connection: ChannelAccount, message_id: str, number: int, media: 
     status, size = "waiting", None
     if media.content is not None:
         size = len(media.content)
-        status = "stored" if size <= MOST_BYTES else "failed"
+        status = "stored" if size <= MAX_BYTES else "failed"
     return MediaRow(
         message_id, number, connection.id, media.type, media.mime_type, media.media_id, media.url, media.filename,
         status, size, None, 0,

@@ -1,4 +1,4 @@
-"""How the files of messages are reached."""
+"""Endpoint for the files of messages."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes

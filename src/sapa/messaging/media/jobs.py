@@ -1,4 +1,4 @@
-"""The files that customers send: fetched by the worker, bounded and stored."""
+"""Fetches the files that customers send: bounded in size, retried, stored."""
 
 import asyncio
 from collections import Counter
@@ -12,33 +12,33 @@ from sapa.messaging.channels.interface import BadAccount, InboundMedia
 from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
 from sapa.messaging.media import queries
-from sapa.messaging.media.actions import MOST_BYTES
+from sapa.messaging.media.actions import MAX_BYTES
 from sapa.messaging.media.queries import MediaRow, WaitingFile
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.work.loops import repeat, wait_for_any
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 CLAIM_SECONDS = 60.0
-"""Longer than a file may take: being told where it is, and then fetching it."""
-REST_SECONDS = 0.5
-TOGETHER = 6
-MOST_OF_A_COMPANY = 2
+"""Longer than locating and fetching a file may take."""
+POLL_SECONDS = 0.5
+MAX_CONCURRENT = 6
+MAX_PER_COMPANY = 2
 
 log = structlog.get_logger()
 
 
-async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
-    ends is begun again by another worker."""
+async def fetch_waiting(context: AppContext, stopping: asyncio.Event) -> None:
+    """Worker service. Fetches several files at once and starts the next one when any of them is done. Another worker
+    restarts what is unfinished when this one ends."""
     running: dict[WaitingFile, asyncio.Task[None]] = {}
 
     async def step() -> None:
-        async with kit.database.connection() as db:
-            waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
+        async with context.database.connection() as db:
+            waiting = await queries.list_waiting(db, MAX_PER_COMPANY, MAX_CONCURRENT)
         for each in _choose(waiting, running):
-            running[each] = asyncio.create_task(_fetch(kit, each))
-        await wait_for_any(running, REST_SECONDS, stopping)
+            running[each] = asyncio.create_task(_fetch(context, each))
+        await wait_for_any(running, POLL_SECONDS, stopping)
 
     try:
         await repeat(step, stopping)
@@ -49,44 +49,44 @@ async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
 
 
 def _choose(waiting: Sequence[WaitingFile], running: Collection[WaitingFile]) -> Sequence[WaitingFile]:
-    """Those that there is room for. No company has all of it, however slow its files are."""
+    """The files to start now. No company takes all the capacity, however slow its files are."""
     busy, chosen = Counter(each.company_id for each in running), list[WaitingFile]()
     for each in waiting:
-        has_room = len(running) + len(chosen) < TOGETHER and busy[each.company_id] < MOST_OF_A_COMPANY
+        has_room = len(running) + len(chosen) < MAX_CONCURRENT and busy[each.company_id] < MAX_PER_COMPANY
         if has_room and each not in running:
             busy[each.company_id] += 1
             chosen.append(each)
     return chosen
 
 
-async def _fetch(kit: AppContext, waiting: WaitingFile) -> None:
-    async with kit.database.connection() as db:
+async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
+    async with context.database.connection() as db:
         row = await queries.claim(db, waiting, CLAIM_SECONDS)
         if row is None:
             return
         company = await get_company(db, waiting.company_id)
-        opened = await get_accounts(company).find_by_id(kit, db, company, row.connection_id)
+        connected = await get_accounts(company).find_by_id(context, db, company, row.connection_id)
     try:
-        if opened is None:
+        if connected is None:
             raise BadAccount("the channel is not connected any more")
-        asked = await _locate(kit, company, row)
-        mime_type, content = await opened.channel.fetch_media(opened.connection, asked, MOST_BYTES)
+        media = await _locate(context, company, row)
+        mime_type, content = await connected.channel.fetch_media(connected.connection, media, MAX_BYTES)
     except (NotSent, Unclear, BadAccount) as error:
-        await _note_failure(kit, company, row, str(error))
+        await _record_failure(context, company, row, str(error))
     except Exception as error:
         log.exception("a file was not fetched", company_id=company.id, message_id=row.message_id)
-        await _note_failure(kit, company, row, type(error).__name__)
+        await _record_failure(context, company, row, type(error).__name__)
     else:
-        async with kit.database.transaction() as tx:
+        async with context.database.transaction() as tx:
             await queries.store(tx, company.id, row, mime_type, content)
 
 
-async def _note_failure(kit: AppContext, company: Company, row: MediaRow, error: str) -> None:
-    retry_in = None if row.tries >= MOST_TRIES else 5.0**row.tries
-    async with kit.database.connection() as db:
-        await queries.note_failure(db, company.id, row, error, retry_in)
+async def _record_failure(context: AppContext, company: Company, row: MediaRow, error: str) -> None:
+    retry_in = None if row.tries >= MAX_TRIES else 5.0**row.tries
+    async with context.database.connection() as db:
+        await queries.record_failure(db, company.id, row, error, retry_in)
 
 
-async def _locate(kit: AppContext, company: Company, row: MediaRow) -> InboundMedia:
-    url = None if row.url is None else await get_environment(company).locate_file(kit, row.url)
+async def _locate(context: AppContext, company: Company, row: MediaRow) -> InboundMedia:
+    url = None if row.url is None else await get_environment(company).locate_file(context, row.url)
     return InboundMedia(row.type, row.mime_type, row.media_id, url, row.filename)

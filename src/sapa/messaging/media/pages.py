@@ -1,4 +1,4 @@
-"""Where the files of messages are fetched: at addresses that a company is told, each good for a quarter of an hour."""
+"""Serves the files of messages at signed addresses that expire after 15 minutes."""
 
 import base64
 import binascii
@@ -24,10 +24,10 @@ from sapa.values.company import Company
 from sapa.values.sealing import BadSecretKey
 
 LINK_SECONDS = 900
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 _LINK = "media link"
 
-# Shown by a browser these do no harm; whatever else comes is only ever saved.
+# Safe to show in a browser; all other types are downloads.
 _HARMLESS = {
     "image/png", "image/jpeg", "image/webp", "image/gif", "video/mp4", "audio/ogg", "audio/mpeg", "audio/mp4",
 }  # fmt: skip
@@ -63,31 +63,31 @@ class MediaLink(Struct, frozen=True, array_like=True):
     until: int
 
 
-async def describe(kit: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
+async def describe(context: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
     until = int(time.time()) + LINK_SECONDS
     rows = await queries.list_media(db, company.id, message_id)
     if not rows and not await queries.has_message(db, company.id, message_id):
         raise NotFound
-    return MessageFiles(message_id, [_describe(kit, company, row, until) for row in rows])
+    return MessageFiles(message_id, [_describe(context, company, row, until) for row in rows])
 
 
-def _describe(kit: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
+def _describe(context: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
-    url = _build_link(kit, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
+    url = _build_link(context, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
     expires = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(until)) if is_there else None
     return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
 
 
-def _build_link(kit: AppContext, link: MediaLink) -> str:
-    sealed = kit.vault.seal(msgspec.json.encode(link), 0, _LINK)
-    return f"{kit.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+def _build_link(context: AppContext, link: MediaLink) -> str:
+    sealed = context.vault.seal(msgspec.json.encode(link), 0, _LINK)
+    return f"{context.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
 
-def _read_link(kit: AppContext, token: str) -> MediaLink:
-    """A link that was changed, or whose time is over, leads nowhere."""
+def _read_link(context: AppContext, token: str) -> MediaLink:
+    """An altered or expired link is not found."""
     try:
         sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        link = msgspec.json.decode(kit.vault.open(sealed, 0, _LINK), type=MediaLink)
+        link = msgspec.json.decode(context.vault.open(sealed, 0, _LINK), type=MediaLink)
     except (BadSecretKey, binascii.Error, ValueError):
         raise NotFound from None
     if link.until < time.time():
@@ -95,23 +95,23 @@ def _read_link(kit: AppContext, token: str) -> MediaLink:
     return link
 
 
-def build_pages(kit: AppContext) -> list[Route]:
+def build_pages(context: AppContext) -> list[Route]:
     async def serve(request: Request) -> Response:
-        link = _read_link(kit, request.path_params["token"])
-        async with kit.database.connection() as db:
+        link = _read_link(context, request.path_params["token"])
+        async with context.database.connection() as db:
             row = await queries.get_media(db, link.company_id, link.message_id, link.number)
         if row.status != "stored":
             raise NotFound
-        return StreamingResponse(_stream(kit, link), headers=_headers(row), media_type=_content_type(row))
+        return StreamingResponse(_stream(context, link), headers=_headers(row), media_type=_content_type(row))
 
     return [Route("/media/{token}", serve, methods=["GET"])]
 
 
-async def _stream(kit: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
-    """A part at a time, so that nobody's slow download holds a connection to the database."""
+async def _stream(context: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
+    """Part by part, so that a slow download holds no database connection."""
     part, data = 0, b""
     while part == 0 or data:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             data = await queries.find_part(db, link.company_id, link.message_id, link.number, part) or b""
         part += 1
         yield data
@@ -119,7 +119,7 @@ async def _stream(kit: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
 
 def _headers(row: MediaRow) -> dict[str, str]:
     kind = "inline" if row.mime_type in _HARMLESS else "attachment"
-    name = quote((row.filename or f"{row.type}-{row.number}")[:LONGEST_NAME], safe="")
+    name = quote((row.filename or f"{row.type}-{row.number}")[:MAX_NAME_LENGTH], safe="")
     return {
         "content-disposition": f"{kind}; filename*=UTF-8''{name}",
         "content-length": str(row.size),

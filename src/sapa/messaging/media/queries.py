@@ -1,4 +1,4 @@
-"""How the files of messages are stored: where they can be had until they are fetched, then their bytes in parts."""
+"""Queries for the files of messages: where to fetch them, then their bytes in parts."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ PART_BYTES = 1_048_576
 
 
 class WaitingFile(Struct, frozen=True):
-    """A file that is to be fetched."""
+    """A file to fetch."""
 
     company_id: int
     message_id: str
@@ -53,7 +53,7 @@ LIST = sql(
     f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 ORDER BY number", row=MediaRow
 )
 
-# A few of each company, so that one with many does not fill the list.
+# A few per company, so that one company does not fill the list.
 LIST_WAITING = sql(
     """
     SELECT company_id, message_id, number
@@ -68,7 +68,7 @@ LIST_WAITING = sql(
     crosses="the worker looks for files of all companies, then claims them one by one",
 )
 
-# Whoever claims it has this long; then another worker may try.
+# A claim lasts this long; then another worker may try.
 CLAIM = sql(
     f"""
     UPDATE message_media
@@ -85,7 +85,7 @@ SETTLE = sql(
      WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting'"""
 )
 
-NOTE_FAILURE = sql(
+RECORD_FAILURE = sql(
     """
     UPDATE message_media
        SET status = $4, error = $5, due_at = now() + make_interval(secs => $6)
@@ -125,13 +125,13 @@ async def list_media(db: Connection, company_id: int, message_id: str) -> list[M
     return await LIST.all(db, company_id, message_id)
 
 
-async def list_waiting(db: Connection, most_of_a_company: int, most: int) -> list[WaitingFile]:
-    """Those that wait longest."""
-    return await LIST_WAITING.all(db, most_of_a_company, most)
+async def list_waiting(db: Connection, max_per_company: int, limit: int) -> list[WaitingFile]:
+    """Longest waiting first."""
+    return await LIST_WAITING.all(db, max_per_company, limit)
 
 
 async def claim(db: Connection, waiting: WaitingFile, seconds: float) -> MediaRow | None:
-    """None when another worker was faster."""
+    """None if another worker was faster."""
     return await CLAIM.find(db, waiting.company_id, waiting.message_id, waiting.number, seconds)
 
 
@@ -146,10 +146,10 @@ async def insert_parts(tx: Tx, company_id: int, message_id: str, number: int, co
         await INSERT_PART.run(tx, company_id, message_id, number, part, data)
 
 
-async def note_failure(db: Connection, company_id: int, row: MediaRow, error: str, retry_in: float | None) -> None:
-    """It is tried again after so many seconds; never, with None."""
+async def record_failure(db: Connection, company_id: int, row: MediaRow, error: str, retry_in: float | None) -> None:
+    """Retries after `retry_in` seconds; with None the file has failed."""
     status = "failed" if retry_in is None else "waiting"
-    await NOTE_FAILURE.run(db, company_id, row.message_id, row.number, status, error, retry_in or 0.0)
+    await RECORD_FAILURE.run(db, company_id, row.message_id, row.number, status, error, retry_in or 0.0)
 
 
 async def find_part(db: Connection, company_id: int, message_id: str, number: int, part: int) -> bytes | None:

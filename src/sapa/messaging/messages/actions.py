@@ -1,4 +1,4 @@
-"""How messages are recorded, and what becomes of them: as channels report it, or as those who answer prove it."""
+"""Records messages, and updates their status by the channels' reports or by replies that prove delivery."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -34,20 +34,20 @@ from sapa.messaging.messages.types import (
     NewMessage,
     SendError,
 )
-from sapa.messaging.tickets import TICKETS, TicketLink, build_bell
+from sapa.messaging.tickets import TICKETS, TicketLink, build_tickets_channel
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-SILENCE = timedelta(hours=24)
-"""How long a channel is waited for that has not said what became of a message."""
+STATUS_TIMEOUT = timedelta(hours=24)
+"""How long to wait for a channel's report on a message."""
 UNKNOWN = "UNKNOWN"
 UNCLEAR = "UNCLEAR"
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
 EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
-UNDER_WAY = timedelta(minutes=2)
-"""How long after its call a message may still be on its way to the channel."""
-GONE_OUT = frozenset({"sent", "delivered", "read"})
+IN_FLIGHT_WINDOW = timedelta(minutes=2)
+"""How long after its call a message may still be in flight."""
+DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 
 async def read_clock(db: Connection, company: Company) -> ClockReading:
@@ -61,17 +61,17 @@ async def read_clock(db: Connection, company: Company) -> ClockReading:
 async def list_of_ticket(
     db: Connection, company: Company, ticket_id: str, limit: int, before: str | None
 ) -> tuple[list[Message], str | None]:
-    """The newest messages of a ticket, or those before another, in the order in which they were written; and before
-    which one there are more."""
+    """The newest messages of a ticket, or those before another message, oldest first; and the cursor for earlier
+    ones."""
     if before is not None and not await queries.is_in_ticket(db, company.id, ticket_id, before):
         raise Invalid.field("before", "must be the `earlier` of an answer for this ticket")
     found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
-    shown = found[:limit][::-1]
-    return shown, shown[0].message_id2 if len(found) > limit else None
+    page = found[:limit][::-1]
+    return page, page[0].message_id2 if len(found) > limit else None
 
 
 async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
-    """One that no channel has an id for yet, and so is nobody's copy."""
+    """Stores a message that has no channel id yet, so it cannot be a duplicate."""
     message = await queries.insert_message(tx, company.id, new)
     if message is None:
         raise RuntimeError("a message without the channel's id was taken for another one")
@@ -81,7 +81,7 @@ async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
 async def record_inbound(
     tx: Tx, company: Company, inbound: ReceivedItem, contact: Contact, new: NewMessage, now: datetime
 ) -> Message | None:
-    """None when it was known, or is one of ours that comes back as an echo."""
+    """None if the message is stored already, or is an echo of one of ours."""
     if inbound.is_echo and await _is_own(tx, company, Source(new.source), inbound, contact, now):
         return None
     return await queries.insert_message(tx, company.id, new)
@@ -90,16 +90,16 @@ async def record_inbound(
 async def _is_own(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, now: datetime
 ) -> bool:
-    """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
-    before its own call is answered."""
+    """Whether an echo is of a message that we sent. Without a reference it may arrive before our own call gets its
+    response."""
     reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
-    held = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
-    if held is None:
+    locked = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
+    if locked is None:
         names = _list_names(inbound, contact)
-        held = await queries.find_locked_pending(tx, company.id, source, names, now - ECHO_WINDOW, inbound.body)
-    if held is None:
+        locked = await queries.find_locked_pending(tx, company.id, source, names, now - ECHO_WINDOW, inbound.body)
+    if locked is None:
         return False
-    report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=held.id)
+    report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=locked.id)
     await apply(tx, company, source, report, now)
     return True
 
@@ -107,21 +107,21 @@ async def _is_own(
 async def record_reply(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime, now: datetime
 ) -> None:
-    """The message that it quotes was answered; without a quotation the latest one of the last days."""
-    held = await _find_answered(tx, company, source, inbound, contact, at)
-    if held is None or held.replied_at is not None:
+    """Marks the quoted message as replied; without a quotation, the latest one within the reply window."""
+    locked = await _find_answered(tx, company, source, inbound, contact, at)
+    if locked is None or locked.replied_at is not None:
         return
-    await _imply_delivery(tx, company, held, at, now)
-    await queries.set_replied(tx, company.id, held.id, max(at, held.state.created_at))
-    await queries.insert_events(tx, company.id, [NewEvent(held.id, "replied", at, at)])
+    await _imply_delivery(tx, company, locked, at, now)
+    await queries.set_replied(tx, company.id, locked.id, max(at, locked.state.created_at))
+    await queries.insert_events(tx, company.id, [NewEvent(locked.id, "replied", at, at)])
 
 
 async def _find_answered(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime
 ) -> LockedMessage | None:
     for quoted in [inbound.quoted, *reversed(inbound.thread)]:
-        if quoted and (held := await queries.find_locked(tx, company.id, source, None, quoted)):
-            return held
+        if quoted and (locked := await queries.find_locked(tx, company.id, source, None, quoted)):
+            return locked
     reference = inbound.quoted_reference
     if reference and MESSAGE_ID.matches(reference):
         return await queries.find_locked(tx, company.id, source, reference, None)
@@ -132,19 +132,18 @@ async def _find_answered(
 
 
 def _list_names(inbound: ReceivedItem, contact: Contact) -> list[str]:
-    """Whatever they were written to as: a channel may know them by another name than our side does."""
-    known = [*inbound.sender, *contact.identities]
-    return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
+    """All ids of the contact: a channel may know them by another id than we do."""
+    identities = [*inbound.sender, *contact.identities]
+    return list(dict.fromkeys(value for identity in identities for value in list_values(identity)))
 
 
 async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLink) -> Message:
-    """The message in the ticket that it belongs to."""
     await queries.set_ticket(tx, company.id, message.message_id2, link.ticket_id, link.agent_id)
     return replace(message, ticket_id=link.ticket_id, agent_id=link.agent_id)
 
 
 async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmendment) -> Message | None:
-    """A message that was edited, taken back or reacted to: an event of the original; an edit changes its text, too."""
+    """An edit, a deletion or a reaction is an event of the original message; an edit also changes its text."""
     id = await queries.find_id(tx, company.id, source, amendment.message_id)
     if id is None:
         return None
@@ -158,34 +157,33 @@ async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmen
 
 
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
-    """The messages whose status changed by it; none when the report was heard before or changes nothing.
+    """Returns the messages whose status changed; none if the report is a duplicate or changes nothing.
 
-    `now` is the company's time. A report of a message that is not known (yet) changes nothing, and is not remembered:
-    see `is_early`.
+    `now` is the company's time. A report on an unknown message changes nothing and is not stored: see `is_early`.
     """
-    held = await _lock_meant(tx, company, source, report)
-    changed = [await _hear(tx, company, message, report, now) for message in held]
+    locked = await _lock_reported(tx, company, source, report)
+    changed = [await _apply_report(tx, company, message, report, now) for message in locked]
     return [message for message in changed if message is not None]
 
 
 async def is_early(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
-    """Whether the report may say more in a moment: a fast channel reports before the answer to our own call is stored.
-    Then a message is not known yet by the channel's id of it, and a watermark passes over one that is on its way."""
+    """Whether to apply the report again later. A fast channel reports before the response to our own call is stored:
+    then the channel's id is not known yet, and a watermark misses a message in flight."""
     if report.watermark is None:
-        return not await _lock_meant(tx, company, source, report)
-    whom = list_values(report.recipient) if report.recipient else []
-    since = now - UNDER_WAY
-    return await queries.is_under_way(tx, company.id, source, whom, since, report.watermark)
+        return not await _lock_reported(tx, company, source, report)
+    recipients = list_values(report.recipient) if report.recipient else []
+    since = now - IN_FLIGHT_WINDOW
+    return await queries.is_in_flight(tx, company.id, source, recipients, since, report.watermark)
 
 
 async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
-    """The channel took the message in answer to our call. Its reports may have been faster."""
+    """The channel accepted the message in its response. Its reports may have come first."""
     provider_id = sent.message_id
-    held = await queries.lock_message(tx, company.id, id)
-    state = replace(held.state, accepted_at=now)
-    known = await queries.find_id(tx, company.id, source, provider_id)
-    report = StatusReport("sent", now, message_id=provider_id if known in {None, id} else None)
-    changed = await _store(tx, company, held, report, merge(state, "sent", now, now))
+    locked = await queries.lock_message(tx, company.id, id)
+    state = replace(locked.state, accepted_at=now)
+    existing_id = await queries.find_id(tx, company.id, source, provider_id)
+    report = StatusReport("sent", now, message_id=provider_id if existing_id in {None, id} else None)
+    changed = await _store(tx, company, locked, report, merge(state, "sent", now, now))
     message = changed or await queries.get_message(tx, company.id, id)
     if sent.missing is not None:
         await queries.insert_events(tx, company.id, [NewEvent(id, "incomplete", now, now, detail=sent.missing)])
@@ -193,16 +191,16 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
 
 
 async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message | None:
-    """The channel refused the message in answer to our call; None when that is known already."""
-    held = await queries.lock_message(tx, company.id, id)
+    """The channel refused the message in its response; None if the failure is stored already."""
+    locked = await queries.lock_message(tx, company.id, id)
     report = StatusReport("failed", now, code=code, reason=reason)
-    return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
+    return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 
 
-async def leave_open(tx: Tx, company: Company, id: str, reason: str) -> Message:
-    """Nobody can tell whether the channel took the message, unless the channel reported on it meanwhile."""
-    held = await queries.lock_message(tx, company.id, id)
-    if held.status != "pending":
+async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Message:
+    """The outcome is unknown, unless the channel has reported on the message since."""
+    locked = await queries.lock_message(tx, company.id, id)
+    if locked.status != "pending":
         return await queries.get_message(tx, company.id, id)
     now = (await read_clock(tx, company)).now
     message = await queries.set_error(tx, company.id, id, encode(SendError(UNCLEAR, reason)))
@@ -210,78 +208,80 @@ async def leave_open(tx: Tx, company: Company, id: str, reason: str) -> Message:
     return message
 
 
-async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
-    """Nobody has said what became of the message, and nobody is waited for any more; None when somebody has."""
-    held = await queries.lock_message(tx, company.id, id)
-    if held.status != "pending":
+async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
+    """Fails a message that stayed without an outcome; None if it has one."""
+    locked = await queries.lock_message(tx, company.id, id)
+    if locked.status != "pending":
         return None
-    hours = SILENCE // timedelta(hours=1)
+    hours = STATUS_TIMEOUT // timedelta(hours=1)
     reason = f"The channel did not say within {hours} hours what became of the message; it may have arrived."
     report = StatusReport("failed", now, code=NO_WORD, reason=reason)
-    return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
+    return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 
 
-async def _imply_delivery(tx: Tx, company: Company, held: LockedMessage, at: datetime, now: datetime) -> None:
-    """Somebody who answers a message has got it, read or not."""
+async def _imply_delivery(tx: Tx, company: Company, locked: LockedMessage, at: datetime, now: datetime) -> None:
+    """A reply proves delivery, but not that the message was read."""
     report = StatusReport("delivered", at)
-    if RANKS.get(held.status, -1) < RANKS["delivered"]:
-        merged = merge(held.state, "delivered", at, now)
-        await _store(tx, company, held, report, merged, is_implied=True)
+    if RANKS.get(locked.status, -1) < RANKS["delivered"]:
+        merged = merge(locked.state, "delivered", at, now)
+        await _store(tx, company, locked, report, merged, is_implied=True)
 
 
-async def _lock_meant(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
+async def _lock_reported(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
     if report.watermark is not None:
         if report.recipient is None:
             return []
-        whom = list_values(report.recipient)
-        return await queries.lock_up_to(tx, company.id, source, whom, report.watermark, _below(report.status))
+        recipients = list_values(report.recipient)
+        return await queries.lock_up_to(tx, company.id, source, recipients, report.watermark, _below(report.status))
     reference = report.reference if report.reference and MESSAGE_ID.matches(report.reference) else None
-    held = await queries.find_locked(tx, company.id, source, reference, report.message_id)
-    return [] if held is None else [held]
+    locked = await queries.find_locked(tx, company.id, source, reference, report.message_id)
+    return [] if locked is None else [locked]
 
 
 def list_values(identity: Identity) -> list[str]:
-    """All the ways in which messages may name somebody."""
-    known = canonical(identity)
-    return list_spellings(known.value) if known.kind == "phone" else [known.value]
+    """All values by which messages may refer to a person."""
+    identity = canonical(identity)
+    return list_spellings(identity.value) if identity.kind == "phone" else [identity.value]
 
 
 def _below(status: Status) -> list[str]:
-    return [word for word, rank in RANKS.items() if rank < RANKS.get(status, 0)]
+    return [name for name, rank in RANKS.items() if rank < RANKS.get(status, 0)]
 
 
-async def _hear(tx: Tx, company: Company, held: LockedMessage, report: StatusReport, now: datetime) -> Message | None:
-    merged = merge(held.state, report.status, to_milliseconds(report.at), now)
-    return await _store(tx, company, held, report, merged)
+async def _apply_report(
+    tx: Tx, company: Company, locked: LockedMessage, report: StatusReport, now: datetime
+) -> Message | None:
+    merged = merge(locked.state, report.status, to_milliseconds(report.at), now)
+    return await _store(tx, company, locked, report, merged)
 
 
 async def _store(
     tx: Tx,
     company: Company,
-    held: LockedMessage,
+    locked: LockedMessage,
     report: StatusReport,
     merged: MergedState,
     *,
     is_implied: bool = False,
 ) -> Message | None:
-    """Writes what is new and announces a change of the status."""
-    is_change = merged.state.status != held.status
-    sequence = held.sequence + is_change
+    """Stores what is new and announces a change of status."""
+    is_change = merged.state.status != locked.status
+    sequence = locked.sequence + is_change
     await queries.insert_events(
-        tx, company.id, _build_events(held, report, merged, sequence if is_change else None, is_implied)
+        tx, company.id, _build_events(locked, report, merged, sequence if is_change else None, is_implied)
     )
-    provider_id = held.provider_id or report.message_id
-    if merged.state == held.state and provider_id == held.provider_id:
+    provider_id = locked.provider_id or report.message_id
+    if merged.state == locked.state and provider_id == locked.provider_id:
         return None
-    error = _error_after(held, merged, report)
-    message = await queries.update_state(tx, company.id, held, merged.state, provider_id, error, sequence)
+    error = _error_after(locked, merged, report)
+    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence)
     if not is_change:
         return None
-    if (held.status in GONE_OUT) != (message.status in GONE_OUT):
+    if (locked.status in DISPATCHED) != (message.status in DISPATCHED):
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
-        notify_after_commit(tx, build_bell(company.id))
-    await emit(tx, company, MessageStatusUpdated(_build_update(message, held.status)))
+        notify_after_commit(tx, build_tickets_channel(company.id))
+    await emit(tx, company, MessageStatusUpdated(_build_update(message, locked.status)))
     return message
 
 
@@ -291,19 +291,19 @@ async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:
 
 
 def _build_events(
-    held: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
+    locked: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
 ) -> list[NewEvent]:
     at = to_milliseconds(report.at)
-    own = NewEvent(held.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
-    return [*(NewEvent(held.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
+    own = NewEvent(locked.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
+    return [*(NewEvent(locked.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
 
 
-def _error_after(held: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
-    """The first failure's reason stays for as long as the failure is remembered; what was unclear no longer is."""
+def _error_after(locked: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
+    """The reason of the first failure stays while the failure does; an unclear outcome is cleared."""
     if merged.state.failed_at is None:
         return None
-    if held.failed_at is not None:
-        return held.error
+    if locked.failed_at is not None:
+        return locked.error
     return encode(SendError(report.code or UNKNOWN, report.reason or "The channel gave no reason."))
 
 
@@ -313,6 +313,6 @@ def _build_update(message: Message, previous: str) -> MessageUpdate:
 
 
 def to_milliseconds(instant: datetime) -> datetime:
-    """In UTC, as precisely as the database keeps it."""
+    """In UTC, at the precision of the database."""
     instant = instant.astimezone(UTC)
     return instant - timedelta(microseconds=instant.microsecond % 1000)

@@ -1,4 +1,4 @@
-"""How single messages are reached."""
+"""Endpoint for single messages."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes

@@ -1,4 +1,4 @@
-"""Messages whose outcome stayed unclear: one day they are called failed, so that nobody waits for ever."""
+"""Expires messages whose outcome stayed unknown."""
 
 import time
 from functools import partial
@@ -17,22 +17,22 @@ SECONDS = 15.0
 log = structlog.get_logger()
 
 
-async def give_up(database: Database) -> None:
-    """The worker's job: each message in a transaction of its own, so that one that resists keeps up no other."""
+async def expire_unsettled(database: Database) -> None:
+    """Worker job. Each message has its own transaction, so that a failing one does not block the others."""
     ends = time.monotonic() + SECONDS
     async with database.connection() as db:
-        found = await queries.list_unsettled(db, actions.SILENCE, BATCH)
+        found = await queries.list_unsettled(db, actions.STATUS_TIMEOUT, BATCH)
     for message in found:
         if time.monotonic() > ends:
             return
         try:
-            await database.transact(partial(_give_up_on, message))
+            await database.transact(partial(_expire, message))
         except DatabaseAway:
             raise
         except Exception:
             log.exception("a message was not settled", company_id=message.company_id, message_id2=message.id)
 
 
-async def _give_up_on(message: UnsettledMessage, tx: Tx) -> None:
+async def _expire(message: UnsettledMessage, tx: Tx) -> None:
     company = await get_company(tx, message.company_id)
-    await actions.give_up(tx, company, message.id, (await actions.read_clock(tx, company)).now)
+    await actions.expire_unsettled(tx, company, message.id, (await actions.read_clock(tx, company)).now)

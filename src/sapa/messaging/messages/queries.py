@@ -1,4 +1,4 @@
-"""How messages and what became of them are stored."""
+"""Queries for messages and their events."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ class ClockRow(Struct, frozen=True):
 
 
 class UnsettledMessage(Struct, frozen=True):
-    """A message whose channel has not said what became of it."""
+    """A message without an outcome from its channel."""
 
     company_id: int
     id: str
@@ -47,7 +47,7 @@ GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", r
 
 _INSERTED = NewMessage.__struct_fields__
 
-# A message that is known already, by the channel's id of it, is not stored again.
+# A message with a known channel id is not stored again.
 INSERT = sql(
     f"""
     INSERT INTO messages (company_id, {", ".join(_INSERTED)})
@@ -57,26 +57,26 @@ INSERT = sql(
     row=Message,
 )
 
-_HELD = ", ".join(LockedMessage.__struct_fields__)
+_LOCKED_COLUMNS = ", ".join(LockedMessage.__struct_fields__)
 
 LOCK = sql(
-    f"SELECT {_HELD} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE",
+    f"SELECT {_LOCKED_COLUMNS} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE",
     row=LockedMessage,
 )
 
 LOCK_BY_PROVIDER_ID = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND provider_id = $3 AND direction = 'out'
        FOR NO KEY UPDATE""",
     row=LockedMessage,
 )
 
-# By the time of our call: the channel's own time of the message, which a watermark means, comes after it.
+# Compares the time of our call: the channel's own time of the message, which a watermark refers to, is later.
 LOCK_UP_TO = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at <= $4 AND direction = 'out'
        AND sent_at IS NOT NULL AND status = ANY($5::text[])
@@ -87,7 +87,7 @@ LOCK_UP_TO = sql(
 
 LOCK_LATEST = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at BETWEEN $4 AND $5
        AND direction = 'out' AND status <> 'failed' AND sent_at IS NOT NULL
@@ -97,10 +97,10 @@ LOCK_LATEST = sql(
     row=LockedMessage,
 )
 
-# What can be pressed or chosen goes out as text where a channel has nothing of the kind; its own words are in it.
+# A channel without choices gets them as text that contains the message's own body.
 LOCK_PENDING = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at >= $4 AND direction = 'out'
        AND status = 'pending' AND provider_id IS NULL
@@ -143,7 +143,7 @@ AMEND = sql(
 
 FIND_ID = sql("SELECT id FROM messages WHERE company_id = $1 AND source = $2 AND provider_id = $3")
 
-# The columns that an event has, beside its message and its own number.
+# The columns of an event, besides its message and its number.
 _EVENT = NewEvent.__struct_fields__
 
 INSERT_EVENTS = sql(
@@ -166,8 +166,8 @@ LIST_EVENTS = sql(
 )
 
 
-# In the order in which they were stored, which their ids tell: channels give the time in whole seconds, and by that
-# an answer would come before its question.
+# In the order in which they were stored, by id: channels report whole seconds, which would put a reply before its
+# question.
 NEWEST = sql(
     f"""
     SELECT {COLUMNS}
@@ -193,7 +193,7 @@ LIST_UNSETTLED = sql(
     crosses="the worker looks for messages without an outcome over all companies, then settles them one by one",
 )
 
-IS_UNDER_WAY = sql(
+IS_IN_FLIGHT = sql(
     """
     SELECT EXISTS (
            SELECT FROM messages
@@ -219,31 +219,31 @@ async def find_id(db: Connection, company_id: int, source: Source, provider_id: 
 
 
 async def insert_message(tx: Tx, company_id: int, new: NewMessage) -> Message | None:
-    """None when the channel's id of it is known already."""
+    """None if the channel's id is stored already."""
     return await INSERT.find(tx, company_id, *(getattr(new, name) for name in _INSERTED))
 
 
 async def lock_message(tx: Tx, company_id: int, id: str) -> LockedMessage:
-    held = await LOCK.find(tx, company_id, id)
-    if held is None:
+    locked = await LOCK.find(tx, company_id, id)
+    if locked is None:
         raise NotFound
-    return held
+    return locked
 
 
 async def find_locked(
     tx: Tx, company_id: int, source: Source, reference: str | None, provider_id: str | None
 ) -> LockedMessage | None:
-    """By our own reference where the channel returned it, else by the channel's id."""
-    held = await LOCK.find(tx, company_id, reference) if reference else None
-    if held is None and provider_id:
-        held = await LOCK_BY_PROVIDER_ID.find(tx, company_id, source, provider_id)
-    return held
+    """By our reference if the channel returned it, else by the channel's id."""
+    locked = await LOCK.find(tx, company_id, reference) if reference else None
+    if locked is None and provider_id:
+        locked = await LOCK_BY_PROVIDER_ID.find(tx, company_id, source, provider_id)
+    return locked
 
 
 async def lock_up_to(
     tx: Tx, company_id: int, source: Source, identities: Sequence[str], until: datetime, statuses: Sequence[str]
 ) -> list[LockedMessage]:
-    """What was sent to somebody up to an instant and has one of these statuses."""
+    """Messages to a recipient up to an instant, with one of these statuses."""
     return await LOCK_UP_TO.all(tx, company_id, source, list(identities), until, list(statuses))
 
 
@@ -256,21 +256,21 @@ async def find_locked_latest(
 async def find_locked_pending(
     tx: Tx, company_id: int, source: Source, identities: Sequence[str], since: datetime, body: str | None
 ) -> LockedMessage | None:
-    """One of ours with this text whose outcome is not known."""
+    """One of our messages with this text and no outcome yet."""
     return await LOCK_PENDING.find(tx, company_id, source, list(identities), since, body)
 
 
 async def update_state(
     tx: Tx,
     company_id: int,
-    held: LockedMessage,
+    locked: LockedMessage,
     state: DeliveryState,
     provider_id: str | None,
     error: bytes | Raw | None,
     sequence: int,
 ) -> Message:
     message = await UPDATE.find(
-        tx, company_id, held.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
+        tx, company_id, locked.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
         state.failed_at, state.conflict, provider_id, error, sequence,
     )  # fmt: skip
     if message is None:
@@ -279,7 +279,7 @@ async def update_state(
 
 
 async def set_replied(tx: Tx, company_id: int, id: str, at: datetime) -> bool:
-    """Whether it is the first reply."""
+    """True for the first reply."""
     return await SET_REPLIED.run(tx, company_id, id, at) > 0
 
 
@@ -302,7 +302,7 @@ async def set_body(tx: Tx, company_id: int, id: str, body: str | None) -> Messag
 
 
 async def insert_events(tx: Tx, company_id: int, events: Sequence[NewEvent]) -> int:
-    """How many of them were new."""
+    """The number of new ones."""
     columns = [[getattr(event, name) for event in events] for name in _EVENT]
     return await INSERT_EVENTS.run(tx, company_id, *columns)
 
@@ -319,13 +319,13 @@ async def list_newest(db: Connection, company_id: int, ticket_id: str, limit: in
     return await NEWEST.all(db, company_id, ticket_id, limit, before)
 
 
-async def list_unsettled(db: Connection, silence: timedelta, most: int) -> list[UnsettledMessage]:
-    """Those of which nothing was heard for so long, by their company's time; the oldest first."""
-    return await LIST_UNSETTLED.all(db, silence, most)
+async def list_unsettled(db: Connection, max_silence: timedelta, limit: int) -> list[UnsettledMessage]:
+    """Messages without a report for `max_silence`, by the company's time; oldest first."""
+    return await LIST_UNSETTLED.all(db, max_silence, limit)
 
 
-async def is_under_way(
+async def is_in_flight(
     db: Connection, company_id: int, source: Source, identities: Sequence[str], since: datetime, until: datetime
 ) -> bool:
-    """Whether something was to go to somebody in that time of which the channel has not said that it took it."""
-    return bool(await IS_UNDER_WAY.value(db, company_id, source, list(identities), since, until))
+    """Whether a message to these recipients since then is not accepted by the channel yet."""
+    return bool(await IS_IN_FLIGHT.value(db, company_id, source, list(identities), since, until))

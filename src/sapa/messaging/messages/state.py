@@ -1,7 +1,7 @@
-"""How what channels report of a message becomes one state of it. Pure: no database.
+"""Merges the channels' reports on a message into one state. Pure: no database.
 
-Reports come late, twice, out of order, with steps left out, and contradict each other. A status moves only upward;
-each instant is the earliest that the reports prove, so that in any order they lead to the same instants.
+Reports come late, twice, out of order and with steps missing, and contradict each other. A status only advances. Each
+timestamp is the earliest that the reports prove, so every order of reports gives the same timestamps.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from sapa.messaging.channels.interface import Status
 
 RANKS: dict[str, int] = {"pending": 0, "sent": 1, "delivered": 2, "read": 3}
 STEPS: Sequence[Status] = ("sent", "delivered", "read")
-MAY_FAIL = frozenset({"pending", "sent"})
+FAILABLE = frozenset({"pending", "sent"})
 
 
 class DeliveryState(Struct, frozen=True):
-    """What is known of an outbound message."""
+    """The state of an outbound message."""
 
     status: str
     created_at: datetime
     accepted_at: datetime | None = None
-    """When the channel took it in answer to our call: then it was sent, and nothing happened to it before."""
+    """When the channel accepted it in response to our call. Nothing can have happened to the message earlier."""
     sent_at: datetime | None = None
     delivered_at: datetime | None = None
     read_at: datetime | None = None
@@ -34,9 +34,9 @@ class DeliveryState(Struct, frozen=True):
 class MergedState(Struct, frozen=True):
     state: DeliveryState
     implied: Sequence[Status]
-    """Steps that nobody had reported and that this report proves."""
+    """Steps that this report proves and that were not reported."""
     at: datetime
-    """The report's instant, put into the message's life."""
+    """The report's timestamp, clamped to the message's lifetime."""
 
 
 def merge(state: DeliveryState, status: Status, reported_at: datetime, now: datetime) -> MergedState:
@@ -47,10 +47,10 @@ def merge(state: DeliveryState, status: Status, reported_at: datetime, now: date
 
 
 def _fail(state: DeliveryState, at: datetime) -> DeliveryState:
-    """A message that arrived did not fail, whatever is said afterwards."""
+    """A delivered message cannot fail, whatever is reported later."""
     if state.status == "failed":
         return replace(state, failed_at=_earlier(state.failed_at, at))
-    return replace(state, status="failed", failed_at=at) if state.status in MAY_FAIL else state
+    return replace(state, status="failed", failed_at=at) if state.status in FAILABLE else state
 
 
 def _advance(state: DeliveryState, status: Status, at: datetime) -> MergedState:
@@ -62,10 +62,10 @@ def _advance(state: DeliveryState, status: Status, at: datetime) -> MergedState:
 
 def _status_after(state: DeliveryState, status: Status) -> dict[str, object]:
     if state.status == "failed":
-        # That it was taken says nothing against a failure; that a device has it does.
+        # Acceptance by the channel does not contradict a failure; delivery to a device does.
         return {} if status == "sent" else {"status": status, "conflict": True}
     return {"status": status} if RANKS[status] > RANKS[state.status] else {}
 
 
-def _earlier(known: datetime | None, at: datetime) -> datetime:
-    return at if known is None else min(known, at)
+def _earlier(existing: datetime | None, at: datetime) -> datetime:
+    return at if existing is None else min(existing, at)

@@ -1,4 +1,4 @@
-"""Messages: what they look like, what can go wrong, what they announce."""
+"""Messages: types, errors, events."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -27,7 +27,7 @@ Direction = Literal["in", "out"]
 ACKS: dict[str, int] = {"failed": -1, "pending": 0, "sent": 1, "delivered": 2, "read": 3, "received": 2}
 
 NO_WORD = "NO_WORD"
-"""Why a message failed of which its channel never said anything."""
+"""The error code of a message that its channel never reported on."""
 
 _BODY = "Halo Ayu, pesanan INV-1042 sudah dikirim."
 
@@ -142,7 +142,7 @@ class ClockReading(Struct, frozen=True):
 
 
 class LockedMessage(Struct, frozen=True):
-    """A message that is locked, as far as reports of it change it."""
+    """A locked message: the fields that reports change."""
 
     id: str
     provider_id: str | None
@@ -177,7 +177,7 @@ def _instant(text: str | None) -> datetime | None:
 
 
 class NewMessage(Struct, frozen=True, kw_only=True):
-    """A message to be stored; the fields are the columns."""
+    """A message to insert; the fields are the columns."""
 
     id: str
     direction: str
@@ -212,7 +212,7 @@ class NewMessage(Struct, frozen=True, kw_only=True):
 
 
 class NewEvent(Struct, frozen=True):
-    """Something that became known of a message; the fields are the columns."""
+    """An event of a message to insert; the fields are the columns."""
 
     message_id: str
     kind: str

@@ -1,4 +1,4 @@
-"""Sending a message: checked, then written down, then put before the channel; see `delivery` for what becomes of it."""
+"""Sends a message: check, store, call the channel. `delivery` handles the channel's response."""
 
 from functools import partial
 
@@ -9,6 +9,7 @@ from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import RecordKey
+from sapa.messaging.history.types import RECORD_ID
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
@@ -32,37 +33,39 @@ from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, Take
 from sapa.values.company import Company
 
 REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive, TakenOver, SendFailed)
-"""What may come of a plain message, besides its being sent."""
+"""The errors that any send may raise."""
 
 
-async def send(errand: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
-    return await _send(errand, body, SendContext(agent_id=body.agent_id, gives_way=body.ignore_active_ticket))
+async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
+    return await _send(call, body, SendContext(agent_id=body.agent_id, yields_to_agent=body.ignore_active_ticket))
 
 
 async def reply(
-    errand: OutboundCall, to: str, source: str, text: str, context: SendContext
+    call: OutboundCall, to: str, source: str, text: str, send_context: SendContext
 ) -> Message | Accepted[Message]:
-    body = MessageIn(to=to, sources=source, message=text, agent_id=context.agent_id)
-    return await _send(errand, body, context)
+    body = MessageIn(to=to, sources=source, message=text, agent_id=send_context.agent_id)
+    return await _send(call, body, send_context)
 
 
-async def _send(errand: OutboundCall, body: AnySendIn, context: SendContext) -> Message | Accepted[Message]:
-    plan = await preflight.prepare(errand.context, errand.company, body, context)
-    key = history.new_key(plan.clock) if context.ticket_id is None else None
-    message = await errand.intend(partial(_record, errand, plan, key, context))
-    errand.is_recorded = True
-    # A caller who hangs up does not stop what is on its way.
-    return await errand.context.run_to_end(deliver(errand, plan, key, message))
+async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
+    plan = await preflight.prepare(call.context, call.company, body, send_context)
+    key = RecordKey(RECORD_ID.new(), plan.clock) if send_context.ticket_id is None else None
+    message = await call.intend(partial(_record, call, plan, key, send_context))
+    call.is_recorded = True
+    # The send goes on when the caller disconnects.
+    return await call.context.run_to_end(deliver(call, plan, key, message))
 
 
-async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, context: SendContext, tx: Tx) -> Message:
-    """The message as it is before the channel is called, with its contact, its ticket and the record of the call."""
-    company, connection, draft = errand.company, plan.opened.connection, plan.draft
-    id, most = MESSAGE_ID.new(), plan.opened.channel.capabilities.most_in_window
-    recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, most)
+async def _record(
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, send_context: SendContext, tx: Tx
+) -> Message:
+    """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
+    company, connection, draft = call.company, plan.connected.connection, plan.draft
+    id, quota = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
+    recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
-        raise WindowClosed(QUOTA_USED.format(most=most))
-    link = await _link_ticket(tx, company, plan, context, id, recipient.contact_id)
+        raise WindowClosed(QUOTA_USED.format(most=quota))
+    link = await _link_ticket(tx, company, plan, send_context, id, recipient.contact_id)
     new = NewMessage(
         id=id,
         direction="out",
@@ -73,7 +76,7 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
         identity_kind=plan.to.kind,
         identity=plan.to.value,
         client_number=plan.to.value,
-        connected_number=plan.opened.own_name,
+        connected_number=plan.connected.own_name,
         quoted=plan.answered.message_id if plan.answered else None,
         type=draft.type,
         body=draft.body,
@@ -82,8 +85,8 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
         media_url=draft.media_url,
         interactive=draft.interactive,
         metadata=draft.metadata,
-        feature_source=context.feature_source,
-        agent_id=context.agent_id,
+        feature_source=send_context.feature_source,
+        agent_id=send_context.agent_id,
         ticket_id=link.ticket_id if link else None,
         status="pending",
         created_at=(link.at if link else None) or plan.clock.now,
@@ -92,23 +95,23 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
     )
     message = await messages.record_outbound(tx, company, new)
     if key is not None:
-        await history.record(tx, errand.context.vault, company, key, errand.request, message)
+        await history.record(tx, call.context.vault, company, key, call.request, message)
     return message
 
 
 async def _link_ticket(
-    tx: Tx, company: Company, plan: SendPlan, context: SendContext, id: str, contact_id: str
+    tx: Tx, company: Company, plan: SendPlan, send_context: SendContext, id: str, contact_id: str
 ) -> TicketLink | None:
-    tickets, connection_id = TICKETS.installed, plan.opened.connection.id
-    if context.gives_way and await tickets.is_handled(tx, company, connection_id, contact_id):
+    tickets, connection_id = TICKETS.installed, plan.connected.connection.id
+    if send_context.yields_to_agent and await tickets.is_handled(tx, company, connection_id, contact_id):
         raise ActiveTicket
     message = OutboundMessage(
         message_id=id,
         connection_id=connection_id,
         contact_id=contact_id,
         body=plan.draft.body or plan.draft.type,
-        agent_id=context.agent_id,
-        ticket_id=context.ticket_id,
-        is_handover=context.is_handover,
+        agent_id=send_context.agent_id,
+        ticket_id=send_context.ticket_id,
+        is_handover=send_context.is_handover,
     )
     return await tickets.link_outbound(tx, company, message)

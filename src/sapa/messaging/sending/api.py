@@ -1,4 +1,4 @@
-"""How messages are sent."""
+"""Endpoints that send messages."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
@@ -23,38 +23,38 @@ WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, 
 
 
 @routes.post("/send", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
-async def send_message(errand: OutboundCall, body: MessageIn) -> Message | Accepted[Message]:
+async def send_message(call: OutboundCall, body: MessageIn) -> Message | Accepted[Message]:
     """Send a plain message.
 
     On channels with a window it is for customers who wrote lately; others get a template. 202 means that the channel
     did not answer in time: the message stays pending until the channel reports on it, and is not sent again by itself.
     """
-    return await actions.send(errand, body)
+    return await actions.send(call, body)
 
 
 @routes.post(
     "/send-template", scope=Scope.MESSAGES_WRITE, status=200, raises=WITH_TEMPLATE, recorder=history.record_refusal
 )
-async def send_message_template(errand: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
+async def send_message_template(call: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
     """Send a template.
 
     Channels that approve templates send it as approved, at any time; the others as text.
     """
-    return await actions.send(errand, body)
+    return await actions.send(call, body)
 
 
 @routes.post("/send-media", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
-async def send_message_media(errand: OutboundCall, body: MediaMessageIn) -> Message | Accepted[Message]:
+async def send_message_media(call: OutboundCall, body: MediaMessageIn) -> Message | Accepted[Message]:
     """Send a picture, a film, a sound or a document."""
-    return await actions.send(errand, body)
+    return await actions.send(call, body)
 
 
 @routes.post(
     "/send-interactive", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal
 )
-async def send_message_interactive(errand: OutboundCall, body: InteractiveMessageIn) -> Message | Accepted[Message]:
+async def send_message_interactive(call: OutboundCall, body: InteractiveMessageIn) -> Message | Accepted[Message]:
     """Send buttons, a list to choose from, or a link.
 
     Channels that have no such thing send it as text with numbered choices.
     """
-    return await actions.send(errand, body)
+    return await actions.send(call, body)

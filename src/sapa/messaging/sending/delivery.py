@@ -1,7 +1,7 @@
-"""A message on its way: put before the channel, and what became of it written down.
+"""Calls the channel and stores the outcome.
 
-What the channel took or refused is known at once. When nobody can tell, the message stays pending until the channel
-reports on it, and is never sent again by itself.
+The channel's acceptance or refusal is final. If the outcome is unknown, the message stays pending until the channel
+reports on it, and is never sent again automatically.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,13 +27,13 @@ from sapa.messaging.messages.types import Message, SendError, SendFailed
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 
-MOST_TRIES = 4
+MAX_TRIES = 4
 RETRY_SECONDS = 20.0
-"""How long after the first try another one may begin."""
-LONGEST_WAIT = 5.0
-AGAIN_AFTER = 0.3
+"""How long after the first try another one may start."""
+MAX_RETRY_AFTER = 5.0
+RETRY_PAUSE = 0.3
 OUTCOME_SECONDS = 30.0
-"""How long the outcome may wait for the database."""
+"""How long storing the outcome may wait for the database."""
 CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
 
 log = structlog.get_logger()
@@ -42,21 +42,21 @@ Result = TypeVar("Result")
 
 
 class UnknownOutcome(Struct, frozen=True):
-    """Nobody can tell whether the channel took the message."""
+    """It is unknown whether the channel accepted the message."""
 
     reason: str
 
 
 async def deliver(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, message: Message
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, message: Message
 ) -> Message | Accepted[Message]:
     id = message.message_id2
     outcome = await _dispatch(plan, id)
     if isinstance(outcome, SendRefusal):
-        raise await _insist(partial(errand.transact, partial(_refuse, errand, plan, key, id, outcome)))
+        raise await _retry_storing(partial(call.transact, partial(_refuse, call, plan, key, id, outcome)))
     if isinstance(outcome, SendReceipt):
-        return await _insist(partial(errand.conclude, partial(_accept, errand, plan, key, id, outcome)))
-    return await _insist(partial(errand.conclude, partial(_leave_open, errand, key, id, outcome)))
+        return await _retry_storing(partial(call.conclude, partial(_accept, call, plan, key, id, outcome)))
+    return await _retry_storing(partial(call.conclude, partial(_mark_unclear, call, key, id, outcome)))
 
 
 class _RefusedForNow(Exception):
@@ -66,31 +66,35 @@ class _RefusedForNow(Exception):
 
 
 async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
-    """Tries again only what the channel certainly does not have, and only for a while."""
+    """Retries only what the channel certainly did not accept, and only for a limited time."""
 
     async def try_once() -> SendReceipt | SendRefusal | UnknownOutcome:
-        outcome = await _try(plan, reference)
-        if isinstance(outcome, SendRefusal) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
+        outcome = await _try_send(plan, reference)
+        if (
+            isinstance(outcome, SendRefusal)
+            and outcome.retry_after is not None
+            and outcome.retry_after <= MAX_RETRY_AFTER
+        ):
             raise _RefusedForNow(outcome, outcome.retry_after)
         return outcome
 
     try:
         return await retry(
-            try_once, _RefusedForNow, tries=MOST_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
+            try_once, _RefusedForNow, tries=MAX_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
         )
     except _RefusedForNow as failure:
         return failure.outcome
 
 
-async def _try(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
+async def _try_send(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
     try:
-        return await plan.opened.channel.send(plan.opened.connection, _build_outgoing(plan, reference))
+        return await plan.connected.channel.send(plan.connected.connection, _build_outgoing(plan, reference))
     except NotSent as error:
-        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
+        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", RETRY_PAUSE)
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        log.exception("a channel's adapter failed", source=plan.opened.connection.source, message_id2=reference)
+        log.exception("a channel's adapter failed", source=plan.connected.connection.source, message_id2=reference)
         return UnknownOutcome("The channel's answer was not understood.")
 
 
@@ -101,54 +105,53 @@ def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
     return OutgoingMessage(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
 
 
-async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
-    """What became of a message is written down again and again while the database is away or busy, or an echo of it
-    comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
-    passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
-    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
+async def _retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
+    """Retries storing the outcome while the database is away or busy, or while an echo of the message is processed.
+    Nobody else knows the outcome, and storing it twice changes nothing."""
+    temporary = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
+    return await retry(write, temporary, seconds=OUTCOME_SECONDS, pause=RETRY_PAUSE)
 
 
 async def _accept(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
 ) -> Message:
-    company, source = errand.company, plan.opened.connection.source
+    company, source = call.company, plan.connected.connection.source
     now = (await messages.read_clock(tx, company)).now
-    if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
-        await contacts.note_alias(tx, company, plan.to, sent.alias)
+    if sent.alias is not None:  # lock order: contacts, messages, tickets
+        await contacts.add_alias(tx, company, plan.to, sent.alias)
     message = await messages.accept(tx, company, source, id, sent, now)
-    if plan.opened.has_error:
-        await accounts.note_health(tx, company.id, plan.opened.connection.id, None)
-    await _record_answer(errand, key, message, tx)
+    if plan.connected.has_error:
+        await accounts.record_health(tx, company.id, plan.connected.connection.id, None)
+    await _record_response(call, key, message, tx)
     return message
 
 
-async def _leave_open(
-    errand: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
+async def _mark_unclear(
+    call: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
 ) -> Message | Accepted[Message]:
-    message = await messages.leave_open(tx, errand.company, id, unknown.reason)
+    message = await messages.mark_unclear(tx, call.company, id, unknown.reason)
     result = Accepted(message) if message.status == "pending" else message
-    await _record_answer(errand, key, result, tx)
+    await _record_response(call, key, result, tx)
     return result
 
 
 async def _refuse(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: SendRefusal, tx: Tx
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refusal: SendRefusal, tx: Tx
 ) -> SendFailed:
-    company = errand.company
+    company = call.company
     now = (await messages.read_clock(tx, company)).now
-    is_first = await messages.refuse(tx, company, id, refused.code, refused.reason, now) is not None
-    if is_first and plan.opened.channel.capabilities.most_in_window is not None:
-        await contacts.take_back(tx, company, plan.opened.connection.id, plan.to)
-    failure = history.build_failure(SendError(refused.code, refused.reason))
-    await _record_answer(errand, key, failure, tx)
-    if refused.category in CONCERNS_ACCOUNT:
-        await accounts.note_health(tx, company.id, plan.opened.connection.id, failure.message)
+    is_first = await messages.refuse(tx, company, id, refusal.code, refusal.reason, now) is not None
+    if is_first and plan.connected.channel.capabilities.most_in_window is not None:
+        await contacts.uncount_outbound(tx, company, plan.connected.connection.id, plan.to)
+    failure = history.build_failure(SendError(refusal.code, refusal.reason))
+    await _record_response(call, key, failure, tx)
+    if refusal.category in CONCERNS_ACCOUNT:
+        await accounts.record_health(tx, company.id, plan.connected.connection.id, failure.message)
     return failure
 
 
-async def _record_answer(
-    errand: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
+async def _record_response(
+    call: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
 ) -> None:
-    """In the record of the call, if there is one."""
     if key is not None:
-        await history.answer(tx, errand.context.vault, errand.company, key, errand.request, result)
+        await history.record_response(tx, call.context.vault, call.company, key, call.request, result)

@@ -1,4 +1,4 @@
-"""The content of a message, checked as far as that does not depend on the channel."""
+"""Checks the content of a message, as far as that does not depend on the channel."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from sapa.messaging.channels.interface import (
     Text,
 )
 from sapa.messaging.sending.types import (
-    MOST_METADATA,
+    MAX_METADATA_BYTES,
     AnySendIn,
     ButtonsIn,
     InteractiveMessageIn,
@@ -38,7 +38,7 @@ from sapa.messaging.templates import text as template_text
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-MOST_ROWS = 10
+MAX_ROWS = 10
 
 _ENDINGS: dict[str, MediaType] = {
     **dict.fromkeys((".jpg", ".jpeg", ".png", ".webp", ".gif"), "image"),
@@ -50,8 +50,8 @@ _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", 
 
 async def build_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
     metadata = None if body.metadata is None else encode(body.metadata)
-    if metadata is not None and len(metadata) > MOST_METADATA:
-        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
+        raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
     match body:
         case MessageIn():
             return _draft_message(body, metadata)
@@ -112,13 +112,13 @@ async def _draft_template(
         media = Media(header.type, check_url("mediaUrl", body.media_url))
     elif body.media_url:
         raise Invalid.field("mediaUrl", "belongs to a template with a media header, which this one has not")
-    shown = template_text.preview(template, body.params)
-    content = TemplateCall(template.name, template.language, body.params, media, shown.text, shown.header)
+    preview = template_text.preview(template, body.params)
+    content = TemplateCall(template.name, template.language, body.params, media, preview.text, preview.header)
     return MessageDraft(
         kind="template",
         content=content,
         type="template",
-        body=shown.text,
+        body=preview.text,
         media_url=media.url if media else None,
         metadata=metadata,
         template=template,
@@ -152,8 +152,8 @@ def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
             titles = [row.title for section in body.sections for row in section.rows]
             _check_words("interactive.sections", titles)
             _check_words("interactive.button", [body.button])
-            if len(rows) > MOST_ROWS:
-                raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
+            if len(rows) > MAX_ROWS:
+                raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in all")
             sections = [
                 Section(section.title, [ListRow(row.id, row.title, row.description) for row in section.rows])
                 for section in body.sections
@@ -175,7 +175,7 @@ def _check_unique(field: str, values: Sequence[str]) -> None:
 
 
 def check_url(field: str, text: str) -> str:
-    """Its form only: the channel fetches it, and we look nothing up."""
+    """Checks the form only. The channel fetches the URL, so nothing is resolved here."""
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
         raise Invalid.field(field, "must not hold blanks, backslashes or control characters")
     try:

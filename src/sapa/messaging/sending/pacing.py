@@ -1,7 +1,7 @@
-"""The pace of each connection, over all processes: no faster than its channel takes messages.
+"""The send rate of each connection, shared by all processes.
 
-One small statement books the next free place and says how long it is until then. Nothing is held while waiting: no
-connection, no lock, no place that another channel could need.
+One statement reserves the next free slot and returns the wait. While a message waits it holds no connection, no lock
+and no slot that another channel needs.
 """
 
 import asyncio
@@ -19,46 +19,47 @@ from sapa.messaging.sending import queries
 from sapa.messaging.sending.types import ChannelBusy, SendPlan
 from sapa.values.company import Company
 
-MOST_SECONDS = 15.0
-"""A call that would have to wait longer is refused."""
+MAX_WAIT_SECONDS = 15.0
+"""A call that would wait longer is refused."""
 
 
-async def wait_for_turn(kit: AppContext, company: Company, plan: SendPlan) -> SendPlan:
-    """Call it before anything is written down and without a connection in hand. While the message waits, the account
-    may be disconnected, or given another token."""
-    if not await wait_until_free(kit, plan.opened, plan.draft.content):
+async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -> SendPlan:
+    """Call it before anything is stored and while you hold no database connection. While the message waits, its account
+    may be disconnected or get another token."""
+    if not await wait_until_free(context, plan.connected, plan.draft.content):
         return plan
-    async with kit.database.connection() as db:
-        opened = await get_accounts(company).find_by_id(kit, db, company, plan.opened.connection.id)
-    if opened is None:
+    async with context.database.connection() as db:
+        connected = await get_accounts(company).find_by_id(context, db, company, plan.connected.connection.id)
+    if connected is None:
         raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
-    return replace(plan, opened=opened)
+    return replace(plan, connected=connected)
 
 
-async def wait_until_free(kit: AppContext, opened: ConnectedChannel, content: Content) -> bool:
-    """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
-    whether it took a while."""
-    connection = opened.connection
+async def wait_until_free(context: AppContext, connected: ConnectedChannel, content: Content) -> bool:
+    """Returns once the connection may send; raises ChannelBusy if the wait is too long. True if it waited."""
+    connection = connected.connection
     if not get_environment(connection.company).is_paced:
         return False
-    gap = find_gap(opened.channel.capabilities, content)
-    async with kit.database.connection() as db:
-        seconds = await book(db, connection.company.id, connection.id, gap)
+    gap = find_gap(connected.channel.capabilities, content)
+    async with context.database.connection() as db:
+        seconds = await reserve_slot(db, connection.company.id, connection.id, gap)
     if seconds > 0:
         await asyncio.sleep(seconds)
     return seconds > 0
 
 
 def find_gap(capabilities: Capabilities, content: Content) -> float:
-    """Seconds from one message to the next."""
+    """Seconds between two messages."""
     slower = capabilities.media_per_second if isinstance(content, Media) else None
     return 1 / (slower or capabilities.per_second)
 
 
-async def book(db: Connection, company_id: int, connection_id: str, gap: float, most: float = MOST_SECONDS) -> float:
-    """The seconds until the next free place of a connection, which is ours from now on."""
-    seconds = await queries.book_turn(db, company_id, connection_id, gap, most)
+async def reserve_slot(
+    db: Connection, company_id: int, connection_id: str, gap: float, max_seconds: float = MAX_WAIT_SECONDS
+) -> float:
+    """Reserves the next free slot of a connection and returns the seconds until then."""
+    seconds = await queries.reserve_slot(db, company_id, connection_id, gap, max_seconds)
     if seconds is not None:
         return seconds
-    left = await queries.find_wait(db, company_id, connection_id) or most
+    left = await queries.find_wait(db, company_id, connection_id) or max_seconds
     raise ChannelBusy(headers={"retry-after": str(ceil(left))})

@@ -1,11 +1,11 @@
-"""Everything that is checked before a message is written down and its channel is called, in the order of the checks.
+"""All checks before a message is stored and its channel is called, in the order in which they run.
 
-Whatever the channel would refuse and can be known here is refused here, precisely.
+What the channel would refuse, and we can know, is refused here with its exact reason.
 """
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import phonenumbers
 from msgspec.structs import replace
@@ -31,7 +31,6 @@ from sapa.messaging.channels.render import render, render_without_choices
 from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.contacts.types import Thread
 from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.actions import read_clock
 from sapa.messaging.messages.types import ChannelUnsupported, ClockReading
@@ -53,7 +52,7 @@ from sapa.values.company import Company
 from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, is_region, parse_phone
 
-LONGEST_SUBJECT = 500
+MAX_SUBJECT_LENGTH = 500
 
 _NOISE = re.compile(r"[\s().\-‐‑–/]+")
 _PHONE = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
@@ -64,46 +63,47 @@ _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}", re.ASCII).fullmat
 _DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
 
 NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
-"""Kinds that can be told from how a recipient is written; of other ids only the channel knows."""
+"""Kinds that the form of a recipient shows. Other ids are known to the channel only."""
 
-# As mail programs of several languages begin the subject of an answer.
+# Reply prefixes of mail programs in several languages.
 _drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
 
 
-async def prepare(kit: AppContext, company: Company, body: AnySendIn, context: SendContext) -> SendPlan:
-    """Raises the first thing that stands in the way. Returns when it is the message's turn."""
-    async with kit.database.connection() as db:
-        if context.agent_id is not None:
-            await TICKETS.installed.check_agent(db, company, context.agent_id)
-        plan = await _plan(kit, db, company, body)
-    if context.connection_id not in {None, plan.opened.connection.id}:
+async def prepare(context: AppContext, company: Company, body: AnySendIn, send_context: SendContext) -> SendPlan:
+    """Raises the first error it finds. Returns when it is the message's turn to be sent."""
+    async with context.database.connection() as db:
+        if send_context.agent_id is not None:
+            await TICKETS.installed.check_agent(db, company, send_context.agent_id)
+        plan = await _plan(context, db, company, body)
+    if send_context.connection_id not in {None, plan.connected.connection.id}:
         raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
-    return await wait_for_turn(kit, company, plan)
+    return await wait_for_turn(context, company, plan)
 
 
-async def _plan(kit: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
-    """Over the first of the named channels that can carry it, else over one that fits."""
+async def _plan(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
+    """Takes the first of the named channels that can carry the message; without names, the first connected one that
+    fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
     draft = await build_draft(db, company, body)
     clock = await read_clock(db, company)
     if not sources:
         source = await _choose_source(db, company, body, draft)
-        return await _check_source(kit, db, company, body, draft, source, clock)
+        return await _check_source(context, db, company, body, draft, source, clock)
     refusals: list[ApiError] = []
     for source in sources:
         try:
-            return await _check_source(kit, db, company, body, draft, source, clock)
+            return await _check_source(context, db, company, body, draft, source, clock)
         except ApiError as error:
             refusals.append(error)
     raise refusals[0]
 
 
-def parse_sources(words: str | Sequence[str] | None) -> list[Source]:
-    """The channels that are named, each once; raises Invalid for a name that none has."""
+def parse_sources(names: str | Sequence[str] | None) -> list[Source]:
+    """The named channels without duplicates; raises Invalid for an unknown name."""
     found = []
-    for word in [words] if isinstance(words, str) else words or ():
-        source = find_source(word)
+    for name in [names] if isinstance(names, str) else names or ():
+        source = find_source(name)
         if source is None:
             raise Invalid.field("sources", f"must be one of {', '.join(Source)}")
         found.append(source)
@@ -111,7 +111,7 @@ def parse_sources(words: str | Sequence[str] | None) -> list[Source]:
 
 
 def parse_region(country_code: str | None, company: Company) -> str:
-    """The country of a number without a country code: ID, 62 and +62 are the same."""
+    """The country of a number without a country code. ID, 62 and +62 mean the same."""
     if not country_code:
         return company.region
     text = country_code.strip().upper()
@@ -125,7 +125,7 @@ def parse_region(country_code: str | None, company: Company) -> str:
 
 
 async def _choose_source(db: Connection, company: Company, body: AnySendIn, draft: MessageDraft) -> Source:
-    """The first connected channel that carries this kind of message to a recipient of this form."""
+    """The first connected channel that carries this kind of message to this form of recipient."""
     connected = await get_accounts(company).list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
@@ -152,7 +152,7 @@ def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool
 
 
 async def _check_source(
-    kit: AppContext,
+    context: AppContext,
     db: Connection,
     company: Company,
     body: AnySendIn,
@@ -160,20 +160,20 @@ async def _check_source(
     source: Source,
     clock: ClockReading,
 ) -> SendPlan:
-    """Whether this channel can carry it now: its content, to this recipient, at this time."""
-    opened = await get_accounts(company).find_by_source(kit, db, company, source)
-    if opened is None:
+    """Checks whether this channel can carry this content to this recipient now."""
+    connected = await get_accounts(company).find_by_source(context, db, company, source)
+    if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
-    capabilities = opened.channel.capabilities
+    capabilities = connected.channel.capabilities
     _check_content(source, capabilities, draft)
     to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
-    if _is_own(opened, to):
+    if _is_own(connected, to):
         raise Invalid.field("to", f"is the company's own on {source}, and nobody writes to themselves")
     _check_template(capabilities, draft)
     is_free = not (draft.template and capabilities.needs_approved_templates)
     if is_free and capabilities.window is not None:
-        await _check_window(db, company, opened, to, clock, capabilities.window)
-    return await _answer_thread(db, company, SendPlan(draft, opened, to, clock))
+        await _check_window(db, company, connected, to, clock, capabilities.window)
+    return await _answer_thread(db, company, SendPlan(draft, connected, to, clock))
 
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
@@ -185,27 +185,27 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
                 raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
             if caption and not capabilities.has_captions:
                 raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
-            most = capabilities.longest_caption or capabilities.longest_text
-            _check_length(source, draft.caption_field, caption or "", most)
+            limit = capabilities.longest_caption or capabilities.longest_text
+            _check_length(source, draft.caption_field, caption or "", limit)
         case Text(body=body):
             _check_length(source, "message", body, capabilities.longest_text)
         case Buttons() | Choices():
-            words = render_without_choices(draft.content)
-            _check_length(source, "interactive", words, capabilities.longest_text)
+            text = render_without_choices(draft.content)
+            _check_length(source, "interactive", text, capabilities.longest_text)
         case LinkButton(body=body):
-            words = body if capabilities.has_link_buttons else render(draft.content)
-            _check_length(source, "interactive", words, capabilities.longest_text)
+            text = body if capabilities.has_link_buttons else render(draft.content)
+            _check_length(source, "interactive", text, capabilities.longest_text)
         case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
             _check_length(source, "params", rendered, capabilities.longest_text)
 
 
-def _check_length(source: Source, field: str, text: str, most: int) -> None:
-    if len(text) > most:
-        raise Invalid.field(field, f"makes a text that is longer than the {most} of {source}")
+def _check_length(source: Source, field: str, text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise Invalid.field(field, f"makes a text that is longer than the {limit} of {source}")
 
 
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
-    """As the first of the kinds that it can be; raises Invalid with what the usual kind needs."""
+    """The recipient as the first of `kinds` that fits; raises Invalid with what the first kind needs."""
     region = parse_region(country_code, company)
     text = to.strip()
     for kind in kinds:
@@ -253,20 +253,20 @@ def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
         except BadPhone as error:
             return str(error)
         return "must be a phone number with its country code, such as +628123456789"
-    words = {
+    advice = {
         "email": "must be an e-mail address, such as ayu@example.com",
         "psid": "must be the page-scoped id by which Messenger knows the customer",
         "igsid": "must be the id by which Instagram knows the customer",
         "tt_conv": "must be the id of a conversation that the customer began",
         "visitor": "must be the id of a visitor of the web chat",
     }
-    return words.get(kind, "cannot be reached over this channel")
+    return advice.get(kind, "cannot be reached over this channel")
 
 
-def _is_own(opened: ConnectedChannel, to: Identity) -> bool:
-    """Whether it names the company's own side of the channel."""
-    kind, account = opened.channel.capabilities.identities[0], opened.connection.account
-    own = (Identity(kind, account[field]) for field in opened.channel.own_fields if account.get(field))
+def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
+    """Whether the recipient is the company's own account."""
+    kind, account = connected.channel.capabilities.identities[0], connected.connection.account
+    own = (Identity(kind, account[field]) for field in connected.channel.own_fields if account.get(field))
     return canonical(to).kind == kind and build_key(to) in map(build_key, own)
 
 
@@ -281,31 +281,33 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 
 
 async def _check_window(
-    db: Connection, company: Company, opened: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
+    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
 ) -> None:
-    """On most channels free messages may be sent only for a while after the customer wrote, and only so many."""
-    thread = await contacts.find_thread(db, company, opened.connection.id, to)
+    """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
+    thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
-    reason = await get_environment(company).find_closed_reason(db, company, opened, to, clock, last)
-    if reason is not None:
-        raise WindowClosed(reason)
-    if thread is not None and last is not None:
-        _check_thread(opened.channel.capabilities.most_in_window, window, thread, last, clock.now)
-
-
-def _check_thread(most: int | None, window: timedelta, thread: Thread, last: datetime, now: datetime) -> None:
-    if now > last + window:
+    simulated = get_environment(company).simulated_windows
+    if simulated is not None:
+        reason = await simulated.find_closed_reason(db, company, connected, to, clock, last)
+        if reason is not None:
+            raise WindowClosed(reason)
+    elif last is None:
+        raise WindowClosed("The customer has not written over this channel yet; send a template.")
+    if thread is None or last is None:
+        return
+    if clock.now > last + window:
         raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
-    if most is not None and thread.sent_in_window >= most:
-        raise WindowClosed(QUOTA_USED.format(most=most))
+    quota = connected.channel.capabilities.most_in_window
+    if quota is not None and thread.sent_in_window >= quota:
+        raise WindowClosed(QUOTA_USED.format(most=quota))
 
 
 async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> SendPlan:
-    """A mail to somebody who wrote answers what they wrote last, and mail programs show it there. A template answers
-    nothing, and says what it is about."""
-    if not plan.opened.channel.capabilities.has_threads or plan.draft.template is not None:
+    """A mail to a customer who wrote replies to their last mail, so that mail programs show both in one thread. A
+    template starts a thread of its own."""
+    if not plan.connected.channel.capabilities.has_threads or plan.draft.template is not None:
         return plan
-    thread = await contacts.find_thread(db, company, plan.opened.connection.id, plan.to)
+    thread = await contacts.find_thread(db, company, plan.connected.connection.id, plan.to)
     last = thread.last_inbound_id if thread else None
     mail = None if last is None else await queries.find_mail(db, company.id, last)
     if mail is None or mail.provider_id is None:
@@ -316,6 +318,6 @@ async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> Se
 
 
 def build_subject(subject: str | None) -> str | None:
-    """Marked as an answer once, however often it went to and fro."""
-    words = _drop_prefixes("", subject or "", count=1)
-    return f"Re: {words}"[:LONGEST_SUBJECT] if words else None
+    """The subject with one "Re:", however long the thread is."""
+    plain = _drop_prefixes("", subject or "", count=1)
+    return f"Re: {plain}"[:MAX_SUBJECT_LENGTH] if plain else None

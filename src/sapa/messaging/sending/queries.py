@@ -1,4 +1,4 @@
-"""How the mail is found that a message answers, and how the pace of each connection is kept."""
+"""Queries for the mail that a message answers, and for the rate of each connection."""
 
 from msgspec import Struct
 
@@ -7,10 +7,10 @@ from sapa.db.sql import sql
 
 
 class ReceivedMail(Struct, frozen=True):
-    """A mail that came in."""
+    """A received mail."""
 
     provider_id: str | None
-    """Its Message-ID."""
+    """The Message-ID."""
     subject: str | None
     thread: list[str] | None
 
@@ -24,8 +24,8 @@ FIND = sql(
 )
 
 
-# A place that lies too far ahead is not booked: the row stays as it is.
-BOOK = sql(
+# A slot too far ahead is not reserved: the row stays as it is.
+RESERVE_SLOT = sql(
     """
     INSERT INTO channel_paces AS p (company_id, connection_id, free_at)
     VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
@@ -47,10 +47,11 @@ async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | 
     return await FIND.find(db, company_id, id)
 
 
-async def book_turn(db: Connection, company_id: int, connection_id: str, gap: float, most: float) -> float | None:
-    """The seconds until the next free place of a connection, which is ours from now on; None when it is further off
-    than `most`."""
-    seconds: float | None = await BOOK.value(db, company_id, connection_id, gap, most)
+async def reserve_slot(
+    db: Connection, company_id: int, connection_id: str, gap: float, max_seconds: float
+) -> float | None:
+    """Reserves the next free slot. Returns the seconds until then; None if that is more than `max_seconds`."""
+    seconds: float | None = await RESERVE_SLOT.value(db, company_id, connection_id, gap, max_seconds)
     return seconds
 
 

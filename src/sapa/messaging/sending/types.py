@@ -1,4 +1,4 @@
-"""What a call that sends a message carries, what becomes of it before it is sent, and what can go wrong."""
+"""Requests that send messages, their stages before the send, and the errors."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import ClockReading, FeatureSource
 from sapa.messaging.templates.types import Template
 
-MOST_METADATA = 10_000
+MAX_METADATA_BYTES = 10_000
 
 Recipient = Annotated[
     str,
@@ -163,20 +163,20 @@ SendKind = Literal["message", "template", "media", "interactive"]
 
 
 class SendContext(Struct, frozen=True, kw_only=True):
-    """What a message is sent for: a call of the API, or a reply in a ticket, of which no record is kept."""
+    """Why a message is sent: for an API call, or as a reply in a ticket. A reply leaves no record of a call."""
 
     agent_id: int | None
-    gives_way: bool = False
-    """Not to be sent while an agent is handling the chat."""
+    yields_to_agent: bool = False
+    """Refuse the send while an agent is handling the chat."""
     feature_source: FeatureSource = "API"
     ticket_id: str | None = None
     connection_id: str | None = None
-    """The one that it has to go out over."""
+    """The connection that the message has to use."""
     is_handover: bool = False
 
 
 class MessageDraft(Struct, frozen=True, kw_only=True):
-    """A message that may be sent, as far as that does not depend on the channel."""
+    """A message whose content is valid, before a channel is chosen."""
 
     kind: SendKind
     content: Content
@@ -188,24 +188,24 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     metadata: bytes | None = None
     template: Template | None = None
     caption_field: str = "caption"
-    """Where the words that go with a file were given."""
+    """The request's field that holds the caption of a file."""
 
 
 class AnsweredMail(Struct, frozen=True):
-    """The mail that a message answers, so that mail programs show the two together."""
+    """The mail that a message replies to."""
 
     message_id: str
-    """As the mail programs name it."""
+    """Its Message-ID."""
     thread: Sequence[str]
     subject: str | None
-    """Of the answer; None when the mail had none."""
+    """The subject of the reply; None if the mail had no subject."""
 
 
 class SendPlan(Struct, frozen=True):
-    """A message that passed: what to send, to whom, over which account."""
+    """A message that passed all checks: what to send, to whom, over which account."""
 
     draft: MessageDraft
-    opened: ConnectedChannel
+    connected: ConnectedChannel
     to: Identity
     clock: ClockReading
     answered: AnsweredMail | None = None

@@ -1,4 +1,4 @@
-"""How templates change."""
+"""Creates, changes and deletes templates."""
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -10,7 +10,7 @@ from sapa.messaging.channels.interface import TemplateVerdict
 from sapa.messaging.environment import get_environment
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.queries import Content
-from sapa.messaging.templates.text import list_places, suggest
+from sapa.messaging.templates.text import list_placeholders, suggest
 from sapa.messaging.templates.types import (
     TEMPLATE_ID,
     Approval,
@@ -25,7 +25,7 @@ from sapa.messaging.templates.types import (
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-MOST_SUGGESTED_FROM = 500
+MAX_SUGGESTED_FROM = 500
 APPROVALS: dict[str, Approval] = {
     "APPROVED": "APPROVED",
     "PENDING": "PENDING",
@@ -40,31 +40,31 @@ APPROVALS: dict[str, Approval] = {
     "PENDING_DELETION": "DISABLED",
     "ARCHIVED": "DISABLED",
 }
-"""The channel's words for its decisions. One that is not here changes nothing."""
+"""Maps the channel's statuses to ours. An unknown status changes nothing."""
 
 
-async def create(tx: Tx, company: Company, given: TemplateIn) -> Template:
-    """Approved at once in a test environment; elsewhere when the channel says so."""
-    header = parse_header(given.header)
-    _check_line("name", given.name)
-    _check_line("language", given.language)
-    _check(given.body, header, given.buttons)
+async def create(tx: Tx, company: Company, body: TemplateIn) -> Template:
+    """Approved at once in a test environment, otherwise when the channel approves it."""
+    header = parse_header(body.header)
+    _check_line("name", body.name)
+    _check_line("language", body.language)
+    _check(body.body, header, body.buttons)
     content = Content(
-        given.category,
+        body.category,
         None if header is None else encode(header),
-        given.body,
-        given.footer,
-        encode(given.buttons),
+        body.body,
+        body.footer,
+        encode(body.buttons),
         _first_status(company),
         None,
         None,
     )
-    source = given.source or ("AUTH" if given.category == "AUTHENTICATION" else "CRM")
-    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), given.name, given.language, source, content)
+    source = body.source or ("AUTH" if body.category == "AUTHENTICATION" else "CRM")
+    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), body.name, body.language, source, content)
 
 
 async def update(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> Template:
-    """Only as long as no channel has it: that keeps what was submitted."""
+    """Only while no channel has it: a channel keeps what was submitted."""
     template = await queries.lock_template(tx, company.id, id)
     if await queries.find_provider_id(tx, company.id, id) is not None:
         raise TemplateOnChannel
@@ -76,8 +76,8 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_template(tx, company.id, id)
 
 
-async def judge(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
-    """The channel decided; None when the template or the decision is not known here."""
+async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
+    """Stores a channel's decision; None if the template or the decision is unknown."""
     status = APPROVALS.get(verdict.status.upper())
     if status is None:
         return None
@@ -86,13 +86,13 @@ async def judge(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template 
 
 
 async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | None:
-    """What the channel says of a template of its own, which may have been made there."""
+    """Stores a template of the channel, which may have been created there."""
     status = APPROVALS.get(found.status.upper())
     if status is None:
         return None
-    known = await queries.decide(tx, company.id, found.name, found.language, status, found.reason, found.id)
-    if known is not None:
-        return known
+    existing = await queries.decide(tx, company.id, found.name, found.language, status, found.reason, found.id)
+    if existing is not None:
+        return existing
     content = _read(found, status)
     if content is None:
         return None
@@ -103,17 +103,19 @@ async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | 
 async def find_for_send(
     db: Connection, company: Company, name: str, source: str | None, language: str | None
 ) -> Template:
-    """Of several languages the one that is asked for, else the first that is approved."""
-    named = await queries.list_by_name(db, company.id, name)
+    """The requested language, else the first approved one."""
+    candidates = await queries.list_by_name(db, company.id, name)
     fitting = [
-        template for template in named if source in {None, template.source} and language in {None, template.language}
+        template
+        for template in candidates
+        if source in {None, template.source} and language in {None, template.language}
     ]
     if fitting:
         return fitting[0]
-    if named:
-        shown = ", ".join(f"{template.source} in {template.language}" for template in named)
-        raise TemplateNotFound(f"The template {name} exists, but only as {shown}.")
-    names = await queries.list_names(db, company.id, MOST_SUGGESTED_FROM)
+    if candidates:
+        variants = ", ".join(f"{template.source} in {template.language}" for template in candidates)
+        raise TemplateNotFound(f"The template {name} exists, but only as {variants}.")
+    names = await queries.list_names(db, company.id, MAX_SUGGESTED_FROM)
     raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
 
 
@@ -121,19 +123,19 @@ def _first_status(company: Company) -> Approval:
     return "PENDING" if get_environment(company).has_template_review else "APPROVED"
 
 
-def parse_header(given: str | Header | None) -> Header | None:
-    """A text alone is a header of that text."""
-    return Header("text", given) if isinstance(given, str) else given
+def parse_header(header: str | Header | None) -> Header | None:
+    """A plain string is a text header."""
+    return Header("text", header) if isinstance(header, str) else header
 
 
-def _check_line(field: str, word: str) -> None:
-    """A pattern's end would let a last line feed pass."""
-    if word.endswith("\n"):
+def _check_line(field: str, text: str) -> None:
+    """In a pattern, `$` would accept a trailing line feed."""
+    if text.endswith("\n"):
         raise Invalid.field(field, "must not end with a line feed")
 
 
 def _check(body: str, header: Header | None, buttons: list[TemplateButton]) -> None:
-    list_places(body)
+    list_placeholders(body)
     if header is not None and (header.type == "text") != (header.text is not None):
         raise Invalid.field("header.text", "belongs to a header of the type text, and to no other")
     if header is not None and header.text and "{{" in header.text:
@@ -155,12 +157,12 @@ def _revise(company: Company, template: Template, patch: TemplatePatch) -> Conte
     header: bytes | Raw | None = template.header
     buttons: bytes | Raw = template.buttons
     body = template.body if isinstance(patch.body, UnsetType) else patch.body
-    given = None if isinstance(patch.header, UnsetType) else parse_header(patch.header)
+    new_header = None if isinstance(patch.header, UnsetType) else parse_header(patch.header)
     if patch.header is not UNSET:
-        header = None if given is None else encode(given)
+        header = None if new_header is None else encode(new_header)
     if not isinstance(patch.buttons, UnsetType):
         buttons = encode(patch.buttons)
-    _check(body, given, [] if isinstance(patch.buttons, UnsetType) else patch.buttons)
+    _check(body, new_header, [] if isinstance(patch.buttons, UnsetType) else patch.buttons)
     return Content(
         template.category if isinstance(patch.category, UnsetType) else patch.category,
         header,
@@ -174,14 +176,15 @@ def _revise(company: Company, template: Template, patch: TemplatePatch) -> Conte
 
 
 def _read(found: ChannelTemplate, status: Approval) -> Content | None:
-    """None for what we could not send: without a body, or with parameters that have names or stand elsewhere."""
+    """None for a template that cannot be sent: without a body, or with named parameters or parameters outside the
+    body."""
     parts = {str(part.get("type", "")).upper(): part for part in found.components}
     body = str(parts.get("BODY", {}).get("text", ""))
     category = found.category.upper()
     if not body or category not in {"UTILITY", "MARKETING", "AUTHENTICATION"}:
         return None
     header = _read_header(parts.get("HEADER"))
-    buttons = [button for given in parts.get("BUTTONS", {}).get("buttons", []) if (button := _read_button(given))]
+    buttons = [button for part in parts.get("BUTTONS", {}).get("buttons", []) if (button := _read_button(part))]
     try:
         _check(body, header, buttons)
         msgspec.convert(msgspec.to_builtins([header, buttons]), tuple[Header | None, list[TemplateButton]])
@@ -212,16 +215,16 @@ def _read_header(part: object) -> Header | None:
             return None
 
 
-def _read_button(given: object) -> TemplateButton | None:
-    if not isinstance(given, dict):
+def _read_button(part: object) -> TemplateButton | None:
+    if not isinstance(part, dict):
         return None
-    text = str(given.get("text", ""))
-    match str(given.get("type", "")).lower():
+    text = str(part.get("text", ""))
+    match str(part.get("type", "")).lower():
         case "quick_reply":
             return TemplateButton("quick_reply", text)
         case "url":
-            return TemplateButton("url", text, url=str(given.get("url", "")))
+            return TemplateButton("url", text, url=str(part.get("url", "")))
         case "phone_number":
-            return TemplateButton("phone_number", text, phone_number=str(given.get("phone_number", "")))
+            return TemplateButton("phone_number", text, phone_number=str(part.get("phone_number", "")))
         case _:
             return None

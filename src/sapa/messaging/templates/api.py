@@ -1,4 +1,4 @@
-"""How templates are reached."""
+"""Endpoints for templates."""
 
 from typing import Any
 
@@ -50,26 +50,26 @@ async def list_templates(call: Call, query: TemplatesQuery) -> Page[Template]:
 
 
 @routes.post("", scope=Scope.MESSAGES_WRITE, raises=[TemplateExists, ChannelUnsupported])
-async def create_template(errand: OutboundCall, body: TemplateIn) -> Template:
+async def create_template(call: OutboundCall, body: TemplateIn) -> Template:
     """Create a template.
 
     In the test environment it is approved at once. Otherwise it is put before the channel that approves templates, if
     one is connected, and its status follows the channel's decision; channels that approve none send it as text.
     """
-    book = await _find_book(errand)
-    if book:
+    account = await _find_template_account(call)
+    if account:
         sync.check_header(actions.parse_header(body.header))
 
     async def intend(tx: Tx) -> Template:
-        return await actions.create(tx, errand.company, body)
+        return await actions.create(tx, call.company, body)
 
-    template = await errand.intend(intend)
-    said: ChannelTemplate | SendRefusal | None = await sync.submit(book, template) if book else None
+    template = await call.intend(intend)
+    response: ChannelTemplate | SendRefusal | None = await sync.submit(account, template) if account else None
 
     async def conclude(tx: Tx) -> Template:
-        return await sync.settle(tx, errand.company, template, said)
+        return await sync.settle(tx, call.company, template, response)
 
-    return await errand.conclude(conclude)
+    return await call.conclude(conclude)
 
 
 @routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
@@ -88,26 +88,26 @@ async def update_template(call: Call, id: TemplateId, body: TemplatePatch) -> Te
 
 
 @routes.delete("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, TemplateNotDeleted])
-async def delete_template(errand: OutboundCall, id: TemplateId) -> None:
+async def delete_template(call: OutboundCall, id: TemplateId) -> None:
     """Delete a template.
 
     With its last language it is deleted at the channel, too.
     """
 
     async def intend(tx: Tx) -> str | None:
-        template = await queries.get_template(tx, errand.company.id, id)
-        is_last = len(await queries.list_by_name(tx, errand.company.id, template.name)) == 1
-        is_there = await queries.find_provider_id(tx, errand.company.id, id) is not None
+        template = await queries.get_template(tx, call.company.id, id)
+        is_last = len(await queries.list_by_name(tx, call.company.id, template.name)) == 1
+        is_there = await queries.find_provider_id(tx, call.company.id, id) is not None
         return template.name if is_last and is_there else None
 
-    name = await errand.intend(intend)
-    if name and (book := await _find_book(errand)):
-        await _delete_there(book, name)
+    name = await call.intend(intend)
+    if name and (account := await _find_template_account(call)):
+        await _delete_there(account, name)
 
     async def conclude(tx: Tx) -> None:
-        await actions.delete(tx, errand.company, id)
+        await actions.delete(tx, call.company, id)
 
-    await errand.conclude(conclude)
+    await call.conclude(conclude)
 
 
 @routes.post("/{id}/preview", scope=Scope.MESSAGES_READ, status=200, raises=[NotFound, TemplateParamsMismatch])
@@ -118,27 +118,27 @@ async def preview_template(call: Call, id: TemplateId, body: PreviewIn) -> Previ
     return text.preview(template, body.params)
 
 
-async def _find_book(errand: OutboundCall) -> TemplateAccount | None:
-    async with errand.context.database.connection() as db:
-        return await sync.find_book(errand.context, db, errand.company)
+async def _find_template_account(call: OutboundCall) -> TemplateAccount | None:
+    async with call.context.database.connection() as db:
+        return await sync.find_template_account(call.context, db, call.company)
 
 
-async def _delete_there(book: TemplateAccount, name: str) -> None:
+async def _delete_there(account: TemplateAccount, name: str) -> None:
     try:
-        refused = await book.channel.delete_template(book.connection, name)
+        refusal = await account.channel.delete_template(account.connection, name)
     except (NotSent, Unclear, BadAccount) as error:
         raise TemplateNotDeleted(f"The channel did not answer: {error}") from None
-    if refused is not None:
-        raise TemplateNotDeleted(f"The channel refused: {refused.reason} (code {refused.code})")
+    if refusal is not None:
+        raise TemplateNotDeleted(f"The channel refused: {refusal.reason} (code {refusal.code})")
 
 
 def _filters(query: TemplatesQuery) -> dict[str, Any]:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
-    given = {
+    filters = {
         "search": query.search and contains(query.search),
         "language": query.language,
         "source": query.source,
         "status": query.status,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}

@@ -1,4 +1,4 @@
-"""How templates are stored."""
+"""Queries for templates."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ COLUMNS = ", ".join(Template.__struct_fields__)
 
 
 class Content(Struct, frozen=True):
-    """What a template says; the fields are the columns."""
+    """The content of a template; the fields are the columns."""
 
     category: str
     header: bytes | Raw | None
@@ -28,7 +28,7 @@ class Content(Struct, frozen=True):
 
 
 class TemplateOwner(Struct, frozen=True):
-    """A company with a channel that approves templates."""
+    """A company with a channel that reviews templates."""
 
     company_id: int
 
@@ -69,7 +69,7 @@ DELETE = sql(
     SELECT id FROM gone"""
 )
 
-# What the channel says of one: its decision, and that it was asked.
+# Stores the channel's decision and the time of the sync.
 DECIDE = sql(
     f"""
     UPDATE message_templates
@@ -91,7 +91,7 @@ LIST_BY_NAME = sql(
 
 LIST_NAMES = sql("SELECT DISTINCT name FROM message_templates WHERE company_id = $1 ORDER BY name LIMIT $2")
 
-# Nobody submitted them yet, or nobody knows whether the channel has them.
+# Not submitted yet, or submitted with an unknown outcome.
 LIST_UNSUBMITTED = sql(
     f"""
     SELECT {COLUMNS}
@@ -159,20 +159,20 @@ async def decide(
 
 
 async def list_by_name(db: Connection, company_id: int, name: str) -> list[Template]:
-    """In all languages, approved ones first."""
+    """All languages, approved ones first."""
     return await LIST_BY_NAME.all(db, company_id, name)
 
 
-async def list_names(db: Connection, company_id: int, most: int) -> list[str]:
-    return [row[0] for row in await db.fetch(LIST_NAMES.text, company_id, most)]
+async def list_names(db: Connection, company_id: int, limit: int) -> list[str]:
+    return [row[0] for row in await db.fetch(LIST_NAMES.text, company_id, limit)]
 
 
-async def list_unsubmitted(db: Connection, company_id: int, most: int) -> Sequence[Template]:
-    return await LIST_UNSUBMITTED.all(db, company_id, most)
+async def list_unsubmitted(db: Connection, company_id: int, limit: int) -> Sequence[Template]:
+    return await LIST_UNSUBMITTED.all(db, company_id, limit)
 
 
-async def list_owners(db: Connection, sources: Sequence[str], most: int) -> list[TemplateOwner]:
-    return await LIST_OWNERS.all(db, list(sources), most)
+async def list_owners(db: Connection, sources: Sequence[str], limit: int) -> list[TemplateOwner]:
+    return await LIST_OWNERS.all(db, list(sources), limit)
 
 
 async def find_provider_id(db: Connection, company_id: int, id: str) -> str | None:

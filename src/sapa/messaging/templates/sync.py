@@ -1,4 +1,4 @@
-"""Templates at the channel that approves them: submitted, deleted, and kept in step with what it says."""
+"""Submits templates to the channel that reviews them, and synchronises their status."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import actions, queries
-from sapa.messaging.templates.text import list_places, parse_buttons, parse_header
+from sapa.messaging.templates.text import list_placeholders, parse_buttons, parse_header
 from sapa.messaging.templates.types import Header, Template
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -34,146 +34,152 @@ from sapa.work.loops import repeat
 LEASE = "templates"
 LEASE_SECONDS = 120.0
 ROUND_SECONDS = 300.0
-MOST_COMPANIES = 1_000
-MOST_SUBMITTED = 50
+MAX_COMPANIES = 1_000
+MAX_SUBMITTED = 50
 
-BOOKS: Sequence[Source] = [source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)]
+APPROVING_SOURCES: Sequence[Source] = [
+    source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)
+]
 
 log = structlog.get_logger()
 
 
 class TemplateAccount(Struct, frozen=True):
-    """A company's account with the channel that approves its templates."""
+    """A company's account with the channel that reviews its templates."""
 
     channel: TemplateStore
     connection: ChannelAccount
 
 
-async def find_book(kit: AppContext, db: Db, company: Company) -> TemplateAccount | None:
-    """None where templates need nobody's approval."""
+async def find_template_account(context: AppContext, db: Db, company: Company) -> TemplateAccount | None:
+    """None if the company's templates need no review."""
     if not get_environment(company).has_template_review:
         return None
-    for source in BOOKS:
-        opened = await get_accounts(company).find_by_source(kit, db, company, source)
-        if opened is not None and isinstance(opened.channel, TemplateStore):
-            return TemplateAccount(opened.channel, opened.connection)
+    for source in APPROVING_SOURCES:
+        connected = await get_accounts(company).find_by_source(context, db, company, source)
+        if connected is not None and isinstance(connected.channel, TemplateStore):
+            return TemplateAccount(connected.channel, connected.connection)
     return None
 
 
 def check_header(header: Header | None) -> None:
-    """Raises for what can only be made at the channel itself."""
+    """Raises for a header that can only be created at the channel."""
     if header is not None and header.type != "text":
         raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
 
 
-async def submit(book: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
-    """What the channel says; None when nobody can tell, and the next round will."""
+async def submit(account: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
+    """The channel's response; None if the outcome is unknown, which the next round resolves."""
     header = parse_header(template)
     new = NewTemplate(
         template.name,
         template.language,
         template.category,
         template.body,
-        [f"text {place}" for place in list_places(template.body)],
+        [f"text {number}" for number in list_placeholders(template.body)],
         header.text if header else None,
         template.footer,
-        [msgspec.to_builtins(_as_given(button)) for button in parse_buttons(template)],
+        [msgspec.to_builtins(_build_button(button)) for button in parse_buttons(template)],
     )
     try:
-        return await book.channel.submit_template(book.connection, new)
+        return await account.channel.submit_template(account.connection, new)
     except (NotSent, Unclear, BadAccount) as error:
         log.warning("template was not submitted", template=template.name, reason=str(error))
         return None
 
 
-def _as_given(button: object) -> dict[str, object]:
-    """A button in the words that channels use, without what it lacks."""
+def _build_button(button: object) -> dict[str, object]:
+    """The button in the channel's format, without empty fields."""
     names = {"type": "type", "text": "text", "url": "url", "phone_number": "phone_number"}
-    return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
+    return {status_name: value for name, status_name in names.items() if (value := getattr(button, name)) is not None}
 
 
-async def synchronise(kit: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
+async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
+    """Worker service: reads each company's templates and decisions from its channel every few minutes."""
     holder = leases.new_holder()
 
     async def step() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
-            owners = await queries.list_owners(db, BOOKS, MOST_COMPANIES) if is_ours else []
+            owners = await queries.list_owners(db, APPROVING_SOURCES, MAX_COMPANIES) if is_ours else []
         for owner in owners:
-            if stopping.is_set() or not await _keeps_lease(kit, holder):
+            if stopping.is_set() or not await _renew_lease(context, holder):
                 return
-            await _synchronise_in_peace(kit, owner.company_id)
+            await _try_synchronise(context, owner.company_id)
 
     await repeat(step, stopping, every=ROUND_SECONDS)
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
 
-async def _keeps_lease(kit: AppContext, holder: str) -> bool:
-    """A round may take longer than a lease: two workers that submit the same template would have it refused."""
-    async with kit.database.connection() as db:
+async def _renew_lease(context: AppContext, holder: str) -> bool:
+    """A round may outlast the lease, and a template that two workers submit would be refused."""
+    async with context.database.connection() as db:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _synchronise_in_peace(kit: AppContext, company_id: int) -> None:
-    """What one company's channel says keeps up no other company."""
+async def _try_synchronise(context: AppContext, company_id: int) -> None:
+    """An error at one company's channel does not block the other companies."""
     try:
-        await synchronise_company(kit, company_id)
+        await synchronise_company(context, company_id)
     except DatabaseAway:
         raise
     except Exception:
         log.exception("templates were not synchronised", company_id=company_id)
 
 
-async def synchronise_company(kit: AppContext, company_id: int) -> None:
-    async with kit.database.connection() as db:
+async def synchronise_company(context: AppContext, company_id: int) -> None:
+    async with context.database.connection() as db:
         company = await access.get_company(db, company_id)
-        book = await find_book(kit, db, company)
-    if book is None:
+        account = await find_template_account(context, db, company)
+    if account is None:
         return
     try:
-        found = await book.channel.list_templates(book.connection)
+        found = await account.channel.list_templates(account.connection)
     except (NotSent, Unclear, BadAccount) as error:
         log.warning("templates were not read", company_id=company_id, reason=str(error))
         return
     for template in found:
-        await _adopt(kit, company, template)
-    await _submit_rest(kit, company, book)
+        await _adopt(context, company, template)
+    await _submit_missing(context, company, account)
 
 
-async def _adopt(kit: AppContext, company: Company, template: ChannelTemplate) -> None:
-    """Each by itself: one that cannot be kept does no harm to the others."""
+async def _adopt(context: AppContext, company: Company, template: ChannelTemplate) -> None:
+    """One transaction per template, so that a failing one does not block the others."""
     try:
-        await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
+        await context.database.transact(
+            lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,)
+        )
     except DatabaseAway:
         raise
     except Exception:
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
 
 
-async def _submit_rest(kit: AppContext, company: Company, book: TemplateAccount) -> None:
-    """What the channel does not have after all."""
-    async with kit.database.connection() as db:
-        waiting = await queries.list_unsubmitted(db, company.id, MOST_SUBMITTED)
+async def _submit_missing(context: AppContext, company: Company, account: TemplateAccount) -> None:
+    """Submits templates that the channel does not have."""
+    async with context.database.connection() as db:
+        waiting = await queries.list_unsubmitted(db, company.id, MAX_SUBMITTED)
     for template in waiting:
         header = parse_header(template)
         if header is None or header.type == "text":
-            said = await submit(book, template)
-            async with kit.database.transaction() as tx:
-                await settle(tx, company, template, said)
+            response = await submit(account, template)
+            async with context.database.transaction() as tx:
+                await settle(tx, company, template, response)
 
 
-async def settle(tx: Db, company: Company, template: Template, said: ChannelTemplate | SendRefusal | None) -> Template:
-    """Writes down what the channel said of a template that was submitted."""
-    if said is None:
+async def settle(
+    tx: Db, company: Company, template: Template, response: ChannelTemplate | SendRefusal | None
+) -> Template:
+    """Stores the channel's response to a submitted template."""
+    if response is None:
         return template
     reason: str | None
     provider_id: str | None
-    if isinstance(said, SendRefusal):
-        word, reason, provider_id = "REJECTED", f"{said.reason} (code {said.code})", None
+    if isinstance(response, SendRefusal):
+        status_name, reason, provider_id = "REJECTED", f"{response.reason} (code {response.code})", None
     else:
-        word, reason, provider_id = said.status.upper(), said.reason, said.id or said.name
-    status = actions.APPROVALS.get(word, "PENDING")
+        status_name, reason, provider_id = response.status.upper(), response.reason, response.id or response.name
+    status = actions.APPROVALS.get(status_name, "PENDING")
     decided = await queries.decide(tx, company.id, template.name, template.language, status, reason, provider_id)
     return decided or template

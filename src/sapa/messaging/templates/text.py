@@ -1,4 +1,4 @@
-"""A template's text and its parameters. Pure: no database."""
+"""The text of a template and its parameters. Pure: no database."""
 
 import re
 from collections.abc import Sequence
@@ -9,31 +9,31 @@ import msgspec
 from sapa.http.errors import FieldError, Invalid
 from sapa.messaging.templates.types import Header, Preview, Template, TemplateButton, TemplateParamsMismatch
 
-_PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
 
 
-def list_places(body: str) -> list[int]:
-    """The parameters' numbers, each once; raises Invalid where they are not 1, 2, 3 …"""
+def list_placeholders(body: str) -> list[int]:
+    """The parameters' numbers without duplicates; raises Invalid unless they are 1, 2, 3 …"""
     if not body.strip():
         raise Invalid.field("body", "must hold more than blanks")
-    if "{{" in (rest := _PLACE.sub("", body)) or "}}" in rest:
+    if "{{" in (rest := _PLACEHOLDER.sub("", body)) or "}}" in rest:
         raise Invalid.field("body", "has braces that hold no parameter; one is written {{1}}")
-    words = list(dict.fromkeys(_PLACE.findall(body)))
-    if not all(_NUMBER(word) for word in words):
+    found = list(dict.fromkeys(_PLACEHOLDER.findall(body)))
+    if not all(_NUMBER(word) for word in found):
         raise Invalid.field("body", "must number its parameters: {{1}}, {{2}} and so on")
-    places = sorted(map(int, words))
-    if places != list(range(1, len(places) + 1)):
+    numbers = sorted(map(int, found))
+    if numbers != list(range(1, len(numbers) + 1)):
         raise Invalid.field("body", "must number its parameters from {{1}} on without a gap")
-    return places
+    return numbers
 
 
 def check_params(template: Template, params: Sequence[str]) -> None:
-    """Raises when there are too few or too many, or when one is empty, which channels refuse."""
-    places = list_places(template.body)
-    if len(params) != len(places):
-        shown = ", ".join(f"{{{{{place}}}}}" for place in places) or "none"
-        message = f"expected {len(places)} ({shown}), got {len(params)}"
+    """Raises for too few or too many parameters, or an empty one, which channels refuse."""
+    numbers = list_placeholders(template.body)
+    if len(params) != len(numbers):
+        expected = ", ".join(f"{{{{{number}}}}}" for number in numbers) or "none"
+        message = f"expected {len(numbers)} ({expected}), got {len(params)}"
         raise TemplateParamsMismatch(
             f"The template {template.name} takes other parameters: {message}.", details=[FieldError("params", message)]
         )
@@ -52,8 +52,8 @@ def preview(template: Template, params: Sequence[str]) -> Preview:
 
 
 def fill(body: str, params: Sequence[str]) -> str:
-    """A parameter that itself looks like a place stays as it was given."""
-    return _PLACE.sub(lambda place: params[int(place[1]) - 1], body)
+    """A parameter that contains a placeholder is not filled in again."""
+    return _PLACEHOLDER.sub(lambda number: params[int(number[1]) - 1], body)
 
 
 def parse_header(template: Template) -> Header | None:
@@ -64,8 +64,8 @@ def parse_buttons(template: Template) -> list[TemplateButton]:
     return msgspec.json.decode(template.buttons, type=list[TemplateButton])
 
 
-def suggest(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=3)
+def suggest(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, n=3)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 

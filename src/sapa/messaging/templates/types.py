@@ -1,4 +1,4 @@
-"""Templates: what they look like and what can go wrong."""
+"""Templates: types and errors."""
 
 from typing import Annotated, Literal
 

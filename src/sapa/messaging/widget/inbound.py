@@ -1,8 +1,8 @@
-"""What visitors send: words, choices, and acknowledgements of what they were shown.
+"""Receives visitors' messages, choices and receipts.
 
-A page's message is stored, and announced as message.received, in the transaction that answers the page. A provider's
-callback is kept as it came and understood later, because it would not wait and may say anything; a page is ours, what
-it sends is checked before it is taken, and it sends again with the same id until it was told that it was taken.
+A message is stored, and announced as message.received, in the transaction of the page's request. A provider's callback
+is stored raw and processed later, because the provider does not wait and may send anything. A page is our own: what it
+sends is validated first, and it repeats a message with the same id until it gets a response.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Interaction, Source, Status, StatusReport
 from sapa.messaging.channels.widget import calls
-from sapa.messaging.channels.widget import messages as lines
+from sapa.messaging.channels.widget import messages as widget_messages
 from sapa.messaging.channels.widget.types import (
     MessageView,
     NoSuchChoice,
@@ -30,10 +30,10 @@ from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.queries import MarkedMessages
 from sapa.messaging.widget.visits import WidgetVisit
 
-LONGEST_TEXT = 4096
-MOST_ACKNOWLEDGED = 100
+MAX_TEXT_LENGTH = 4096
+MAX_ACKNOWLEDGED = 100
 
-Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=2**53)]], Meta(max_length=MOST_ACKNOWLEDGED)]
+Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=2**53)]], Meta(max_length=MAX_ACKNOWLEDGED)]
 
 
 class ChosenOption(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,47 +44,47 @@ class ChosenOption(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VisitorMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of a visitor; the page makes up its id, and uses it again when it does not know what became of it."""
+    """A visitor's message. The page generates the id, and uses it again for a retry."""
 
     id: Annotated[str, Meta(pattern=r"^p_[0-9a-zA-Z-]{16,64}\Z")]
-    text: Annotated[str, Meta(max_length=LONGEST_TEXT, pattern=r"^[^\x00]*\Z")] = ""
+    text: Annotated[str, Meta(max_length=MAX_TEXT_LENGTH, pattern=r"^[^\x00]*\Z")] = ""
     choice: ChosenOption | None = None
 
 
 class VisitorReceipt(Struct, frozen=True, forbid_unknown_fields=True):
-    """The numbers of lines that reached a page, and of those that somebody looked at."""
+    """The numbers of messages that a page received, and of those that the visitor read."""
 
     delivered: Numbers = []
     read: Numbers = []
 
 
-async def take(tx: Tx, kit: AppContext, visit: WidgetVisit, said: VisitorMessage) -> WidgetMessage:
-    """Once for each id."""
+async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: VisitorMessage) -> WidgetMessage:
+    """Idempotent by the message's id."""
     company = visit.company
     visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
     if visitor is None:
         raise UnknownSession
-    if known := await widget.find_line(tx, company.id, visitor.id, said.id):
-        return known
-    choice = None if said.choice is None else await _choose(tx, visit, said.choice)
-    text = said.text.strip() if choice is None else choice.title
+    if existing := await widget.find_message(tx, company.id, visitor.id, message.id):
+        return existing
+    choice = None if message.choice is None else await _choose(tx, visit, message.choice)
+    text = message.text.strip() if choice is None else choice.title
     if not text:
         raise Invalid.field("text", "must not be empty")
-    line = await lines.hear(tx, company.id, visitor, said.id, MessageView(text=text))
-    await _receive(tx, kit, visit, line, text, choice, said.choice)
-    return line
+    stored = await widget_messages.append_inbound(tx, company.id, visitor, message.id, MessageView(text=text))
+    await _receive(tx, context, visit, stored, text, choice, message.choice)
+    return stored
 
 
 async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interaction:
-    """Only what the message offered can be chosen, and under the title that it had there."""
-    line = await widget.find_line_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
-    if line is None or line.direction != "out":
+    """Only options of the message can be chosen, with their titles."""
+    stored = await widget.find_message_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
+    if stored is None or stored.direction != "out":
         raise NoSuchChoice
-    shown = msgspec.json.decode(line.content, type=MessageView)
-    for button in shown.buttons:
+    view = msgspec.json.decode(stored.content, type=MessageView)
+    for button in view.buttons:
         if button.id == chosen.id:
             return Interaction("button", button.id, button.title)
-    for row in (row for section in shown.sections for row in section.rows):
+    for row in (row for section in view.sections for row in section.rows):
         if row.id == chosen.id:
             return Interaction("list", row.id, row.title)
     raise NoSuchChoice
@@ -92,25 +92,25 @@ async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interacti
 
 async def _receive(
     tx: Tx,
-    kit: AppContext,
+    context: AppContext,
     visit: WidgetVisit,
-    line: WidgetMessage,
+    stored: WidgetMessage,
     text: str,
     choice: Interaction | None,
     chosen: ChosenOption | None,
 ) -> None:
-    """The same way that every channel's messages take from here."""
-    visitor, at = visit.visitor, datetime.fromisoformat(line.at)
-    quoted = lines.build_message_id(visitor.id, chosen.number) if chosen else None
+    """From here on the message takes the path of every channel's messages."""
+    visitor, at = visit.visitor, datetime.fromisoformat(stored.at)
+    quoted = widget_messages.build_message_id(visitor.id, chosen.number) if chosen else None
     inbound = calls.build_inbound(
-        lines.build_message_id(visitor.id, line.number), visitor.id, at, text, choice, quoted,
+        widget_messages.build_message_id(visitor.id, stored.number), visitor.id, at, text, choice, quoted,
         name=visitor.name, email=visitor.email,
     )  # fmt: skip
-    await receive_item(tx, CallbackContext(kit, visit.company, visit.opened, at), inbound)
+    await receive_item(tx, CallbackContext(context, visit.company, visit.connected, at), inbound)
 
 
 async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) -> None:
-    """What was read was delivered, too. Each is reported once, however often a page says it."""
+    """A read message is also delivered. Each receipt is reported once, however often the page sends it."""
     company_id, visitor_id = visit.company.id, visit.visitor.id
     arrived = sorted({*acknowledged.delivered, *acknowledged.read})
     delivered = await widget.mark_delivered(tx, company_id, visitor_id, arrived)
@@ -120,8 +120,8 @@ async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) 
 
 
 async def _report(tx: Tx, visit: WidgetVisit, status: Status, marked: Sequence[MarkedMessages]) -> None:
-    for line in marked:
-        at = datetime.fromisoformat(line.at)
-        message_id = lines.build_message_id(visit.visitor.id, line.number)
-        report = StatusReport(status, at, message_id=message_id, reference=line.reference)
+    for stored in marked:
+        at = datetime.fromisoformat(stored.at)
+        message_id = widget_messages.build_message_id(visit.visitor.id, stored.number)
+        report = StatusReport(status, at, message_id=message_id, reference=stored.reference)
         await messages.apply(tx, visit.company, Source.WIDGET, report, at)

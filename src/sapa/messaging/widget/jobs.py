@@ -1,4 +1,4 @@
-"""What the web chat keeps only for a while."""
+"""Purges expired data of the web chat."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,16 +9,16 @@ from sapa.messaging.widget.visits import SESSION_DAYS
 _BATCH = 5_000
 
 
-async def forget_old(database: Database) -> None:
-    """Minutes that are over, sessions that nobody came back with, and visitors with whom not a word was exchanged."""
+async def purge_old(database: Database) -> None:
+    """Worker job: past minutes of the rate limits, unused sessions, and visitors without messages."""
     async with database.transaction() as tx:
-        await widget.forget_windows(tx)
-    await _forget_all(database, widget.forget_sessions)
-    await _forget_all(database, widget.forget_visitors)
+        await widget.purge_windows(tx)
+    await _forget_all(database, widget.purge_sessions)
+    await _forget_all(database, widget.purge_visitors)
 
 
-async def _forget_all(database: Database, forget: Callable[[Tx, int, int], Awaitable[int]]) -> None:
+async def _forget_all(database: Database, purge: Callable[[Tx, int, int], Awaitable[int]]) -> None:
     gone = _BATCH
     while gone == _BATCH:
         async with database.transaction() as tx:
-            gone = await forget(tx, SESSION_DAYS, _BATCH)
+            gone = await purge(tx, SESSION_DAYS, _BATCH)

@@ -1,5 +1,5 @@
-"""`/widget/v1`: the script that sites include, and what it calls. Any site's page may call, so CORS is open; whoever
-calls is known by the chat's public key and the session's token, never by a cookie."""
+"""`/widget/v1`: the script for sites, and its API. Pages of any site may call, so CORS is open. The chat's public key
+and the session's token identify the caller; cookies are not used."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,12 +35,12 @@ from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetM
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.widget import inbound, limits, visits
 from sapa.messaging.widget import queries as widget
-from sapa.messaging.widget.streams import MOST_AT_ONCE, Streams
+from sapa.messaging.widget.streams import MAX_BATCH, Streams
 from sapa.messaging.widget.visits import VerifiedVisitor, WidgetVisit
 
-MOST_BYTES = 16 * 1024
+MAX_BYTES = 16 * 1024
 BODY_SECONDS = 15.0
-MOST_TOKEN_LENGTH = 200
+MAX_TOKEN_LENGTH = 200
 
 CORS = {
     "access-control-allow-origin": "*",
@@ -70,7 +70,7 @@ class WidgetSessionIn(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WidgetSession(Struct, frozen=True, rename="camel"):
-    """`token` is there where it is new: the page keeps it."""
+    """`token` is set for a new session only; the page stores it."""
 
     visitor_id: str
     is_identified: bool
@@ -81,99 +81,96 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
 
 
 class Chat:
-    """What pages call, in one process."""
+    """The handlers of the web chat, for one process."""
 
-    def __init__(self, kit: AppContext) -> None:
-        self._kit = kit
-        self._database = kit.database
-        self._proxies = AllowList(kit.settings.server.trusted_proxies)
-        self._streams = Streams(kit.database, kit.closing)
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._database = context.database
+        self._proxies = AllowList(context.settings.server.trusted_proxies)
+        self._streams = Streams(context.database, context.closing)
 
     async def open_session(self, request: Request) -> Response:
-        """Begins a session, or says how one stands; with a visitor, signs somebody in."""
+        """Creates or resumes a session; with a visitor, signs them in."""
         connection = (await self._find_chat(request)).connection
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
-        given, token = await read_body(request, WidgetSessionIn), _token(request)
-        # Two pages of somebody new may sign in at once; the second finds whom the first one made.
-        joined = await self._database.transact(
-            lambda tx: visits.open_session(tx, connection, token, given.visitor), (asyncpg.UniqueViolationError,)
+        body, token = await read_body(request, WidgetSessionIn), _token(request)
+        # Two pages of a new visitor may sign in at once; the second finds the visitor that the first created.
+        session = await self._database.transact(
+            lambda tx: visits.open_session(tx, connection, token, body.visitor), (asyncpg.UniqueViolationError,)
         )
-        visitor = joined.visitor
+        visitor = session.visitor
         async with self._database.connection() as db:
-            latest = await widget.list_before(
-                db, connection.company.id, visitor.id, visitor.last_number + 1, MOST_AT_ONCE
-            )
+            latest = await widget.list_before(db, connection.company.id, visitor.id, visitor.last_number + 1, MAX_BATCH)
         title = connection.account.get("title")
         identified = visitor.external_id is not None
-        return _json(WidgetSession(visitor.id, identified, joined.token, title, visitor.last_number, latest))
+        return _json(WidgetSession(visitor.id, identified, session.token, title, visitor.last_number, latest))
 
     async def end_session(self, request: Request) -> Response:
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         async with self._database.connection() as db:
             await visits.end_session(db, visit)
         return Response(status_code=204, headers=CORS)
 
-    async def say(self, request: Request) -> Response:
-        visit = await self._enter(request)
+    async def post_message(self, request: Request) -> Response:
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
         await limits.check_address(self._database, visit.company.id, self._address(request), "message")
-        said = await read_body(request, inbound.VisitorMessage)
-        return _json(await self._database.transact(lambda tx: inbound.take(tx, self._kit, visit, said)))
+        message = await read_body(request, inbound.VisitorMessage)
+        return _json(await self._database.transact(lambda tx: inbound.receive(tx, self._context, visit, message)))
 
     async def list_earlier(self, request: Request) -> Response:
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "read")
         before = _number(request.query_params.get("before"), "before")
         async with self._database.connection() as db:
-            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, MOST_AT_ONCE)
+            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, MAX_BATCH)
         return _json(found)
 
     async def acknowledge(self, request: Request) -> Response:
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "ack")
-        given = await read_body(request, inbound.VisitorReceipt)
-        await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, given))
+        body = await read_body(request, inbound.VisitorReceipt)
+        await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, body))
         return Response(status_code=204, headers=CORS)
 
     async def listen(self, request: Request) -> Response:
-        """Lines after the one that Last-Event-ID names."""
-        visit = await self._enter(request)
+        """Streams the messages after Last-Event-ID."""
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "stream")
         number = _number(request.headers.get("last-event-id"), "Last-Event-ID")
-        page = self._streams.open(visit, number, lambda: self._enter(request))
+        page = self._streams.open(visit, number, lambda: self._authenticate(request))
         return EventStreamResponse(self._streams.run(page), partial(self._streams.close, page), CORS)
 
     async def _find_chat(self, request: Request) -> ConnectedChannel:
         key, origin = request.headers.get("x-widget-key", ""), request.headers.get("origin")
         async with self._database.connection() as db:
-            return await visits.find_chat(self._kit, db, key, origin)
+            return await visits.find_chat(self._context, db, key, origin)
 
-    async def _enter(self, request: Request) -> WidgetVisit:
+    async def _authenticate(self, request: Request) -> WidgetVisit:
         chat, token = await self._find_chat(request), _token(request)
         if token is None:
             raise UnknownSession
         async with self._database.connection() as db:
-            return await visits.enter(db, chat, token)
+            return await visits.authenticate(db, chat, token)
 
     def _address(self, request: Request) -> str:
         peer = request.client.host if request.client else ""
         return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
 
 
-def pages(kit: AppContext) -> list[Route]:
-    """The chat's routes."""
-    chat = Chat(kit)
+def pages(context: AppContext) -> list[Route]:
+    chat = Chat(context)
     return [
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
-        _route("/messages", POST=chat.say, GET=chat.list_earlier),
+        _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
         _route("/acks", POST=chat.acknowledge),
         _route("/events", GET=chat.listen),
     ]
 
 
 def _route(path: str, **handlers: Handler) -> Route:
-    """Every answer, a refusal too, is one that a page of another site may read."""
+    """Every response, errors included, has CORS headers."""
 
     async def answer(request: Request) -> Response:
         if request.method == "OPTIONS":
@@ -212,18 +209,18 @@ async def _read(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise PayloadTooLarge(f"The request's body is larger than {MOST_BYTES // 1024} KiB.")
+        if len(body) > MAX_BYTES:
+            raise PayloadTooLarge(f"The request's body is larger than {MAX_BYTES // 1024} KiB.")
     return bytes(body)
 
 
 def _token(request: Request) -> str | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token if scheme.lower() == "bearer" and 0 < len(token) <= MOST_TOKEN_LENGTH else None
+    return token if scheme.lower() == "bearer" and 0 < len(token) <= MAX_TOKEN_LENGTH else None
 
 
 def _number(text: str | None, field: str) -> int:
-    """Nothing at all means 0."""
+    """A missing number is 0."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
@@ -241,7 +238,7 @@ async def _send_script(request: Request) -> Response:
 
 @cache
 def read_script() -> tuple[bytes, str]:
-    """The script and its tag."""
+    """The script and its ETag."""
     script = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
     return script, f'"{sha256(script).hexdigest()[:32]}"'
 

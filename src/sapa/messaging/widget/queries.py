@@ -1,4 +1,4 @@
-"""How visitors of the web chat, their sessions and what their pages have shown are stored."""
+"""Queries for visitors of the web chat, their sessions and their receipts."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
 
 
 class MarkedMessages(Struct, frozen=True):
-    """A line that was acknowledged for the first time."""
+    """A message that was acknowledged for the first time."""
 
     number: int
     reference: str
@@ -16,7 +16,7 @@ class MarkedMessages(Struct, frozen=True):
 
 
 class ConversationPosition(Struct, frozen=True):
-    """How far a visitor's conversation has come."""
+    """The number of the last message in a visitor's conversation."""
 
     company_id: int
     visitor_id: str
@@ -58,7 +58,7 @@ LOCK_IDENTIFIED = sql(
     row=Visitor,
 )
 
-# What the site no longer says of somebody stays as it was.
+# Fields that the site leaves out keep their values.
 DESCRIBE = sql(
     """
     UPDATE widget_visitors
@@ -83,14 +83,14 @@ FIND_SESSION = sql(
     row=Visitor,
 )
 
-# Not at every call: once a day is enough to tell that it is in use.
-NOTE_USE = sql(
+# Once a day is enough to show that the session is in use.
+RECORD_USE = sql(
     """
     UPDATE widget_sessions SET used_at = now()
      WHERE company_id = $1 AND hash = $2 AND used_at < now() - interval '1 day'"""
 )
 
-FIND_LINE = sql(
+FIND_MESSAGE = sql(
     """
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
@@ -98,7 +98,7 @@ FIND_LINE = sql(
     row=WidgetMessage,
 )
 
-FIND_LINE_BY_NUMBER = sql(
+FIND_MESSAGE_BY_NUMBER = sql(
     """
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
@@ -144,7 +144,7 @@ MARK_READ = sql(
     row=MarkedMessages,
 )
 
-LIST_STANDS = sql(
+LIST_POSITIONS = sql(
     """
     SELECT v.company_id, v.id AS visitor_id, v.last_number
       FROM unnest($1::bigint[], $2::text[]) AS open (company_id, id)
@@ -163,12 +163,12 @@ COUNT = sql(
     RETURNING used"""
 )
 
-FORGET_WINDOWS = sql(
+PURGE_WINDOWS = sql(
     "DELETE FROM widget_windows WHERE window_start < now() - interval '10 minutes'",
     crosses="the worker forgets past minutes of every company",
 )
 
-FORGET_SESSIONS = sql(
+PURGE_SESSIONS = sql(
     """
     DELETE FROM widget_sessions
      WHERE (company_id, hash) IN (
@@ -178,8 +178,8 @@ FORGET_SESSIONS = sql(
     crosses="the worker forgets ended sessions of every company",
 )
 
-# With their sessions, which are older still.
-FORGET_VISITORS = sql(
+# Their sessions are older still, and go with them.
+PURGE_VISITORS = sql(
     """
     DELETE FROM widget_visitors
      WHERE (company_id, id) IN (
@@ -193,7 +193,7 @@ FORGET_VISITORS = sql(
 async def insert_visitor(
     tx: Tx, company_id: int, id: str, external_id: str | None = None, name: str | None = None, email: str | None = None
 ) -> None:
-    """Somebody who is there already stays as they are."""
+    """An existing visitor stays unchanged."""
     await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
 
 
@@ -231,25 +231,25 @@ async def find_session(db: Connection, company_id: int, hash: bytes, days: int) 
     return await FIND_SESSION.find(db, company_id, hash, days)
 
 
-async def note_use(db: Connection, company_id: int, hash: bytes) -> None:
-    await NOTE_USE.run(db, company_id, hash)
+async def record_use(db: Connection, company_id: int, hash: bytes) -> None:
+    await RECORD_USE.run(db, company_id, hash)
 
 
-async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
-    return await FIND_LINE.find(db, company_id, visitor_id, reference)
+async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
+    return await FIND_MESSAGE.find(db, company_id, visitor_id, reference)
 
 
-async def find_line_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:
-    return await FIND_LINE_BY_NUMBER.find(db, company_id, visitor_id, number)
+async def find_message_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:
+    return await FIND_MESSAGE_BY_NUMBER.find(db, company_id, visitor_id, number)
 
 
-async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
-    return await LIST_AFTER.all(db, company_id, visitor_id, number, most)
+async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, limit: int) -> list[WidgetMessage]:
+    return await LIST_AFTER.all(db, company_id, visitor_id, number, limit)
 
 
-async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
-    """The last ones before a number, oldest first."""
-    return (await LIST_BEFORE.all(db, company_id, visitor_id, number, most))[::-1]
+async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, limit: int) -> list[WidgetMessage]:
+    """The last messages before a number, oldest first."""
+    return (await LIST_BEFORE.all(db, company_id, visitor_id, number, limit))[::-1]
 
 
 async def mark_delivered(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[MarkedMessages]:
@@ -260,26 +260,26 @@ async def mark_read(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]
     return await MARK_READ.all(tx, company_id, visitor_id, numbers)
 
 
-async def list_stands(db: Connection, visitors: list[tuple[int, str]]) -> list[ConversationPosition]:
-    return await LIST_STANDS.all(db, [company for company, _ in visitors], [id for _, id in visitors])
+async def list_positions(db: Connection, visitors: list[tuple[int, str]]) -> list[ConversationPosition]:
+    return await LIST_POSITIONS.all(db, [company for company, _ in visitors], [id for _, id in visitors])
 
 
 async def count(db: Connection, company_id: int, subject: str) -> int:
-    """How often in the running minute, this time included."""
+    """Counts this call, and returns the calls in the current minute."""
     used: int = await COUNT.value(db, company_id, subject)
     return used
 
 
-async def forget_windows(tx: Tx) -> None:
-    await FORGET_WINDOWS.run(tx)
+async def purge_windows(tx: Tx) -> None:
+    await PURGE_WINDOWS.run(tx)
 
 
-async def forget_sessions(tx: Tx, days: int, most: int) -> int:
-    return await FORGET_SESSIONS.run(tx, days, most)
+async def purge_sessions(tx: Tx, days: int, limit: int) -> int:
+    return await PURGE_SESSIONS.run(tx, days, limit)
 
 
-async def forget_visitors(tx: Tx, days: int, most: int) -> int:
-    return await FORGET_VISITORS.run(tx, days, most)
+async def purge_visitors(tx: Tx, days: int, limit: int) -> int:
+    return await PURGE_VISITORS.run(tx, days, limit)
 
 
 async def check_alive(db: Connection) -> None:

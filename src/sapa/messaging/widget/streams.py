@@ -1,6 +1,6 @@
-"""The pages that listen: each gets its visitor's lines as server-sent events, and after a break those it missed.
+"""Sends new messages to listening pages as server-sent events, and after a reconnect those that the page missed.
 
-One look at the database serves all pages of this process. It happens when the bell rings, and now and then without it.
+One query serves all pages of this process. It runs when a notification arrives, and at intervals without one.
 """
 
 import asyncio
@@ -16,48 +16,48 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
-from sapa.messaging.channels.widget.messages import BELL
+from sapa.messaging.channels.widget.messages import NOTIFY_CHANNEL
 from sapa.messaging.channels.widget.types import TooManyPages, WidgetMessage
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import WidgetVisit
 from sapa.work.loops import wait
 
-MOST_AT_ONCE = 50
-LOOK_SECONDS = 2.0
+MAX_BATCH = 50
+POLL_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
-MOST_PAGES = 2_000
-MOST_PAGES_OF_A_VISITOR = 8
+MAX_PAGES = 2_000
+MAX_PAGES_PER_VISITOR = 8
 RETRY_SECONDS = 30
 
 Check = Callable[[], Awaitable[object]]
 
 
 class WidgetListener:
-    """One page that listens; it has everything up to `number`."""
+    """A listening page; it has all messages up to `number`."""
 
     def __init__(self, visit: WidgetVisit, number: int, check: Check) -> None:
         self.visitor = (visit.company.id, visit.visitor.id)
         self.number = number
         self.check = check
-        self.news = asyncio.Event()
-        self.news.set()
+        self.has_changes = asyncio.Event()
+        self.has_changes.set()
 
 
 class Streams:
-    """The pages of this process."""
+    """The listening pages of this process."""
 
     def __init__(self, database: Database, closing: asyncio.Event) -> None:
         self._database = database
         self._closing = closing
         self._pages: set[WidgetListener] = set()
-        self._bell = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
 
     def open(self, visit: WidgetVisit, number: int, check: Check) -> WidgetListener:
-        """A page has its place until `close`; `check` raises when its session is over."""
+        """Registers a page until `close`; `check` raises when its session has ended."""
         page = WidgetListener(visit, number, check)
         of_visitor = Counter(other.visitor for other in self._pages)[page.visitor]
-        if of_visitor >= MOST_PAGES_OF_A_VISITOR or len(self._pages) >= MOST_PAGES or self._closing.is_set():
+        if of_visitor >= MAX_PAGES_PER_VISITOR or len(self._pages) >= MAX_PAGES or self._closing.is_set():
             raise TooManyPages(headers={"retry-after": str(RETRY_SECONDS)})
         self._pages.add(page)
         if self._watching is None:
@@ -66,20 +66,20 @@ class Streams:
 
     def close(self, page: WidgetListener) -> None:
         self._pages.discard(page)
-        self._bell.set()
+        self._wakeup.set()
 
     async def run(self, page: WidgetListener) -> AsyncIterator[bytes]:
-        """The stream's text, until the session or this process ends."""
+        """The stream's events, until the session or this process ends."""
         yield READY
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._closing.is_set():
-            page.news.clear()
-            for line in await self._read(page):
-                page.number = line.number
-                page.news.set()
-                yield build_event("message", msgspec.json.encode(line), line.number)
-            if not page.news.is_set():
-                await wait(heartbeat - time.monotonic(), page.news)
+            page.has_changes.clear()
+            for message in await self._read(page):
+                page.number = message.number
+                page.has_changes.set()
+                yield build_event("message", msgspec.json.encode(message), message.number)
+            if not page.has_changes.is_set():
+                await wait(heartbeat - time.monotonic(), page.has_changes)
             if time.monotonic() >= heartbeat:
                 if not await self._is_valid(page):
                     return
@@ -87,10 +87,10 @@ class Streams:
                 yield KEEP_ALIVE
 
     async def _read(self, page: WidgetListener) -> list[WidgetMessage]:
-        """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
+        """Empty while PostgreSQL is away; the page stays connected and resumes afterwards."""
         try:
             async with self._database.connection() as db:
-                return await widget.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
+                return await widget.list_after(db, *page.visitor, page.number, MAX_BATCH)
         except (DatabaseAway, asyncpg.PostgresError):
             return []
 
@@ -104,24 +104,24 @@ class Streams:
         return True
 
     async def _watch(self) -> None:
-        """As long as there are pages."""
-        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
+        """Runs while there are pages."""
+        subscription = self._database.hub.subscribe(NOTIFY_CHANNEL, lambda _: self._wakeup.set())
         try:
             while self._pages and not self._closing.is_set():
-                await wait(LOOK_SECONDS, self._bell, self._closing)
-                self._bell.clear()
+                await wait(POLL_SECONDS, self._wakeup, self._closing)
+                self._wakeup.clear()
                 with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()
         finally:
             self._watching = None
             for page in self._pages:
-                page.news.set()
+                page.has_changes.set()
             self._database.hub.unsubscribe(subscription)
 
     async def _look(self) -> None:
         async with self._database.connection() as db:
-            stands = await widget.list_stands(db, list({page.visitor for page in self._pages}))
-        last = {(stand.company_id, stand.visitor_id): stand.last_number for stand in stands}
+            positions = await widget.list_positions(db, list({page.visitor for page in self._pages}))
+        last = {(position.company_id, position.visitor_id): position.last_number for position in positions}
         for page in self._pages:
             if last.get(page.visitor, 0) > page.number:
-                page.news.set()
+                page.has_changes.set()

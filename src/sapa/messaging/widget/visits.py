@@ -1,4 +1,4 @@
-"""Who stands behind a page: sessions of anonymous visitors, and of those whom the site vouches for."""
+"""Sessions of the web chat: anonymous visitors, and visitors that the site verifies."""
 
 import hmac
 import secrets
@@ -28,13 +28,13 @@ from sapa.values.company import Company
 
 SESSION_DAYS = 180
 TOKEN_BYTES = 32
-MOST_KEY_LENGTH = 200
+MAX_KEY_LENGTH = 200
 
 Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 
 
 class VerifiedVisitor(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What the site says of somebody who is signed in there."""
+    """A visitor who is signed in at the site."""
 
     id: Word
     hash: Annotated[str, Meta(max_length=64)]
@@ -42,125 +42,124 @@ class VerifiedVisitor(Struct, frozen=True, forbid_unknown_fields=True, rename="c
     name: Word | None = None
     email: Annotated[str, Meta(max_length=254)] | None = None
     email_hash: Annotated[str, Meta(max_length=64)] | None = None
-    """HMAC-SHA256 of id, line feed, e-mail address: only with it the address counts."""
+    """HMAC-SHA256 of id, line feed and e-mail address; without it the address is ignored."""
 
 
 class VisitorSession(Struct, frozen=True):
-    """A session that begins or goes on; the token only where it is new."""
+    """A new or resumed session; the token is set for a new one only."""
 
     visitor: Visitor
     token: str | None
 
 
 class WidgetVisit(Struct, frozen=True):
-    """A page that is recognised."""
+    """An authenticated page."""
 
-    opened: Chat
+    connected: Chat
     session: bytes
     visitor: Visitor
 
     @property
     def company(self) -> Company:
-        return self.opened.connection.company
+        return self.connected.connection.company
 
 
-async def find_chat(kit: AppContext, db: Db, key: str, origin: str | None) -> Chat:
-    """The connection that a public key belongs to, on a site that may show it."""
-    opened = await find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
-    if opened is None or opened.connection.source is not Source.WIDGET:
+async def find_chat(context: AppContext, db: Db, key: str, origin: str | None) -> Chat:
+    """The connection with this public key, if the site may show it."""
+    connected = await find_by_token(context, db, key) if 0 < len(key) <= MAX_KEY_LENGTH else None
+    if connected is None or connected.connection.source is not Source.WIDGET:
         raise WidgetNotFound
-    if not is_allowed_origin(opened.connection.account, origin):
+    if not is_allowed_origin(connected.connection.account, origin):
         raise OriginNotAllowed
-    return opened
+    return connected
 
 
 def is_allowed_origin(account: Mapping[str, str], origin: str | None) -> bool:
-    """Sites are listed with commas or spaces between them; without a list, all may."""
+    """Origins are separated by commas or spaces; without a list, all are allowed."""
     allowed = account.get("origins", "").replace(",", " ").split()
     return not allowed or (origin or "").lower() in {site.rstrip("/").lower() for site in allowed}
 
 
-async def enter(db: Db, chat: Chat, token: str) -> WidgetVisit:
-    """With the token of a session."""
+async def authenticate(db: Db, chat: Chat, token: str) -> WidgetVisit:
     company_id, session = chat.connection.company.id, _hash(token)
     visitor = await widget.find_session(db, company_id, session, SESSION_DAYS)
     if visitor is None:
         raise UnknownSession
-    await widget.note_use(db, company_id, session)
+    await widget.record_use(db, company_id, session)
     return WidgetVisit(chat, session, visitor)
 
 
 async def open_session(
     tx: Tx, connection: ChannelAccount, token: str | None, identified: VerifiedVisitor | None
 ) -> VisitorSession:
-    """A page that brings no session, or an ended one, gets a new one. One that says who is signed in gets theirs.
+    """A page without a valid session gets a new one. A page with a verified visitor gets the visitor's session.
 
-    Whoever signs in gets a new token, and the one from before opens nothing any more: others may have seen it.
+    Signing in replaces the token, and the old one becomes invalid: others may have seen it.
     """
     company_id = connection.company.id
-    present = await widget.find_session(tx, company_id, _hash(token), SESSION_DAYS) if token else None
+    current = await widget.find_session(tx, company_id, _hash(token), SESSION_DAYS) if token else None
     if identified is None:
         return (
-            VisitorSession(present, None)
-            if present
-            else await _begin(tx, company_id, await _make_visitor(tx, company_id))
+            VisitorSession(current, None)
+            if current
+            else await _create_session(tx, company_id, await _create_visitor(tx, company_id))
         )
-    visitor = await identify(tx, connection, identified, present)
-    if present is not None and present.external_id == visitor.external_id:
+    visitor = await identify(tx, connection, identified, current)
+    if current is not None and current.external_id == visitor.external_id:
         return VisitorSession(visitor, None)
-    if present is not None and present.id == visitor.id:
+    if current is not None and current.id == visitor.id:
         await widget.drop_sessions(tx, company_id, visitor.id)
-    return await _begin(tx, company_id, visitor)
+    return await _create_session(tx, company_id, visitor)
 
 
 async def end_session(db: Db, visit: WidgetVisit) -> None:
     await widget.drop_session(db, visit.company.id, visit.session)
 
 
-async def _begin(tx: Tx, company_id: int, visitor: Visitor) -> VisitorSession:
+async def _create_session(tx: Tx, company_id: int, visitor: Visitor) -> VisitorSession:
     token = secrets.token_urlsafe(TOKEN_BYTES)
     await widget.insert_session(tx, company_id, _hash(token), visitor.id)
     return VisitorSession(visitor, token)
 
 
-async def _make_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor | None = None) -> Visitor:
+async def _create_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor | None = None) -> Visitor:
     id = VISITOR_ID.new()
     await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
-    made = await widget.lock_visitor(tx, company_id, id)
-    if made is None and identified:  # somebody else made the same person in this moment
-        made = await widget.lock_identified(tx, company_id, identified.id)
-    assert made is not None  # noqa: S101 - one of the two was inserted
-    return made
+    visitor = await widget.lock_visitor(tx, company_id, id)
+    if visitor is None and identified:  # another transaction created the same visitor
+        visitor = await widget.lock_identified(tx, company_id, identified.id)
+    assert visitor is not None  # noqa: S101 - one of the two was inserted
+    return visitor
 
 
-async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisitor, present: Visitor | None) -> Visitor:
-    """Whom the site vouches for. Somebody new keeps the conversation that they began before they signed in."""
+async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisitor, current: Visitor | None) -> Visitor:
+    """The verified visitor. A new one keeps the conversation from before signing in."""
     check_hash(connection.credentials, identified)
     company_id = connection.company.id
-    known = await widget.lock_identified(tx, company_id, identified.id)
-    if known is None and present is not None and present.external_id is None:
-        known = await widget.lock_visitor(tx, company_id, present.id)
-    known = known or await _make_visitor(tx, company_id, identified)
+    visitor = await widget.lock_identified(tx, company_id, identified.id)
+    if visitor is None and current is not None and current.external_id is None:
+        visitor = await widget.lock_visitor(tx, company_id, current.id)
+    visitor = visitor or await _create_visitor(tx, company_id, identified)
     email = identified.email if identified.email_hash else None
-    described = await widget.describe(tx, company_id, known.id, identified.id, identified.name, email)
+    described = await widget.describe(tx, company_id, visitor.id, identified.id, identified.name, email)
     assert described is not None  # noqa: S101 - the row is locked
     return described
 
 
 def check_hash(credentials: Mapping[str, str], identified: VerifiedVisitor) -> None:
     secret = credentials.get("secret", "")
-    if not secret or not _is_right(secret, identified.id, identified.hash):
+    if not secret or not _is_valid_hash(secret, identified.id, identified.hash):
         raise WrongHash
     if identified.email_hash is not None:
         if identified.email is None:
             raise Invalid.field("visitor.emailHash", "belongs to an email, and there is none")
-        if not _is_right(secret, f"{identified.id}\n{identified.email}", identified.email_hash):
+        if not _is_valid_hash(secret, f"{identified.id}\n{identified.email}", identified.email_hash):
             raise WrongHash("The emailHash does not prove this e-mail address.")
 
 
-def _is_right(secret: str, text: str, given: str) -> bool:
-    right = hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
-    return hmac.compare_digest(right.encode(), given.lower().encode())
+def _is_valid_hash(secret: str, text: str, received: str) -> bool:
+    expected = hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
+    return hmac.compare_digest(expected.encode(), received.lower().encode())
 
 
 def _hash(token: str) -> bytes:

@@ -1,7 +1,7 @@
-"""The accounts that a test company has with the simulators of all channels.
+"""The accounts of a test company with the simulators of all channels.
 
-They follow from the company's id: nobody opens them, nothing of them is stored, and a simulator knows by the secret
-who calls (`find_company_id` with the purpose `channel/<source>/<field>`).
+They are derived from the company's id: nothing is stored. A simulator identifies its caller by the secret
+(`find_company_id` with the purpose `channel/<source>/<field>`).
 """
 
 import hmac
@@ -19,7 +19,7 @@ from sapa.values.ids import ALPHABET
 from sapa.values.provider_accounts import AccountField
 
 HOOK = "hook"
-"""Stands for a field in the purpose of the secret in a callback's address."""
+"""The field name in the purpose of a callback address's secret."""
 
 _ACCOUNTS: Mapping[str, str] = {
     "phone_number_id": "55{source}{company}",
@@ -39,32 +39,32 @@ _ACCOUNTS: Mapping[str, str] = {
     "origins": "",
     "username": "shop-{company}",
 }
-"""Each field that is no secret, by the company's id."""
+"""Values of the public fields, derived from the company's id."""
 
 
 class HookOwner(Struct, frozen=True):
-    """Whose callbacks come to an address."""
+    """The owner of a callback address."""
 
     company_id: int
     source: Source
 
 
-def build_hook_token(kit: AppContext, company_id: int, source: Source) -> str:
-    """The last part of the address that the simulator of a channel calls back at."""
-    return build_secret(kit, company_id, _purpose(source, HOOK))
+def build_hook_token(context: AppContext, company_id: int, source: Source) -> str:
+    """The last part of the address that a channel's simulator posts callbacks to."""
+    return build_secret(context, company_id, _purpose(source, HOOK))
 
 
-def find_hook(kit: AppContext, token: str) -> HookOwner | None:
+def find_hook(context: AppContext, token: str) -> HookOwner | None:
     if not token.startswith("sbx_"):
         return None
     for source in Source:
-        if (company_id := find_company_id(kit, token, _purpose(source, HOOK))) is not None:
+        if (company_id := find_company_id(context, token, _purpose(source, HOOK))) is not None:
             return HookOwner(company_id, source)
     return None
 
 
 def build_connection_id(company_id: int, source: Source) -> str:
-    """Always the same, in the shape of every other id."""
+    """Deterministic, in the form of every other id."""
     bits = int.from_bytes(sha256(f"sandbox/{company_id}/{source}".encode()).digest()[:16])
     return "chan_" + "".join(ALPHABET[bits >> shift & 0x1F] for shift in range(125, -1, -5))
 
@@ -83,10 +83,12 @@ def build_public(company_id: int, source: Source, fields: Sequence[AccountField]
 
 
 def build_credentials(
-    kit: AppContext, company_id: int, source: Source, fields: Sequence[AccountField]
+    context: AppContext, company_id: int, source: Source, fields: Sequence[AccountField]
 ) -> dict[str, str]:
     return {
-        field.name: build_secret(kit, company_id, _purpose(source, field.name)) for field in fields if field.is_secret
+        field.name: build_secret(context, company_id, _purpose(source, field.name))
+        for field in fields
+        if field.is_secret
     }
 
 
@@ -98,26 +100,26 @@ class SandboxAccount(Struct, frozen=True):
     public: Mapping[str, str]
     secrets: Mapping[str, str]
     hook: str
-    """The path that callbacks are posted to."""
+    """The path for callbacks."""
 
 
-def build_account(kit: AppContext, company_id: int, source: Source) -> SandboxAccount:
+def build_account(context: AppContext, company_id: int, source: Source) -> SandboxAccount:
     fields = CHANNELS[source].fields
     return SandboxAccount(
         company_id,
         source,
         build_public(company_id, source, fields),
-        build_credentials(kit, company_id, source, fields),
-        HOOKS + build_hook_token(kit, company_id, source),
+        build_credentials(context, company_id, source, fields),
+        HOOKS + build_hook_token(context, company_id, source),
     )
 
 
-def find_account(kit: AppContext, secret: str, field: str, sources: Sequence[Source]) -> SandboxAccount | None:
-    """Whose access token or password it is."""
+def find_account(context: AppContext, secret: str, field: str, sources: Sequence[Source]) -> SandboxAccount | None:
+    """The account with this access token or password."""
     for source in sources:
-        company_id = find_company_id(kit, secret, _purpose(source, field))
+        company_id = find_company_id(context, secret, _purpose(source, field))
         if company_id is not None:
-            return build_account(kit, company_id, source)
+            return build_account(context, company_id, source)
     return None
 
 

@@ -1,4 +1,4 @@
-"""How messaging works for a test company: with simulators instead of channels, and without their waits."""
+"""Messaging of test companies: simulators instead of channels, and no pacing."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,6 +9,7 @@ from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import HOOKS, ConnectedChannel, find_company
 from sapa.messaging.connections.types import ChannelConnection
+from sapa.messaging.environment import SimulatedWindows
 from sapa.messaging.messages.actions import list_values
 from sapa.messaging.messages.types import ClockReading
 from sapa.messaging.sending.types import QUOTA_USED
@@ -25,16 +26,16 @@ from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.values.company import Company
 
 CLOSED = frozenset({"+12015550122", "sim_window_closed"})
-"""Recipients whose window is closed, whatever they write."""
+"""Recipients whose window is always closed."""
 QUOTA = "sim_quota_10"
-"""A recipient who was sent as many messages as the channel takes, until they write."""
+"""A recipient whose quota is used up until they write."""
 
 
 class SimulatedAccounts:
-    """A test company has an account with every simulator, without opening it and without a row."""
+    """A test company has an account with every simulator; nothing is stored."""
 
     async def find_by_source(
-        self, kit: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Database, company: Company, source: Source
     ) -> ConnectedChannel | None:
         if not company.is_test:
             return None
@@ -43,30 +44,30 @@ class SimulatedAccounts:
             company=company,
             id=build_connection_id(company.id, source),
             source=source,
-            address=await SIMULATORS[source].find_address(kit),
+            address=await SIMULATORS[source].find_address(context),
             account=build_public(company.id, source, channel.fields),
-            credentials=build_credentials(kit, company.id, source, channel.fields),
-            client=kit.client,
-            database=kit.database,
+            credentials=build_credentials(context, company.id, source, channel.fields),
+            client=context.client,
+            database=context.database,
             is_simulated=True,
         )
         return ConnectedChannel(channel, connection)
 
     async def find_by_id(
-        self, kit: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Database, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
         source = find_source(company.id, connection_id)
-        return await self.find_by_source(kit, db, company, source) if source else None
+        return await self.find_by_source(context, db, company, source) if source else None
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-        found = find_hook(kit, token)
+    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+        found = find_hook(context, token)
         company = await find_company(db, found.company_id) if found else None
-        return await self.find_by_source(kit, db, company, found.source) if found and company else None
+        return await self.find_by_source(context, db, company, found.source) if found and company else None
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         return list(CHANNELS)
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
         return [
             ChannelConnection(
                 id=build_connection_id(company.id, source),
@@ -81,40 +82,43 @@ class SimulatedAccounts:
             for source, channel in CHANNELS.items()
         ]
 
-    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
-        return f"{kit.settings.server.address}{HOOKS}{build_hook_token(kit, company.id, source)}"
+    def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
+        return f"{context.settings.server.address}{HOOKS}{build_hook_token(context, company.id, source)}"
+
+
+class SandboxWindows:
+    async def find_closed_reason(
+        self,
+        db: Database,
+        company: Company,
+        connected: ConnectedChannel,
+        to: Identity,
+        clock: ClockReading,
+        last_inbound_at: datetime | None,
+    ) -> str | None:
+        """A window is open before the contact writes, until the clock is moved past it."""
+        if to.value in CLOSED:
+            return "The customer has not written lately enough for a free message on this channel; send a template."
+        if last_inbound_at is not None:
+            return None
+        capabilities = connected.channel.capabilities
+        if to.value == QUOTA and capabilities.most_in_window is not None:
+            return QUOTA_USED.format(most=capabilities.most_in_window)
+        ahead, window = clock.now - clock.stored_at, capabilities.window or timedelta()
+        if ahead <= window:
+            return None
+        first = await queries.find_least_ahead(db, company.id, connected.connection.source, list_values(to))
+        if first is None or first >= ahead - window:
+            return None
+        return "The clock was moved on, and the customer has not written since; send a template."
 
 
 class SandboxMessaging:
     is_paced = False
     has_template_review = False
     has_simulated_people = True
+    simulated_windows: SimulatedWindows | None = SandboxWindows()
 
-    async def find_closed_reason(
-        self,
-        db: Database,
-        company: Company,
-        opened: ConnectedChannel,
-        to: Identity,
-        clock: ClockReading,
-        last_inbound_at: datetime | None,
-    ) -> str | None:
-        """Windows are open without anybody's having written, until the clock is moved past them."""
-        if to.value in CLOSED:
-            return "The customer has not written lately enough for a free message on this channel; send a template."
-        if last_inbound_at is not None:
-            return None
-        capabilities = opened.channel.capabilities
-        if to.value == QUOTA and capabilities.most_in_window is not None:
-            return QUOTA_USED.format(most=capabilities.most_in_window)
-        ahead, window = clock.now - clock.stored_at, capabilities.window or timedelta()
-        if ahead <= window:
-            return None
-        first = await queries.find_least_ahead(db, company.id, opened.connection.source, list_values(to))
-        if first is None or first >= ahead - window:
-            return None
-        return "The clock was moved on, and the customer has not written since; send a template."
-
-    async def locate_file(self, kit: AppContext, url: str) -> str:
-        """Files are on this process's own loopback address."""
-        return await kit.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)
+    async def locate_file(self, context: AppContext, url: str) -> str:
+        """The files are on this process's loopback address."""
+        return await context.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)

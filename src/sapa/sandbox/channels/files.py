@@ -1,4 +1,4 @@
-"""The files that people send in the test environment: one of each kind, as small as it can be."""
+"""The files of simulated people: one minimal file of each type."""
 
 import base64
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from sapa.http.errors import NotFound
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 ADDRESS = "https://files.simulator.test/"
-"""Where simulators that name addresses say the files are."""
+"""The base address in callbacks with URLs."""
 
 PATH = "/sandbox/files/"
-"""Where they really are, on a process's loopback address."""
+"""The path that really serves them, on the loopback address."""
 
 MIME_TYPES: Mapping[str, str] = {
     "image": "image/png",
@@ -33,7 +33,7 @@ _OGG = b"OggS\0\x02" + bytes(20)
 FILES: Mapping[str, bytes] = {"image": _PNG, "video": _MP4, "audio": _OGG, "document": _PDF}
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     """By the last part of the address, such as media_image."""
     kind = find_kind(call.path.removeprefix(PATH))
     if kind is None:

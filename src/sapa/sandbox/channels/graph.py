@@ -1,4 +1,4 @@
-"""Plays the Graph API, as far as WhatsApp, Messenger and Instagram are reached through it."""
+"""Simulates the Graph API for WhatsApp, Messenger and Instagram."""
 
 from typing import Any
 
@@ -16,18 +16,20 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 PAGES = (Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL)
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    account = _find_account(kit, call)
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
+    account = _find_account(context, call)
     if account is None:
         return whatsapp.build_error(190)
     node, _, edge = call.path.partition("/v")[2].partition("/")[2].partition("/")
     try:
-        return await _answer_edge(kit, account, call, node, edge)
+        return await _answer_edge(context, account, call, node, edge)
     except (msgspec.DecodeError, KeyError, IndexError, TypeError):
         return whatsapp.build_error(131008)
 
 
-async def _answer_edge(kit: AppContext, account: SandboxAccount, call: HookCall, node: str, edge: str) -> HookAnswer:
+async def _answer_edge(
+    context: AppContext, account: SandboxAccount, call: HookCall, node: str, edge: str
+) -> HookAnswer:
     is_page = account.source in PAGES
     if node not in {"me", *account.public.values()} and find_kind(node) is None:
         return _unknown(node)
@@ -35,16 +37,16 @@ async def _answer_edge(kit: AppContext, account: SandboxAccount, call: HookCall,
         case "GET", "":
             return _show_file(call, node) if find_kind(node) else build_answer(_show(account))
         case "POST", "messages":
-            take_message = social.take_message if is_page else whatsapp.take_message
-            return await take_message(kit, account, call)
+            accept_message = social.accept_message if is_page else whatsapp.accept_message
+            return await accept_message(context, account, call)
         case _, "message_templates" if not is_page:
-            return await templates.answer(kit, account, call)
+            return await templates.answer(context, account, call)
     return _unknown(f"{node}/{edge}")
 
 
-def _find_account(kit: AppContext, call: HookCall) -> SandboxAccount | None:
+def _find_account(context: AppContext, call: HookCall) -> SandboxAccount | None:
     scheme, _, token = call.headers.get("authorization", "").partition(" ")
-    return find_account(kit, token, "access_token", (*whatsapp.SOURCES, *PAGES)) if scheme == "Bearer" else None
+    return find_account(context, token, "access_token", (*whatsapp.SOURCES, *PAGES)) if scheme == "Bearer" else None
 
 
 def _show(account: SandboxAccount) -> dict[str, Any]:

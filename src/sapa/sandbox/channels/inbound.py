@@ -1,4 +1,4 @@
-"""What somebody says to a company in the test environment, before a simulator puts it into its channel's words."""
+"""A simulated inbound message, before its channel's simulator formats it."""
 
 from datetime import datetime
 
@@ -18,6 +18,6 @@ class SimulatedInbound(Struct, frozen=True):
     quoted: str | None = None
     name: str | None = None
     is_echo: bool = False
-    """The company's own side wrote it, elsewhere."""
+    """The company sent it by other means."""
     subject: str | None = None
     is_automatic: bool = False

@@ -1,4 +1,4 @@
-"""Plays the world's mail servers: takes mail over SMTP, and lets it come back, be answered or be waited for."""
+"""Simulates mail servers: accepts mail over SMTP, and bounces, answers or delays it."""
 
 from datetime import datetime
 from email import message_from_bytes, policy
@@ -17,12 +17,12 @@ from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import ScriptStep, find_script, name_script
+from sapa.sandbox.channels.scripts import ScriptStep, find_script, find_script_name
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
     Post,
-    perform,
+    run_script,
 )
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -30,71 +30,71 @@ SIGNATURE = "x-sapa-signature"
 _TEXT = {"content-type": "text/plain"}
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    """The status and the words are what the sending side is told."""
-    account = find_account(kit, call.headers.get("password", ""), "password", [Source.MAIL])
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
+    """The sender gets the status and the text."""
+    account = find_account(context, call.headers.get("password", ""), "password", [Source.MAIL])
     if account is None:
         return HookAnswer(535, b"5.7.8 Authentication credentials invalid", _TEXT)
     mail = message_from_bytes(call.body, policy=policy.default)
     to = call.headers.get("rcpt-to", "").partition(",")[0]
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now)
-    return await perform(
-        kit, call, taken, find_script(to),
-        accept=lambda taken: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
+    accepted = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now)
+    return await run_script(
+        context, call, accepted, find_script(to),
+        accept=lambda accepted: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
         refuse=lambda code: HookAnswer(451, b"4.7.1 Greylisted, please try again later", _TEXT),
         broken=HookAnswer(451, b"4.3.0 Local error in processing", _TEXT),
-        play=lambda taken, step, at: play(taken, step, at, mail),
+        build_callback=lambda accepted, step, at: build_callback(accepted, step, at, mail),
     )  # fmt: skip
 
 
-def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, mail: EmailMessage) -> Post | None:
-    """Mail servers tell nothing of what arrives and is read."""
-    match step.deed:
+def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, mail: EmailMessage) -> Post | None:
+    """Mail servers do not report delivery or reading."""
+    match step.action:
         case "failed":
-            return _post(taken.account, build_bounce(taken.account, taken.to, at, mail))
+            return _post(accepted.account, build_bounce(accepted.account, accepted.to, at, mail))
         case "reply" | "choice":
-            is_automatic = name_script(taken.to) == "ooo"
-            words = "I am out of the office until Monday." if is_automatic else "OK"
-            quoted = taken.message_id if step.quotes else None
+            is_automatic = find_script_name(accepted.to) == "ooo"
+            text = "I am out of the office until Monday." if is_automatic else "OK"
+            quoted = accepted.message_id if step.quotes else None
             subject = f"Re: {mail['Subject'] or ''}"
             to = str(mail["Reply-To"] or mail["From"])
-            heard = SimulatedInbound(
-                taken.to, make_msgid(domain="simulator.test"), at, words,
+            inbound = SimulatedInbound(
+                accepted.to, make_msgid(domain="simulator.test"), at, text,
                 quoted=quoted, subject=subject, is_automatic=is_automatic,
             )  # fmt: skip
-            return build_inbound(taken.account, heard, to)
+            return build_inbound(accepted.account, inbound, to)
         case _:
             return None
 
 
-def build_inbound(account: SandboxAccount, heard: SimulatedInbound, to: str | None = None) -> Post:
+def build_inbound(account: SandboxAccount, inbound: SimulatedInbound, to: str | None = None) -> Post:
     mail = EmailMessage(policy=policy.SMTP)
-    mail["From"] = Address(_plain(heard.name), addr_spec=heard.sender)
+    mail["From"] = Address(_plain(inbound.name), addr_spec=inbound.sender)
     mail["To"] = to or account.public["address"]
-    mail["Subject"] = _plain(heard.subject) or "A message from the sandbox"
-    mail["Date"] = format_datetime(heard.at)
-    mail["Message-ID"] = heard.message_id
-    if quoted := _plain(heard.quoted):
+    mail["Subject"] = _plain(inbound.subject) or "A message from the sandbox"
+    mail["Date"] = format_datetime(inbound.at)
+    mail["Message-ID"] = inbound.message_id
+    if quoted := _plain(inbound.quoted):
         mail["In-Reply-To"] = mail["References"] = quoted
-    if heard.is_automatic:
+    if inbound.is_automatic:
         mail["Auto-Submitted"] = "auto-replied"
-    mail.set_content((heard.choice[2] if heard.choice else heard.text or "") + "\n")
-    if heard.media is not None:
-        maintype, _, subtype = MIME_TYPES[heard.media].partition("/")
+    mail.set_content((inbound.choice[2] if inbound.choice else inbound.text or "") + "\n")
+    if inbound.media is not None:
+        maintype, _, subtype = MIME_TYPES[inbound.media].partition("/")
         name = f"sandbox.{subtype}"
-        mail.add_attachment(FILES[heard.media], maintype=maintype, subtype=subtype, filename=name)
+        mail.add_attachment(FILES[inbound.media], maintype=maintype, subtype=subtype, filename=name)
     return _post(account, mail)
 
 
-def _plain(words: str | None) -> str:
-    """In one line, as a header has to be."""
-    return " ".join("".join(char if char.isprintable() else " " for char in words or "").split())
+def _plain(text: str | None) -> str:
+    """On one line, as headers require."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text or "").split())
 
 
 def build_bounce(account: SandboxAccount, recipient: str, at: datetime, mail: Message) -> Message:
-    """A report as RFC 3464 has it: words for people, fields for machines, the headers of the mail itself."""
+    """A report as in RFC 3464: text for people, fields for machines, the headers of the mail itself."""
     report = MIMEMultipart("report")
     report.set_param("report-type", "delivery-status")
     report["From"] = "Mail Delivery System <mailer-daemon@simulator.test>"
@@ -138,7 +138,7 @@ HOOKS: list[Hook[AppContext]] = [Hook(PATH, answer)]
 
 SIMULATOR = ChannelSimulator(
     source=Source.MAIL,
-    find_address=lambda kit: kit.mail_sink.address(),
+    find_address=lambda context: context.mail_sink.address(),
     build_inbound=build_inbound,
     build_message_id=lambda: make_msgid(domain="simulator.test"),
 )

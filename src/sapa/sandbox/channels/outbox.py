@@ -1,4 +1,4 @@
-"""What the simulators of channels were asked, exactly as it arrived, and what else they remember."""
+"""Records the requests that channel simulators receive."""
 
 from datetime import datetime
 
@@ -7,16 +7,15 @@ from sapa.sandbox.channels import queries
 from sapa.sandbox.channels.queries import OutboxRow
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-KEPT_DAYS = 30
+RETENTION_DAYS = 30
 _HIDDEN = {"authorization", "access-token", "password"}
 _NOISE = {"host", "accept", "accept-encoding", "user-agent", "content-length", "connection"}
 
 
-async def forget_old(database: Database) -> None:
-    """The worker's job."""
+async def purge_old(database: Database) -> None:
     async with database.connection() as db:
-        for company_id in await queries.list_companies_to_forget(db, KEPT_DAYS):
-            await queries.delete_old_requests(db, company_id, KEPT_DAYS)
+        for company_id in await queries.list_companies_to_purge(db, RETENTION_DAYS):
+            await queries.delete_old_requests(db, company_id, RETENTION_DAYS)
 
 
 async def get_now(tx: Connection, company_id: int) -> datetime:
@@ -24,10 +23,10 @@ async def get_now(tx: Connection, company_id: int) -> datetime:
     return datetime.fromisoformat(await queries.read_now(tx, company_id))
 
 
-async def record(tx: Tx, company_id: int, source: str, call: HookCall, answer: HookAnswer) -> None:
+async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:
     headers = {name: _shown(name, value) for name, value in call.headers.items() if name not in _NOISE}
     await queries.insert_request(
-        tx, company_id, source, call, headers, _text(call.body), answer.status, _text(answer.body)
+        tx, company_id, source, call, headers, _text(call.body), response.status, _text(response.body)
     )
 
 
@@ -37,7 +36,7 @@ async def list_page(db: Connection, company_id: int, limit: int, offset: int) ->
 
 
 def _shown(name: str, value: str) -> str:
-    """Tokens open nothing but the simulators; even so they are not shown."""
+    """Tokens are valid for simulators only, and are masked all the same."""
     return value[:12].rpartition(" ")[0] + " …" if name in _HIDDEN else value
 
 

@@ -1,4 +1,4 @@
-"""How the simulators of channels store what they were asked, and what else they remember."""
+"""Queries for the simulators' requests and templates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -57,12 +57,12 @@ COUNT = sql(
     RETURNING count"""
 )
 
-LIST_TO_FORGET = sql(
+LIST_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM sandbox_outbox WHERE asked_at < now() - make_interval(days => $1)",
     crosses="the worker forgets what was asked long ago, in every company's test environment",
 )
 
-FORGET = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
+PURGE = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
 
 PUT_TEMPLATE = sql(
     """
@@ -81,7 +81,7 @@ LIST_TEMPLATES = sql(
 
 DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
 
-# By the records of the calls, which know the real time, too.
+# The records of calls hold the real time as well.
 FIND_LEAST_AHEAD = sql(
     """
     SELECT min(created_at - request_stored_at)
@@ -91,7 +91,7 @@ FIND_LEAST_AHEAD = sql(
 
 
 async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
-    """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
+    """How far the company's clock was ahead when the recipient was first written to; None if never."""
     found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
     return found
 
@@ -126,17 +126,17 @@ async def count_requests(db: Connection, company_id: int) -> int:
 
 
 async def count_occurrence(tx: Tx, company_id: int, name: str) -> int:
-    """How often this has happened, this time included."""
+    """Counts an occurrence and returns the number so far."""
     number: int = await COUNT.value(tx, company_id, name)
     return number
 
 
-async def list_companies_to_forget(db: Connection, days: int) -> list[int]:
-    return [record[0] for record in await db.fetch(LIST_TO_FORGET.text, days)]
+async def list_companies_to_purge(db: Connection, days: int) -> list[int]:
+    return [record[0] for record in await db.fetch(LIST_TO_PURGE.text, days)]
 
 
 async def delete_old_requests(db: Connection, company_id: int, days: int) -> None:
-    await FORGET.run(db, company_id, days)
+    await PURGE.run(db, company_id, days)
 
 
 async def put_template(tx: Tx, company_id: int, source: str, name: str, language: str, content: bytes) -> None:

@@ -1,6 +1,6 @@
-"""What the simulators of channels do with whom: chosen by the recipient, and always the same.
+"""The scripts of simulated recipients: the recipient selects one, always the same.
 
-Telephone numbers +1 201 555 01xx are fictional. Channels that know people by ids have `sim_<script>` instead.
+Phone numbers +1 201 555 01xx are fictional. Channels with ids have `sim_<script>` instead.
 """
 
 from collections.abc import Sequence
@@ -8,32 +8,32 @@ from typing import Literal
 
 from msgspec import Struct
 
-Deed = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
+StepAction = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
 
 
 class ScriptStep(Struct, frozen=True):
-    """Something that is called back after so many seconds."""
+    """A callback after a number of seconds."""
 
     after: float
-    deed: Deed
+    action: StepAction
     code: int = 0
-    """Of a failure."""
+    """The error code of a failure."""
     quotes: bool = True
 
 
 class Script(Struct, frozen=True):
-    """A recipient's behaviour: an error at once, or what follows."""
+    """The behaviour of a recipient: an immediate error, or steps."""
 
     steps: Sequence[ScriptStep] = ()
     refusal: int = 0
-    """The error's code at WhatsApp; the other simulators answer with what comes nearest at their channel."""
+    """WhatsApp's error code; other simulators respond with the nearest error of their channel."""
     refuses: Literal["all", "templates", "free", "two of three"] = "all"
     hangs: bool = False
-    """No answer comes, though the message was taken. Steps that come after the caller's patience show that."""
+    """The message is accepted, but no response comes before the caller's timeout. Later steps prove the acceptance."""
     is_broken: bool = False
-    """The channel answers that something went wrong on its side."""
-    knows_as: str | None = None
-    """Whom the channel says the recipient is."""
+    """The channel responds with a server error."""
+    alias: str | None = None
+    """The recipient's id at the channel."""
 
 
 SENT, DELIVERED, READ = ScriptStep(0, "sent"), ScriptStep(1, "delivered"), ScriptStep(2, "read")
@@ -58,10 +58,10 @@ SCRIPTS = {
     "pair_rate": Script(refusal=131056),
     "token_expired": Script(refusal=190),
     "broken": Script(is_broken=True),
-    "timeout": Script([ScriptStep(12 + step.after, step.deed) for step in HAPPY.steps], hangs=True),
+    "timeout": Script([ScriptStep(12 + step.after, step.action) for step in HAPPY.steps], hangs=True),
     "capped": Script((SENT, ScriptStep(1, "failed", 131049))),
-    "no_number": Script(HAPPY.steps, knows_as="US.12015550120"),
-    "other_number": Script(HAPPY.steps, knows_as="12015550191"),
+    "no_number": Script(HAPPY.steps, alias="US.12015550120"),
+    "other_number": Script(HAPPY.steps, alias="12015550191"),
     "window_closed": Script(HAPPY.steps, refusal=131047, refuses="free"),
     "quota_10": HAPPY,  # refused before the channel is called
     "bounce": Script((SENT, ScriptStep(1, "failed", 550))),
@@ -83,16 +83,16 @@ MAGIC_DOMAIN = "simulator.test"
 
 
 def find_script(recipient: str) -> Script:
-    """Of a number, an id or an e-mail address; everybody who is not magic receives and reads."""
-    return SCRIPTS.get(name_script(recipient), HAPPY)
+    """By number, id or e-mail address; an ordinary recipient receives and reads."""
+    return SCRIPTS.get(find_script_name(recipient), HAPPY)
 
 
-def name_script(recipient: str) -> str:
+def find_script_name(recipient: str) -> str:
     local, _, domain = recipient.partition("@")
     if domain.lower() == MAGIC_DOMAIN:
         return local.partition("+")[0].lower()
     digits = recipient.removeprefix("+")
     if digits.startswith(MAGIC_NUMBERS):
         return _NUMBERS.get(digits.removeprefix(MAGIC_NUMBERS), "happy")
-    by_alias = next((name for name, script in SCRIPTS.items() if script.knows_as == digits), None)
+    by_alias = next((name for name, script in SCRIPTS.items() if script.alias == digits), None)
     return by_alias or (recipient.removeprefix(MAGIC_ID) if recipient.startswith(MAGIC_ID) else "happy")

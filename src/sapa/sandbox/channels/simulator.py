@@ -1,4 +1,5 @@
-"""What every simulator of a channel does: takes a message down, answers by the recipient's script, calls back."""
+"""What all channel simulators share: they record a message, respond by the recipient's script, and schedule
+callbacks."""
 
 import asyncio
 import base64
@@ -17,7 +18,7 @@ from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import Script, ScriptStep, name_script
+from sapa.sandbox.channels.scripts import Script, ScriptStep, find_script_name
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -32,37 +33,37 @@ class Post(Struct, frozen=True):
 
 
 class AcceptedMessage(Struct, frozen=True):
-    """A message that a simulator was given."""
+    """A message that a simulator received."""
 
     account: SandboxAccount
     to: str
     message_id: str
-    """The simulator's own id for it."""
+    """The simulator's id of the message."""
     at: datetime
     reference: str | None = None
     is_template: bool = False
     choice: tuple[str, str, str] | None = None
-    """The first thing that can be chosen: its kind (button or list), id and title."""
+    """The first choice of the message: its kind (button or list), id and title."""
 
 
 class ChannelSimulator(Struct, frozen=True, kw_only=True):
-    """Who plays one channel: where it listens, and how it tells that somebody wrote."""
+    """The simulator of one channel: where it listens, and how it builds callbacks."""
 
     source: Source
     find_address: Callable[[AppContext], Awaitable[str]]
     build_inbound: Callable[[SandboxAccount, SimulatedInbound], Post]
     build_message_id: Callable[[], str]
     has_echoes: bool = False
-    """Whether it tells what the company's own side wrote elsewhere."""
-    check_inbound: Callable[[SandboxInboundIn], None] = lambda given: None
-    """Raises Invalid for what nobody can send over this channel."""
+    """Whether it sends echoes of what the company wrote elsewhere."""
+    check_inbound: Callable[[SandboxInboundIn], None] = lambda body: None
+    """Raises Invalid for what this channel cannot receive."""
 
 
 def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:
-    """On this process's own loopback address, wherever the channel's real one may be."""
+    """On this process's loopback address, whatever the channel's real address is."""
 
-    async def find_address(kit: AppContext) -> str:
-        return await kit.loopback.address() + path
+    async def find_address(context: AppContext) -> str:
+        return await context.loopback.address() + path
 
     return find_address
 
@@ -71,8 +72,8 @@ def build_plain_message_id() -> str:
     return f"m_{new_token(30)}"
 
 
-Play = Callable[[AcceptedMessage, ScriptStep, datetime], Post | None]
-"""How a channel tells of a step at an instant; None where it tells nothing of the kind."""
+BuildCallback = Callable[[AcceptedMessage, ScriptStep, datetime], Post | None]
+"""Builds the callback of a step; None if the channel reports nothing for it."""
 
 
 def build_answer(value: Any, status: int = 200) -> HookAnswer:
@@ -83,50 +84,52 @@ def new_token(length: int = 24) -> str:
     return base64.urlsafe_b64encode(uuid4().bytes + uuid4().bytes).decode()[:length]
 
 
-def is_refused(script: Script, taken: AcceptedMessage, count: int) -> bool:
+def is_refused(script: Script, accepted: AcceptedMessage, count: int) -> bool:
     """Whether this message, the count-th to its recipient, is refused at once."""
     match script.refuses:
         case "all":
             return bool(script.refusal)
         case "templates":
-            return taken.is_template
+            return accepted.is_template
         case "free":
-            return not taken.is_template
+            return not accepted.is_template
         case _:
             return count % 3 != 0
 
 
-async def perform(
-    kit: AppContext,
+async def run_script(
+    context: AppContext,
     call: HookCall,
-    taken: AcceptedMessage,
+    accepted: AcceptedMessage,
     script: Script,
     accept: Callable[[AcceptedMessage], HookAnswer],
     refuse: Callable[[int], HookAnswer],
     broken: HookAnswer,
-    play: Play,
+    build_callback: BuildCallback,
 ) -> HookAnswer:
-    """Everything is stored before the answer leaves; a script that hangs leaves the caller without one."""
-    account = taken.account
-    async with kit.database.transaction() as tx:
+    """Everything is stored before the response; a script that hangs sends no response in time."""
+    account = accepted.account
+    async with context.database.transaction() as tx:
         times = await queries.count_occurrence(
-            tx, account.company_id, f"{account.source}/{name_script(taken.to)}/{taken.to}"
+            tx, account.company_id, f"{account.source}/{find_script_name(accepted.to)}/{accepted.to}"
         )
         if script.is_broken:
-            answer = broken
-        elif script.refusal and is_refused(script, taken, times):
-            answer = refuse(script.refusal)
+            response = broken
+        elif script.refusal and is_refused(script, accepted, times):
+            response = refuse(script.refusal)
         else:
-            answer = accept(taken)
-            await call_back(tx, taken, script.steps, play)
-        await outbox.record(tx, account.company_id, account.source, call, answer)
+            response = accept(accepted)
+            await call_back(tx, accepted, script.steps, build_callback)
+        await outbox.record(tx, account.company_id, account.source, call, response)
     if script.hangs:
         await asyncio.sleep(HANG_SECONDS)
-    return answer
+    return response
 
 
-async def call_back(tx: Tx, taken: AcceptedMessage, steps: Sequence[ScriptStep], play: Play) -> None:
+async def call_back(
+    tx: Tx, accepted: AcceptedMessage, steps: Sequence[ScriptStep], build_callback: BuildCallback
+) -> None:
     for step in steps:
-        post = play(taken, step, taken.at + timedelta(seconds=step.after))
+        post = build_callback(accepted, step, accepted.at + timedelta(seconds=step.after))
         if post is not None:
-            await schedule(tx, taken.account.company_id, taken.account.hook, post.headers, post.body, step.after)
+            await schedule(tx, accepted.account.company_id, accepted.account.hook, post.headers, post.body, step.after)

@@ -1,4 +1,4 @@
-"""The one list of those who play channels."""
+"""The list of channel simulators."""
 
 from collections.abc import Mapping
 

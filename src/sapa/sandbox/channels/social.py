@@ -1,4 +1,4 @@
-"""Plays Messenger and Instagram: one Send API, with what each of them reports."""
+"""Simulates Messenger and Instagram: one Send API, with the reports of each."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,7 +21,7 @@ from sapa.sandbox.channels.simulator import (
     build_plain_message_id,
     new_token,
     on_loopback,
-    perform,
+    run_script,
 )
 from sapa.sandbox.channels.whatsapp import sign_post
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -38,23 +38,23 @@ _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
 }
 
 
-async def take_message(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+async def accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{page or account}/messages"""
-    asked = msgspec.json.decode(call.body, type=dict[str, Any])
-    to, message = str((asked.get("recipient") or {}).get("id") or ""), asked.get("message") or {}
+    body = msgspec.json.decode(call.body, type=dict[str, Any])
+    to, message = str((body.get("recipient") or {}).get("id") or ""), body.get("message") or {}
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = AcceptedMessage(
+    accepted = AcceptedMessage(
         account, to, f"m_{new_token(40)}", now, reference=message.get("metadata"), choice=_first_choice(message)
     )
-    return await perform(
-        kit, call, taken, find_script(to),
-        accept=lambda taken: build_answer({"recipient_id": taken.to, "message_id": taken.message_id}),
+    return await run_script(
+        context, call, accepted, find_script(to),
+        accept=lambda accepted: build_answer({"recipient_id": accepted.to, "message_id": accepted.message_id}),
         refuse=build_error,
         broken=build_answer({"error": _error(2, 0, "An unexpected error has occurred.")}, 500),
-        play=lambda taken, step, at: play(taken, step, at, message),
+        build_callback=lambda accepted, step, at: build_callback(accepted, step, at, message),
     )  # fmt: skip
 
 
@@ -68,25 +68,27 @@ def _error(code: int, subcode: int, words: str) -> dict[str, Any]:
     return {**error, "error_subcode": subcode} if subcode else error
 
 
-def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, message: Mapping[str, Any]) -> Post | None:
-    """Neither tells of failures later, and only Messenger tells of delivery."""
-    account, milliseconds = taken.account, int(at.timestamp() * 1000)
-    match step.deed:
+def build_callback(
+    accepted: AcceptedMessage, step: ScriptStep, at: datetime, message: Mapping[str, Any]
+) -> Post | None:
+    """Neither channel reports failures later, and only Messenger reports deliveries."""
+    account, milliseconds = accepted.account, int(at.timestamp() * 1000)
+    match step.action:
         case "sent":
-            echo = {"mid": taken.message_id, "is_echo": True, "app_id": 1, **_echoed(message)}
-            return _post(account, [_event(account, taken.to, at, {"message": echo}, is_ours=True)])
+            echo = {"mid": accepted.message_id, "is_echo": True, "app_id": 1, **_echoed(message)}
+            return _post(account, [_event(account, accepted.to, at, {"message": echo}, is_ours=True)])
         case "delivered" if account.source is Source.SOCIAL_NETWORK:
-            delivery = {"mids": [taken.message_id], "watermark": milliseconds}
-            return _post(account, [_event(account, taken.to, at, {"delivery": delivery})])
+            delivery = {"mids": [accepted.message_id], "watermark": milliseconds}
+            return _post(account, [_event(account, accepted.to, at, {"delivery": delivery})])
         case "read":
             is_page = account.source is Source.SOCIAL_NETWORK
-            read = {"watermark": milliseconds} if is_page else {"mid": taken.message_id}
-            return _post(account, [_event(account, taken.to, at, {"read": read})])
+            read = {"watermark": milliseconds} if is_page else {"mid": accepted.message_id}
+            return _post(account, [_event(account, accepted.to, at, {"read": read})])
         case "reply" | "choice":
-            quoted = taken.message_id if step.quotes else None
-            choice = taken.choice if step.deed == "choice" else None
+            quoted = accepted.message_id if step.quotes else None
+            choice = accepted.choice if step.action == "choice" else None
             return build_inbound(
-                account, SimulatedInbound(taken.to, f"m_{new_token(40)}", at, "OK", choice, quoted=quoted)
+                account, SimulatedInbound(accepted.to, f"m_{new_token(40)}", at, "OK", choice, quoted=quoted)
             )
         case _:
             return None
@@ -97,20 +99,20 @@ def _echoed(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**echoed, "attachments": [message["attachment"]]} if "attachment" in message else echoed
 
 
-def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
-    message: dict[str, Any] = {"mid": heard.message_id}
-    if heard.text is not None:
-        message["text"] = heard.text
-    if heard.choice is not None:
-        message |= {"text": heard.choice[2], "quick_reply": {"payload": heard.choice[1]}}
-    if heard.media is not None:
-        type = "file" if heard.media == "document" else heard.media
-        message["attachments"] = [{"type": type, "payload": {"url": f"{ADDRESS}media_{heard.media}"}}]
-    if heard.quoted:
-        message["reply_to"] = {"mid": heard.quoted}
-    if heard.is_echo:
+def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
+    message: dict[str, Any] = {"mid": inbound.message_id}
+    if inbound.text is not None:
+        message["text"] = inbound.text
+    if inbound.choice is not None:
+        message |= {"text": inbound.choice[2], "quick_reply": {"payload": inbound.choice[1]}}
+    if inbound.media is not None:
+        type = "file" if inbound.media == "document" else inbound.media
+        message["attachments"] = [{"type": type, "payload": {"url": f"{ADDRESS}media_{inbound.media}"}}]
+    if inbound.quoted:
+        message["reply_to"] = {"mid": inbound.quoted}
+    if inbound.is_echo:
         message["is_echo"] = True
-    return _post(account, [_event(account, heard.sender, heard.at, {"message": message}, is_ours=heard.is_echo)])
+    return _post(account, [_event(account, inbound.sender, inbound.at, {"message": message}, is_ours=inbound.is_echo)])
 
 
 def _first_choice(message: Mapping[str, Any]) -> tuple[str, str, str] | None:

@@ -1,4 +1,4 @@
-"""Plays the Graph API's book of templates: whatever is put before it is approved at once."""
+"""Simulates the Graph API's templates: each one is approved at once."""
 
 from hashlib import sha256
 from typing import Any
@@ -12,25 +12,25 @@ from sapa.sandbox.channels.simulator import build_answer
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 
-async def answer(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+async def answer(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """GET, POST and DELETE /{business account}/message_templates"""
     if call.method == "GET":
-        return await _list(kit, account)
-    async with kit.database.transaction() as tx:
+        return await _list(context, account)
+    async with context.database.transaction() as tx:
         if call.method == "DELETE":
             await queries.delete_template(tx, account.company_id, account.source, call.query.get("name", ""))
             answer = build_answer({"success": True})
         else:
-            asked = msgspec.json.decode(call.body, type=dict[str, Any])
-            key = (account.source, asked["name"], asked["language"])
-            await queries.put_template(tx, account.company_id, *key, msgspec.json.encode(asked))
-            answer = build_answer({"id": _id(*key), "status": "APPROVED", "category": asked["category"]})
+            body = msgspec.json.decode(call.body, type=dict[str, Any])
+            key = (account.source, body["name"], body["language"])
+            await queries.put_template(tx, account.company_id, *key, msgspec.json.encode(body))
+            answer = build_answer({"id": _id(*key), "status": "APPROVED", "category": body["category"]})
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer
 
 
-async def _list(kit: AppContext, account: SandboxAccount) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _list(context: AppContext, account: SandboxAccount) -> HookAnswer:
+    async with context.database.connection() as db:
         rows = await queries.list_templates(db, account.company_id, account.source)
     templates = [
         {**msgspec.json.decode(row.content), "id": _id(account.source, row.name, row.language), "status": "APPROVED"}

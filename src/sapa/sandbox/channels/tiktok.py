@@ -1,4 +1,4 @@
-"""Plays TikTok's Business Messaging: every answer is a 200, and its code says what it means."""
+"""Simulates TikTok's Business Messaging: every response is a 200 with a code in its body."""
 
 import time
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from sapa.sandbox.channels.simulator import (
     build_plain_message_id,
     new_token,
     on_loopback,
-    perform,
+    run_script,
 )
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -41,8 +41,8 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 _FILE = "media_image"
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    account = find_account(kit, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
+    account = find_account(context, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
     path = call.path.removeprefix(PREFIX + _VERSION)
     if path == "tt_user/oauth2/refresh_token/":
         return _fail(40002, "The sandbox's tokens do not end.")
@@ -50,9 +50,9 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
         return build_error(190)
     match call.method, path:
         case "POST", "business/message/send/":
-            return await _take_message(kit, account, call)
+            return await _accept_message(context, account, call)
         case "POST", "business/message/media/upload/":
-            return await _take_file(kit, account, call)
+            return await _take_file(context, account, call)
         case "POST", "business/message/media/download/":
             return _succeed({"download_url": f"http://{call.headers.get('host', '')}{PATH}{_FILE}"})
         case "GET", "business/get/":
@@ -62,28 +62,28 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return _fail(40002, f"There is no {path}.")
 
 
-async def _take_message(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
-    asked = msgspec.json.decode(call.body, type=dict[str, Any])
-    to, type = str(asked.get("recipient") or ""), str(asked.get("message_type") or "")
-    if not to or asked.get("recipient_type") != "CONVERSATION" or type.lower() not in asked:
+async def _accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+    body = msgspec.json.decode(call.body, type=dict[str, Any])
+    to, type = str(body.get("recipient") or ""), str(body.get("message_type") or "")
+    if not to or body.get("recipient_type") != "CONVERSATION" or type.lower() not in body:
         return _fail(40002, "recipient, recipient_type or message_type is missing or wrong.")
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = AcceptedMessage(account, to, new_token(19), now)
-    content = {"type": type.lower(), type.lower(): asked[type.lower()]}
-    return await perform(
-        kit, call, taken, find_script(to),
-        accept=lambda taken: _succeed({"message": {"message_id": taken.message_id}}),
+    accepted = AcceptedMessage(account, to, new_token(19), now)
+    content = {"type": type.lower(), type.lower(): body[type.lower()]}
+    return await run_script(
+        context, call, accepted, find_script(to),
+        accept=lambda accepted: _succeed({"message": {"message_id": accepted.message_id}}),
         refuse=build_error,
         broken=_fail(50000, "System error.", 500),
-        play=lambda taken, step, at: play(taken, step, at, content),
+        build_callback=lambda accepted, step, at: build_callback(accepted, step, at, content),
     )  # fmt: skip
 
 
-async def _take_file(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+async def _take_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
     shown = HookCall(call.method, call.path, call.query, call.headers, b"(a picture)", call.address)
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         await outbox.record(tx, account.company_id, account.source, shown, answer)
     return answer
 
@@ -100,33 +100,35 @@ def _succeed(data: Mapping[str, Any]) -> HookAnswer:
     return build_answer({"code": 0, "message": "OK", "request_id": new_token(20), "data": data})
 
 
-def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, content: Mapping[str, Any]) -> Post | None:
-    """It tells what was sent and what was read, not what was delivered and not what failed."""
-    account, milliseconds = taken.account, int(at.timestamp() * 1000)
-    match step.deed:
+def build_callback(
+    accepted: AcceptedMessage, step: ScriptStep, at: datetime, content: Mapping[str, Any]
+) -> Post | None:
+    """TikTok reports what was sent and read, not deliveries or failures."""
+    account, milliseconds = accepted.account, int(at.timestamp() * 1000)
+    match step.action:
         case "sent":
-            sent = {"message_id": taken.message_id, "timestamp": milliseconds, **content}
-            return _post(account, "im_send_msg", taken.to, {**sent, **_people(account, taken.to, is_ours=True)})
+            sent = {"message_id": accepted.message_id, "timestamp": milliseconds, **content}
+            return _post(account, "im_send_msg", accepted.to, {**sent, **_people(account, accepted.to, is_ours=True)})
         case "read":
-            return _post(account, "im_mark_read_msg", taken.to, {"read": {"last_read_timestamp": milliseconds}})
+            return _post(account, "im_mark_read_msg", accepted.to, {"read": {"last_read_timestamp": milliseconds}})
         case "reply" | "choice":
-            quoted = taken.message_id if step.quotes else None
-            return build_inbound(account, SimulatedInbound(taken.to, new_token(19), at, "OK", quoted=quoted))
+            quoted = accepted.message_id if step.quotes else None
+            return build_inbound(account, SimulatedInbound(accepted.to, new_token(19), at, "OK", quoted=quoted))
         case _:
             return None
 
 
-def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
-    """There are no buttons here: whoever chooses writes what is chosen."""
-    words = heard.choice[2] if heard.choice else heard.text or ""
+def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
+    """TikTok has no buttons: a choice arrives as text."""
+    words = inbound.choice[2] if inbound.choice else inbound.text or ""
     content: dict[str, Any] = {"type": "text", "text": {"body": words}}
-    if heard.media is not None:
+    if inbound.media is not None:
         content = {"type": "image", "image": {"media_id": _FILE}}
-    content |= {"message_id": heard.message_id, "timestamp": int(heard.at.timestamp() * 1000)}
-    if heard.quoted:
-        content["referenced_message_info"] = {"referenced_message_id": heard.quoted}
-    content |= _people(account, heard.sender, is_ours=heard.is_echo, name=heard.name)
-    return _post(account, "im_send_msg" if heard.is_echo else "im_receive_msg", heard.sender, content)
+    content |= {"message_id": inbound.message_id, "timestamp": int(inbound.at.timestamp() * 1000)}
+    if inbound.quoted:
+        content["referenced_message_info"] = {"referenced_message_id": inbound.quoted}
+    content |= _people(account, inbound.sender, is_ours=inbound.is_echo, name=inbound.name)
+    return _post(account, "im_send_msg" if inbound.is_echo else "im_receive_msg", inbound.sender, content)
 
 
 def _people(account: SandboxAccount, person: str, is_ours: bool, name: str | None = None) -> dict[str, Any]:
@@ -153,10 +155,10 @@ def _post(account: SandboxAccount, event: str, conversation: str, content: Mappi
 HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer)]
 
 
-def check_inbound(given: SandboxInboundIn) -> None:
-    if given.media not in {None, "image"}:
+def check_inbound(body: SandboxInboundIn) -> None:
+    if body.media not in {None, "image"}:
         raise Invalid.field("media", "must be an image on this channel")
-    if given.media is not None and given.text is not None:
+    if body.media is not None and body.text is not None:
         raise Invalid.field("text", "cannot come with an image on this channel")
 
 

@@ -1,4 +1,4 @@
-"""Plays the WhatsApp Cloud API: its answers, its errors and its callbacks."""
+"""Simulates the WhatsApp Cloud API: responses, errors and callbacks."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ from sapa.sandbox.channels.simulator import (
     build_answer,
     new_token,
     on_loopback,
-    perform,
+    run_script,
 )
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -40,30 +40,30 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 
-async def take_message(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+async def accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{phone_number_id}/messages"""
-    asked = msgspec.json.decode(call.body, type=dict[str, Any])
-    to = str(asked.get("recipient") or asked.get("to") or "").removeprefix("+")
-    if asked.get("status") == "read":
+    body = msgspec.json.decode(call.body, type=dict[str, Any])
+    to = str(body.get("recipient") or body.get("to") or "").removeprefix("+")
+    if body.get("status") == "read":
         return build_answer({"success": True})
-    if asked.get("messaging_product") != "whatsapp" or not to or not asked.get("type"):
+    if body.get("messaging_product") != "whatsapp" or not to or not body.get("type"):
         return build_error(131008)
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = AcceptedMessage(
+    accepted = AcceptedMessage(
         account, to, f"wamid.{new_token(32)}", now,
-        reference=asked.get("biz_opaque_callback_data"),
-        is_template=asked["type"] == "template",
-        choice=_first_choice(asked.get("interactive") or {}),
+        reference=body.get("biz_opaque_callback_data"),
+        is_template=body["type"] == "template",
+        choice=_first_choice(body.get("interactive") or {}),
     )  # fmt: skip
     script = find_script(to)
-    known_as = script.knows_as or to
-    return await perform(
-        kit, call, taken, script,
-        accept=lambda taken: _accept(taken, known_as),
+    recipient_id = script.alias or to
+    return await run_script(
+        context, call, accepted, script,
+        accept=lambda accepted: _accept(accepted, recipient_id),
         refuse=build_error,
         broken=build_error(131000),
-        play=lambda taken, step, at: play(taken, step, at, known_as),
+        build_callback=lambda accepted, step, at: build_callback(accepted, step, at, recipient_id),
     )  # fmt: skip
 
 
@@ -82,75 +82,75 @@ def _error(code: int, words: str) -> dict[str, Any]:
     }
 
 
-def _accept(taken: AcceptedMessage, known_as: str) -> HookAnswer:
-    contact = {"input": taken.to, ("user_id" if _is_user_id(known_as) else "wa_id"): known_as}
-    message = {"id": taken.message_id, **({"message_status": "accepted"} if taken.is_template else {})}
+def _accept(accepted: AcceptedMessage, recipient_id: str) -> HookAnswer:
+    contact = {"input": accepted.to, ("user_id" if _is_user_id(recipient_id) else "wa_id"): recipient_id}
+    message = {"id": accepted.message_id, **({"message_status": "accepted"} if accepted.is_template else {})}
     return build_answer({"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]})
 
 
-def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, known_as: str) -> Post | None:
-    if step.deed in {"reply", "choice"}:
-        quoted = taken.message_id if step.quotes else None
-        choice = taken.choice if step.deed == "choice" else None
+def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient_id: str) -> Post | None:
+    if step.action in {"reply", "choice"}:
+        quoted = accepted.message_id if step.quotes else None
+        choice = accepted.choice if step.action == "choice" else None
         return build_inbound(
-            taken.account, SimulatedInbound(known_as, f"wamid.{new_token(32)}", at, "OK", choice, quoted=quoted)
+            accepted.account, SimulatedInbound(recipient_id, f"wamid.{new_token(32)}", at, "OK", choice, quoted=quoted)
         )
-    return _post(taken.account, "messages", {"statuses": [_status(taken, step, at, known_as)]})
+    return _post(accepted.account, "messages", {"statuses": [_status(accepted, step, at, recipient_id)]})
 
 
-def _status(taken: AcceptedMessage, step: ScriptStep, at: datetime, known_as: str) -> dict[str, Any]:
+def _status(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient_id: str) -> dict[str, Any]:
     status: dict[str, Any] = {
-        "id": taken.message_id,
-        "status": step.deed,
+        "id": accepted.message_id,
+        "status": step.action,
         "timestamp": str(int(at.timestamp())),
-        ("recipient_user_id" if _is_user_id(known_as) else "recipient_id"): known_as,
+        ("recipient_user_id" if _is_user_id(recipient_id) else "recipient_id"): recipient_id,
     }
-    if taken.reference:
-        status["biz_opaque_callback_data"] = taken.reference
-    if step.deed == "failed":
+    if accepted.reference:
+        status["biz_opaque_callback_data"] = accepted.reference
+    if step.action == "failed":
         words = _ERRORS[step.code][1]
         status["errors"] = [{"code": step.code, "title": words, "message": words, "error_data": {"details": words}}]
     else:
-        category = "utility" if taken.is_template else "service"
-        pricing = {"billable": taken.is_template, "pricing_model": "PMP", "type": "regular", "category": category}
+        category = "utility" if accepted.is_template else "service"
+        pricing = {"billable": accepted.is_template, "pricing_model": "PMP", "type": "regular", "category": category}
         status["pricing"] = pricing
     return status
 
 
-def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
-    """A customer writes; with `is_echo` the company does, on its own telephone."""
+def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
+    """A customer's message; with `is_echo`, one from the company's own phone."""
     ours = account.public["phone_number"].removeprefix("+")
-    message = {"id": heard.message_id, "timestamp": str(int(heard.at.timestamp())), **_content(heard)}
-    if heard.quoted:
-        message["context"] = {"from": ours, "id": heard.quoted}
-    if heard.is_echo:
-        echo = {"from": ours, "to": heard.sender.removeprefix("+"), **message}
+    message = {"id": inbound.message_id, "timestamp": str(int(inbound.at.timestamp())), **_content(inbound)}
+    if inbound.quoted:
+        message["context"] = {"from": ours, "id": inbound.quoted}
+    if inbound.is_echo:
+        echo = {"from": ours, "to": inbound.sender.removeprefix("+"), **message}
         return _post(account, "smb_message_echoes", {"message_echoes": [echo]})
-    sender, contact = _people(heard)
+    sender, contact = _people(inbound)
     return _post(account, "messages", {"contacts": [contact], "messages": [{**sender, **message}]})
 
 
-def _people(heard: SimulatedInbound) -> tuple[dict[str, str], dict[str, Any]]:
-    profile = {"profile": {"name": heard.name or "Sandbox customer"}}
-    if _is_user_id(heard.sender):
-        return {"from_user_id": heard.sender}, {**profile, "user_id": heard.sender}
-    digits = heard.sender.removeprefix("+")
+def _people(inbound: SimulatedInbound) -> tuple[dict[str, str], dict[str, Any]]:
+    profile = {"profile": {"name": inbound.name or "Sandbox customer"}}
+    if _is_user_id(inbound.sender):
+        return {"from_user_id": inbound.sender}, {**profile, "user_id": inbound.sender}
+    digits = inbound.sender.removeprefix("+")
     return {"from": digits}, {**profile, "wa_id": digits}
 
 
-def _content(heard: SimulatedInbound) -> dict[str, Any]:
-    if heard.choice is not None:
-        kind, id, title = heard.choice
+def _content(inbound: SimulatedInbound) -> dict[str, Any]:
+    if inbound.choice is not None:
+        kind, id, title = inbound.choice
         reply = f"{kind}_reply"
         return {"type": "interactive", "interactive": {"type": reply, reply: {"id": id, "title": title}}}
-    if heard.media is not None:
-        named = {"filename": f"sandbox.{heard.media}"} if heard.media == "document" else {}
-        file = {"id": f"media_{heard.media}", "mime_type": MIME_TYPES[heard.media], "sha256": "", **named}
+    if inbound.media is not None:
+        named = {"filename": f"sandbox.{inbound.media}"} if inbound.media == "document" else {}
+        file = {"id": f"media_{inbound.media}", "mime_type": MIME_TYPES[inbound.media], "sha256": "", **named}
         return {
-            "type": heard.media,
-            heard.media: {**file, **({"caption": heard.text} if heard.text and heard.media != "audio" else {})},
+            "type": inbound.media,
+            inbound.media: {**file, **({"caption": inbound.text} if inbound.text and inbound.media != "audio" else {})},
         }
-    return {"type": "text", "text": {"body": heard.text or ""}}
+    return {"type": "text", "text": {"body": inbound.text or ""}}
 
 
 def _first_choice(interactive: Mapping[str, Any]) -> tuple[str, str, str] | None:

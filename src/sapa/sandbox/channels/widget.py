@@ -1,4 +1,4 @@
-"""Plays visitors of the web chat who have no page, `sim_…`; a test environment's real pages are served as any other."""
+"""Simulates visitors of the web chat without a page, `sim_…`; real pages of a test environment are served as usual."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,7 +24,7 @@ from sapa.sandbox.channels.simulator import (
     build_plain_message_id,
     new_token,
     on_loopback,
-    perform,
+    run_script,
 )
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -38,29 +38,31 @@ _ERRORS: Mapping[int, tuple[int, str, str]] = {
 _NO_VISITOR = (404, "unknown_visitor", "No visitor of the chat has this id.")
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     """POST /sandbox/widget/messages"""
     secret = call.headers.get("authorization", "").removeprefix("Bearer ")
-    account = find_account(kit, secret, "secret", [Source.WIDGET])
+    account = find_account(context, secret, "secret", [Source.WIDGET])
     if account is None:
         return build_answer({"error": {"code": "unauthorized", "message": "The secret is wrong."}}, 401)
-    given = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
-    async with kit.database.connection() as db:
+    delivery = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
+    async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    message_id = f"{given.visitor_id}.{new_token(16)}"
-    choice = _first_choice(given)
-    taken = AcceptedMessage(account, given.visitor_id, message_id, now, reference=given.reference, choice=choice)
-    return await perform(
-        kit, call, taken, _find_script(given.visitor_id),
-        accept=lambda taken: build_answer({"messageId": taken.message_id}),
+    message_id = f"{delivery.visitor_id}.{new_token(16)}"
+    choice = _first_choice(delivery)
+    accepted = AcceptedMessage(
+        account, delivery.visitor_id, message_id, now, reference=delivery.reference, choice=choice
+    )
+    return await run_script(
+        context, call, accepted, _find_script(delivery.visitor_id),
+        accept=lambda accepted: build_answer({"messageId": accepted.message_id}),
         refuse=build_error,
         broken=build_answer({"error": {"code": "broken", "message": "Something went wrong."}}, 500),
-        play=play,
+        build_callback=build_callback,
     )  # fmt: skip
 
 
 def _find_script(visitor_id: str) -> Script:
-    """A chat of our own has no window that could be closed."""
+    """The web chat has no window that could be closed."""
     script = find_script(visitor_id)
     return Script(script.steps) if script.refuses == "free" else script
 
@@ -70,26 +72,28 @@ def build_error(code: int) -> HookAnswer:
     return build_answer({"error": {"code": own_code, "message": words}}, status)
 
 
-def play(taken: AcceptedMessage, step: ScriptStep, at: datetime) -> Post | None:
-    """A page acknowledges what it shows; that a message was sent, or failed later, nobody would tell."""
-    match step.deed:
+def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime) -> Post | None:
+    """A page reports deliveries and reads, never that a message was sent or failed."""
+    match step.action:
         case "delivered" | "read":
-            status = SimulatedStatus(step.deed, taken.message_id, at, taken.reference)
-            return _post(taken.account, status)
+            status = SimulatedStatus(step.action, accepted.message_id, at, accepted.reference)
+            return _post(accepted.account, status)
         case "reply" | "choice":
-            quoted = taken.message_id if step.quotes else None
-            choice = taken.choice if step.deed == "choice" else None
+            quoted = accepted.message_id if step.quotes else None
+            choice = accepted.choice if step.action == "choice" else None
             return build_inbound(
-                taken.account, SimulatedInbound(taken.to, _new_id(taken.to), at, "OK", choice, quoted=quoted)
+                accepted.account, SimulatedInbound(accepted.to, _new_id(accepted.to), at, "OK", choice, quoted=quoted)
             )
         case _:
             return None
 
 
-def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
-    choice = None if heard.choice is None else Interaction(*heard.choice)  # type: ignore[arg-type]
-    text = heard.text or "" if choice is None else choice.title
-    message = SimulatedMessage(heard.message_id, heard.sender, heard.at, text, choice, heard.quoted, heard.name)
+def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
+    choice = None if inbound.choice is None else Interaction(*inbound.choice)  # type: ignore[arg-type]
+    text = inbound.text or "" if choice is None else choice.title
+    message = SimulatedMessage(
+        inbound.message_id, inbound.sender, inbound.at, text, choice, inbound.quoted, inbound.name
+    )
     return _post(account, message)
 
 
@@ -101,8 +105,8 @@ def _new_id(visitor_id: str) -> str:
     return f"{visitor_id}.{new_token(16)}"
 
 
-def _first_choice(given: calls.WidgetDelivery) -> tuple[str, str, str] | None:
-    shown = given.content
+def _first_choice(delivery: calls.WidgetDelivery) -> tuple[str, str, str] | None:
+    shown = delivery.content
     rows: list[tuple[str, Any]] = [("button", button) for button in shown.buttons]
     rows += [("list", row) for section in shown.sections for row in section.rows]
     return next(((kind, row.id, row.title) for kind, row in rows), None)
@@ -111,8 +115,8 @@ def _first_choice(given: calls.WidgetDelivery) -> tuple[str, str, str] | None:
 HOOK: Hook[AppContext] = Hook("/sandbox/widget/", answer)
 
 
-def check_inbound(given: SandboxInboundIn) -> None:
-    if given.media is not None:
+def check_inbound(body: SandboxInboundIn) -> None:
+    if body.media is not None:
         raise Invalid.field("media", "cannot be sent by visitors of the web chat")
 
 

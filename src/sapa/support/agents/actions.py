@@ -1,4 +1,4 @@
-"""How agents and the company's support settings change."""
+"""Changes agents and the company's support settings."""
 
 from typing import Any
 
@@ -18,31 +18,31 @@ from sapa.support.types import (
 )
 from sapa.values.company import Company
 
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
 
 
 list_agents = queries.list_agents
 
 
-async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
-    wanted = _tidy(AgentChanges(given.name, given.type, given.active, given.user_id))
-    await _check_user(tx, company, wanted)
-    return await queries.insert_agent(tx, company.id, wanted)
+async def create(tx: Tx, company: Company, body: AgentIn) -> Agent:
+    changes = _clean(AgentChanges(body.name, body.type, body.active, body.user_id))
+    await _check_user(tx, company, changes)
+    return await queries.insert_agent(tx, company.id, changes)
 
 
 async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
-    """A person who has left the console stays the agent they were, until somebody says otherwise."""
+    """An agent whose user has left the console stays unchanged until it is updated."""
     agent = await queries.lock_agent(tx, company.id, id)
     before = AgentChanges(agent.name, agent.type, agent.active, agent.user_id)
-    wanted = _tidy(structs.replace(before, **_given(patch)))
-    if (wanted.type, wanted.user_id) != (before.type, before.user_id):
-        await _check_user(tx, company, wanted)
-    return agent if wanted == before else await queries.update_agent(tx, company.id, id, wanted, before.cell)
+    changes = _clean(structs.replace(before, **_list_changes(patch)))
+    if (changes.type, changes.user_id) != (before.type, before.user_id):
+        await _check_user(tx, company, changes)
+    return agent if changes == before else await queries.update_agent(tx, company.id, id, changes, before.cell)
 
 
 async def change_settings(tx: Tx, company: Company, patch: SupportSettingsPatch) -> SupportSettings:
-    settings = structs.replace(await queries.lock_settings(tx, company.id) or DEFAULTS, **_given(patch))
+    settings = structs.replace(await queries.lock_settings(tx, company.id) or DEFAULTS, **_list_changes(patch))
     await queries.update_settings(tx, company.id, settings)
     return settings
 
@@ -56,12 +56,12 @@ async def find_agent(db: Connection, company: Company, id: int | None) -> Agent 
 
 
 async def find_or_create_business_app(tx: Tx, company: Company) -> Agent:
-    """The agent who answers on the company's own telephone; created at the first answer."""
+    """The agent for replies from the company's own phone; created at the first reply."""
     return await queries.find_business_app(tx, company.id) or await queries.insert_business_app(tx, company.id)
 
 
-async def get_able(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
-    """The agent that a call names; raises when there is none, or when it may not do anything."""
+async def get_active_agent(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
+    """The agent that a request names; raises if it does not exist or is not active."""
     agent = await find_agent(db, company, id)
     if agent is None:
         raise Invalid.field(field, f"names {id}, which is no agent of the company; GET /agents lists them")
@@ -70,27 +70,29 @@ async def get_able(db: Connection, company: Company, id: int, field: str = "agen
     return agent
 
 
-async def find_able(db: Connection, company: Company, id: int | None) -> Agent | None:
-    """None where there is none any more that could do anything."""
+async def find_active_agent(db: Connection, company: Company, id: int | None) -> Agent | None:
+    """None if the agent does not exist or is not active."""
     agent = await find_agent(db, company, id)
     return agent if agent is not None and agent.active else None
 
 
-def _tidy(wanted: AgentChanges) -> AgentChanges:
-    name = " ".join(wanted.name.split())
-    if not name or "\0" in name or len(name) > LONGEST_NAME:
-        raise Invalid.field("name", f"must hold more than blanks, no NUL character, at most {LONGEST_NAME} characters")
-    return structs.replace(wanted, name=name)
+def _clean(changes: AgentChanges) -> AgentChanges:
+    name = " ".join(changes.name.split())
+    if not name or "\0" in name or len(name) > MAX_NAME_LENGTH:
+        raise Invalid.field(
+            "name", f"must hold more than blanks, no NUL character, at most {MAX_NAME_LENGTH} characters"
+        )
+    return structs.replace(changes, name=name)
 
 
-async def _check_user(db: Connection, company: Company, wanted: AgentChanges) -> None:
-    if wanted.user_id is None:
+async def _check_user(db: Connection, company: Company, changes: AgentChanges) -> None:
+    if changes.user_id is None:
         return
-    if wanted.type == "ai":
+    if changes.type == "ai":
         raise Invalid.field("userId", "is for human agents only; send null for an AI agent")
-    if not await queries.is_member(db, company.id, wanted.user_id):
+    if not await queries.is_member(db, company.id, changes.user_id):
         raise Invalid.field("userId", "must be the id of a person who uses the company's console")
 
 
-def _given(patch: Struct) -> dict[str, Any]:
+def _list_changes(patch: Struct) -> dict[str, Any]:
     return {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}

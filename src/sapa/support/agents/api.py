@@ -1,4 +1,4 @@
-"""How agents and the settings of support are reached."""
+"""Endpoints for agents and support settings."""
 
 from typing import Annotated, Literal
 
@@ -41,9 +41,9 @@ class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
 @routes.get("", scope=Scope.MESSAGES_READ)
 async def list_agents(call: Call, query: AgentsQuery) -> Page[Agent]:
     """List agents, newest first."""
-    asked = {"cells": _cells(query), "search": contains(fold(query.search)) if query.search else None}
-    filters = {name: value for name, value in asked.items() if value is not None}
-    found, total = await queries.list_agents(call.db, call.company.id, filters, query.limit, query.offset)
+    filters = {"cells": _cells(query), "search": contains(fold(query.search)) if query.search else None}
+    given_filters = {name: value for name, value in filters.items() if value is not None}
+    found, total = await queries.list_agents(call.db, call.company.id, given_filters, query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)
 
 

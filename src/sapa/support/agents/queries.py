@@ -1,4 +1,4 @@
-"""How agents and the company's support settings are stored."""
+"""Queries for agents and the company's support settings."""
 
 from collections.abc import Mapping
 
@@ -48,7 +48,7 @@ UPDATE = sql(
     row=Agent,
 )
 
-# Two first echoes may race: the second makes nothing, and finds the first one's.
+# Two first echoes may race: the second inserts nothing, and finds the first one's row.
 INSERT_BUSINESS_APP = sql(
     f"""
     WITH made AS (
@@ -81,7 +81,7 @@ LISTING = Listing(
 
 FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM support_settings WHERE company_id = $1", row=SupportSettings)
 
-# Whoever changes the settings takes this row first, made if need be, so that two changes come one after the other.
+# A change of the settings locks this row first, and inserts it if needed, so that changes are serialised.
 LOCK_SETTINGS = sql(
     f"""
     INSERT INTO support_settings AS s (company_id) VALUES ($1)
@@ -98,7 +98,7 @@ UPDATE_SETTINGS = sql(
 
 
 class AgentChanges(Struct, frozen=True):
-    """What can be changed of an agent."""
+    """The changeable fields of an agent."""
 
     name: str
     type: AgentType
@@ -126,14 +126,14 @@ async def lock_agent(tx: Tx, company_id: int, id: int) -> Agent:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def insert_agent(tx: Tx, company_id: int, given: AgentChanges) -> Agent:
-    columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
-    return _found(await INSERT.find(tx, company_id, *columns, given.cell))
+async def insert_agent(tx: Tx, company_id: int, changes: AgentChanges) -> Agent:
+    columns = (changes.name, fold(changes.name), changes.type, changes.active, changes.user_id)
+    return _found(await INSERT.find(tx, company_id, *columns, changes.cell))
 
 
-async def update_agent(tx: Tx, company_id: int, id: int, given: AgentChanges, cell: str) -> Agent:
-    """`cell` is the one that it leaves."""
-    columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
+async def update_agent(tx: Tx, company_id: int, id: int, changes: AgentChanges, cell: str) -> Agent:
+    """`cell` is the counter's cell that the agent leaves."""
+    columns = (changes.name, fold(changes.name), changes.type, changes.active, changes.user_id)
     return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
 
 
@@ -153,7 +153,7 @@ async def is_member(db: Connection, company_id: int, user_id: int) -> bool:
 async def list_agents(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
 ) -> tuple[list[Agent], int]:
-    """One page, newest first, and how many there are in all."""
+    """One page, newest first, and the total."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 

@@ -1,4 +1,4 @@
-"""Samples come in and are corrected here, in the transaction of what caused them."""
+"""Records and corrects samples, in the transaction of their cause."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from sapa.support.samples.types import Sample
 
 
 async def record(tx: Tx, company_id: int, samples: Sequence[Sample]) -> None:
-    """Adds samples. One that is there already is not added again."""
+    """Adds samples; existing ones are not added again."""
     if samples:
         await tallies.add(tx, company_id, await queries.insert_samples(tx, company_id, samples))
 
@@ -17,14 +17,14 @@ async def record(tx: Tx, company_id: int, samples: Sequence[Sample]) -> None:
 async def replace(
     tx: Tx, company_id: int, ticket_id: str, cycle: int | None, samples: Sequence[Sample]
 ) -> Counter[str]:
-    """Makes these the samples of a ticket, or of one cycle of it; what is there already stays as it is. Says of each
-    metric how many there are more, or fewer."""
+    """Replaces the samples of a ticket, or of one cycle; equal ones stay. Returns the change in the number of samples
+    for each metric."""
     removed = await queries.delete_others(tx, company_id, ticket_id, cycle, samples)
     added = await queries.insert_samples(tx, company_id, samples) if samples else []
     if removed:
-        await tallies.retell(tx, company_id, [*removed, *added])
+        await tallies.recount(tx, company_id, [*removed, *added])
     else:
         await tallies.add(tx, company_id, added)
-    grown = Counter(one.metric for one in added)
-    grown.subtract(one.metric for one in removed)
-    return grown
+    difference = Counter(one.metric for one in added)
+    difference.subtract(one.metric for one in removed)
+    return difference

@@ -1,4 +1,4 @@
-"""Counts all of a company's samples anew, while others may be written."""
+"""Recounts all samples of a company, while others may be written."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -7,15 +7,15 @@ from sapa.db.pool import Database, Tx
 from sapa.support.samples import queries, tallies
 from sapa.support.samples.queries import SampledTicket
 
-TICKETS_AT_ONCE = 1_000
+TICKETS_PER_TRANSACTION = 1_000
 
 Progress = Callable[[int, int], None]
-"""How much is done, and of how much."""
+"""Called with the number done and the total."""
 
 
 async def recount(database: Database, company_id: int, progress: Progress) -> int:
-    """Ticket by ticket and day by day; the number of days."""
-    await _retell_tickets(database, company_id)
+    """By ticket, then by day. Returns the number of days."""
+    await _recount_tickets(database, company_id)
     async with database.connection() as db:
         days = await queries.list_days(db, company_id)
     for number, day in enumerate(days, start=1):
@@ -24,20 +24,20 @@ async def recount(database: Database, company_id: int, progress: Progress) -> in
     return len(days)
 
 
-async def _retell_tickets(database: Database, company_id: int) -> None:
+async def _recount_tickets(database: Database, company_id: int) -> None:
     last = SampledTicket("", 0)
     while True:
         async with database.connection() as db:
-            sources = await queries.list_tickets_after(db, company_id, last, TICKETS_AT_ONCE)
+            sources = await queries.list_tickets_after(db, company_id, last, TICKETS_PER_TRANSACTION)
         if not sources:
             return
-        await _retell(database, company_id, sources)
+        await _recount(database, company_id, sources)
         last = max(sources)
 
 
-async def _retell(database: Database, company_id: int, sources: Mapping[SampledTicket, str]) -> None:
+async def _recount(database: Database, company_id: int, sources: Mapping[SampledTicket, str]) -> None:
     async def work(tx: Tx) -> None:
-        begun = await tallies.retell_tickets(tx, company_id, sources)
+        begun = await tallies.recount_tickets(tx, company_id, sources)
         await queries.add_to_cells(tx, company_id, tallies.build_additions([], begun))
 
     await database.transact(work)

@@ -1,5 +1,4 @@
-"""How samples are stored, and what they add up to: by day and month in `analytics_sums`, by ticket in
-`analytics_tickets`."""
+"""Queries for samples and their sums: by day and month in `analytics_sums`, by ticket in `analytics_tickets`."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -15,7 +14,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SampledTicket(NamedTuple):
-    """A ticket as one agent handled it."""
+    """A ticket handled by one agent."""
 
     ticket_id: str
     agent_id: int
@@ -30,7 +29,7 @@ class SampleCell(Struct, frozen=True):
 
 
 class StoredSample(Struct, frozen=True):
-    """A sample as it was added or removed."""
+    """A sample that was added or removed."""
 
     agent_id: int
     ticket_id: str
@@ -38,7 +37,7 @@ class StoredSample(Struct, frozen=True):
     metric: str
     micros: int
     at_micros: int
-    """Since 1970."""
+    """Microseconds since 1970."""
 
     @property
     def at(self) -> datetime:
@@ -54,7 +53,7 @@ class StoredSample(Struct, frozen=True):
 
 
 class SampleAddition(Struct):
-    """What a cell grows by."""
+    """The amounts to add to a cell."""
 
     first_response_count: int = 0
     first_response_micros: int = 0
@@ -67,7 +66,7 @@ class SampleAddition(Struct):
 
 
 class HandledTicket(Struct, frozen=True):
-    """A ticket that an agent handled, and the channel it is on."""
+    """A ticket handled by an agent, and its channel."""
 
     ticket_id: str
     agent_id: int
@@ -84,8 +83,10 @@ class HandledDays(HandledTicket, frozen=True):
     days: list[date]
 
 
-_STORED = "agent_id, ticket_id, source, metric, micros, (extract(epoch FROM (at)) * 1000000)::bigint AS at_micros"
-_GIVEN = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
+_SAMPLE_COLUMNS = (
+    "agent_id, ticket_id, source, metric, micros, (extract(epoch FROM (at)) * 1000000)::bigint AS at_micros"
+)
+_NEW_SAMPLES = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
                    $9::timestamptz[], $10::text[])
         AS given (agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id)"""
 
@@ -94,10 +95,10 @@ INSERT = sql(
     INSERT INTO support_samples (company_id, agent_id, ticket_id, cycle, source, metric, micros, started_at, at,
                                  message_id)
     SELECT $1, agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id
-      FROM {_GIVEN}
+      FROM {_NEW_SAMPLES}
      ORDER BY ticket_id, cycle, metric, agent_id, at, message_id
         ON CONFLICT DO NOTHING
-    RETURNING {_STORED}""",
+    RETURNING {_SAMPLE_COLUMNS}""",
     row=StoredSample,
 )
 
@@ -106,12 +107,12 @@ DELETE_OTHERS = sql(
     DELETE FROM support_samples AS s
      WHERE company_id = $1 AND ticket_id = $11 AND ($12::int IS NULL OR cycle = $12)
        AND NOT EXISTS (
-           SELECT FROM {_GIVEN}
+           SELECT FROM {_NEW_SAMPLES}
             WHERE (given.agent_id, given.ticket_id, given.cycle, given.source, given.metric, given.micros,
                    given.started_at, given.at)
                 = (s.agent_id, s.ticket_id, s.cycle, s.source, s.metric, s.micros, s.started_at, s.at)
               AND given.message_id IS NOT DISTINCT FROM s.message_id)
-    RETURNING {_STORED}""",
+    RETURNING {_SAMPLE_COLUMNS}""",
     row=StoredSample,
 )
 
@@ -147,7 +148,7 @@ HANDLED_DAYS = sql(
     row=HandledDays,
 )
 
-# Each ticket's days as an array's text, since PostgreSQL has no arrays of arrays.
+# Each ticket's days as an array literal, since PostgreSQL has no arrays of arrays.
 SET_DAYS = sql(
     """
     UPDATE analytics_tickets AS t
@@ -160,9 +161,9 @@ SET_DAYS = sql(
 
 _FIGURES = ", ".join(SampleAddition.__struct_fields__)
 _SUMMED = SampleAddition.__struct_fields__[:-1]
-_GROWN = ", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMMED)
+_INCREMENTS = ", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMMED)
 
-# Each day's addition is one to its month, too.
+# Each addition to a day is also added to its month.
 ADD = sql(
     f"""
     INSERT INTO analytics_sums AS t (company_id, span, starts_on, agent_id, source, {_FIGURES})
@@ -175,7 +176,7 @@ ADD = sql(
      GROUP BY span, starts_on, agent_id, source
      ORDER BY span, starts_on, agent_id, source
         ON CONFLICT (company_id, span, starts_on, agent_id, source)
-        DO UPDATE SET {_GROWN}, last_handled_at = GREATEST(t.last_handled_at, excluded.last_handled_at)"""
+        DO UPDATE SET {_INCREMENTS}, last_handled_at = GREATEST(t.last_handled_at, excluded.last_handled_at)"""
 )
 
 RECOUNT_DAYS = sql(
@@ -261,19 +262,19 @@ CELLS_OF_DAY = sql(
 
 
 async def insert_samples(tx: Tx, company_id: int, samples: Sequence[Sample]) -> list[StoredSample]:
-    """Those that were not there."""
+    """Returns the new ones."""
     return await INSERT.all(tx, company_id, *_columns(samples))
 
 
 async def delete_others(
-    tx: Tx, company_id: int, ticket_id: str, cycle: int | None, kept: Sequence[Sample]
+    tx: Tx, company_id: int, ticket_id: str, cycle: int | None, samples: Sequence[Sample]
 ) -> list[StoredSample]:
-    """What the ticket, or the cycle, has besides these."""
-    return await DELETE_OTHERS.all(tx, company_id, *_columns(kept), ticket_id, cycle)
+    """Deletes the ticket's, or the cycle's, other samples and returns them."""
+    return await DELETE_OTHERS.all(tx, company_id, *_columns(samples), ticket_id, cycle)
 
 
 async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> list[HandledDays]:
-    """All of them; those that nobody counted yet begin without a day."""
+    """Inserts the missing ones without days, then locks all."""
     ids, agents = _lists(list(sources), 2)
     found = await LOCK_TICKETS.all(tx, company_id, ids, agents)
     if len(found) == len(sources):
@@ -285,7 +286,7 @@ async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, 
 async def list_handled_days(
     db: Connection, company_id: int, tickets: Sequence[SampledTicket]
 ) -> dict[SampledTicket, list[date]]:
-    """As the samples tell them."""
+    """Computed from the samples."""
     found = await HANDLED_DAYS.all(db, company_id, *_lists(tickets, 2))
     return {one.ticket: one.days for one in found}
 
@@ -301,8 +302,8 @@ async def add_to_cells(tx: Tx, company_id: int, additions: Mapping[SampleCell, S
 
 
 async def recount_cells(tx: Tx, company_id: int, cells: Collection[SampleCell]) -> None:
-    """From the samples. Adding nothing makes and locks the cells first: whoever else works on one has samples that
-    only a commit will show, and adds them by itself."""
+    """Recounts from the samples. Adding zero first creates and locks the cells: a concurrent transaction adds its own
+    samples after this one."""
     if not cells:
         return
     await add_to_cells(tx, company_id, {cell: SampleAddition() for cell in cells})
@@ -314,13 +315,13 @@ async def recount_cells(tx: Tx, company_id: int, cells: Collection[SampleCell]) 
 async def list_tickets_after(
     db: Connection, company_id: int, last: SampledTicket, limit: int
 ) -> dict[SampledTicket, str]:
-    """Tickets that were handled, by their samples or by their count, with their channels."""
+    """Tickets with samples or with counts, and their channels."""
     found = await TICKETS_AFTER.all(db, company_id, *last, limit)
     return {one.ticket: one.source for one in found}
 
 
 async def list_days(db: Connection, company_id: int) -> list[date]:
-    """Days with samples or with a count of them."""
+    """Days with samples or with counts."""
     return await DAYS.value(db, company_id) or []
 
 

@@ -1,4 +1,4 @@
-"""What samples add up to: by day for sums and counts, by ticket because a ticket of several days is one ticket."""
+"""Sums of samples: by day for durations and counts, by ticket because a ticket of several days counts once."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,27 +17,27 @@ from sapa.support.samples.types import Metric
 
 
 async def add(tx: Tx, company_id: int, added: Sequence[StoredSample]) -> None:
-    """Counts samples that were just added."""
+    """Counts new samples."""
     if not added:
         return
     begun = await _add_days(tx, company_id, [one for one in added if one.metric == Metric.HANDLED])
     await queries.add_to_cells(tx, company_id, build_additions(added, begun))
 
 
-async def retell(tx: Tx, company_id: int, changed: Sequence[StoredSample]) -> None:
-    """Counts anew whatever samples that came or went had a part in."""
+async def recount(tx: Tx, company_id: int, changed: Sequence[StoredSample]) -> None:
+    """Recounts everything that these samples contributed to."""
     sources = {one.ticket: one.source for one in changed if one.metric == Metric.HANDLED}
-    begun = await retell_tickets(tx, company_id, sources)
+    begun = await recount_tickets(tx, company_id, sources)
     await queries.recount_cells(tx, company_id, {one.cell for one in changed} | begun.keys())
 
 
-async def retell_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> Counter[SampleCell]:
-    """Reads the tickets' days from the samples; how many tickets more or fewer begin in each cell now."""
+async def recount_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> Counter[SampleCell]:
+    """Reads the tickets' days from the samples. Returns the change in the number of tickets that begin in each cell."""
     if not sources:
         return Counter()
     locked = await queries.lock_tickets(tx, company_id, sources)
-    told = await queries.list_handled_days(tx, company_id, list(sources))
-    return await _write_days(tx, company_id, locked, told)
+    days_by_ticket = await queries.list_handled_days(tx, company_id, list(sources))
+    return await _write_days(tx, company_id, locked, days_by_ticket)
 
 
 async def _add_days(tx: Tx, company_id: int, handled: Sequence[StoredSample]) -> Counter[SampleCell]:
@@ -51,12 +51,12 @@ async def _add_days(tx: Tx, company_id: int, handled: Sequence[StoredSample]) ->
 
 
 async def _write_days(
-    tx: Tx, company_id: int, locked: Iterable[HandledDays], told: Mapping[SampledTicket, list[date]]
+    tx: Tx, company_id: int, locked: Iterable[HandledDays], days_by_ticket: Mapping[SampledTicket, list[date]]
 ) -> Counter[SampleCell]:
     begun: Counter[SampleCell] = Counter()
     changed: dict[SampledTicket, list[date]] = {}
     for one in locked:
-        days = told.get(one.ticket, [])
+        days = days_by_ticket.get(one.ticket, [])
         if days != one.days:
             changed[one.ticket] = days
             begun.update(SampleCell(day, one.agent_id, one.source) for day in days[:1])
@@ -67,7 +67,7 @@ async def _write_days(
 
 
 def build_additions(added: Iterable[StoredSample], begun: Mapping[SampleCell, int]) -> dict[SampleCell, SampleAddition]:
-    """What each cell grows by."""
+    """The amounts to add to each cell."""
     additions: dict[SampleCell, SampleAddition] = defaultdict(SampleAddition)
     for sample in added:
         _grow(additions[sample.cell], sample)

@@ -1,4 +1,4 @@
-"""What support is measured by: samples, each of one thing that an agent did for a customer."""
+"""The samples that measure support."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -17,14 +17,14 @@ class Metric(StrEnum):
     """What a sample measures."""
 
     HANDLED = "handled"
-    """The agent wrote to the customer, or owned the ticket when it was resolved. It takes no time."""
+    """The agent wrote to the customer, or owned the ticket when it was resolved. It has no duration."""
     FIRST_RESPONSE = "first_response"
     RESPONSE = "response"
     RESOLUTION = "resolution"
 
 
 class Sample(Struct, frozen=True):
-    """One thing that an agent did for a customer, and how long the customer waited for it."""
+    """One action of an agent for a customer, and how long the customer waited for it."""
 
     agent_id: int
     ticket_id: str
@@ -38,5 +38,5 @@ class Sample(Struct, frozen=True):
 
     @property
     def micros(self) -> int:
-        """Whole microseconds: they add up exactly, in any order."""
+        """Whole microseconds: their sums are exact, in any order."""
         return round(self.seconds * MICROSECONDS)

@@ -46,11 +46,11 @@ class Instagram:
     )
 
     async def verify(self, connection: ChannelAccount) -> None:
-        """Callbacks carry the account's user_id: with another id they would all be passed over."""
+        """Callbacks carry the account's user_id: with another id all of them would be skipped."""
         found = await meta.get_node(connection, "me", fields="user_id,username")
-        known, given = text(found, "user_id"), connection.account["instagram_id"]
-        if known != given:
-            raise BadAccount(f"the token belongs to the account {known}, not to {given}")
+        token_account, expected = text(found, "user_id"), connection.account["instagram_id"]
+        if token_account != expected:
+            raise BadAccount(f"the token belongs to the account {token_account}, not to {expected}")
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         return await social.send(connection, f"{connection.account['instagram_id']}/messages", message)

@@ -1,4 +1,4 @@
-"""Mail: sent through the company's own server, received on a hook as it is."""
+"""Mail: sent through the company's own server, received on a hook as raw MIME."""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class Mail:
         return await submission.submit(connection, message)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
-        """It came with the mail."""
+        """Attachments come with the mail."""
         if media.content is None or len(media.content) > most_bytes:
             raise Unclear("the file is not there any more, or too large")
         return media.mime_type or "application/octet-stream", media.content
@@ -78,9 +78,9 @@ class Mail:
         return None
 
     def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
-        """The hook's address is a secret already; whoever wants to may sign as well."""
-        secret, given = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
-        if secret and not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
+        """The hook's address is a secret already; the signature is optional."""
+        secret, received = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
+        if secret and not hmac.compare_digest(sign(secret, body).encode(), received.encode("utf-8", "surrogatepass")):
             raise BadSignature
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:

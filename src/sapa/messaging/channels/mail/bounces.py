@@ -1,4 +1,4 @@
-"""Mail that comes back: reports of failed delivery (RFC 3464)."""
+"""Bounces: delivery status notifications (RFC 3464)."""
 
 import email
 import re
@@ -17,7 +17,7 @@ def is_bounce(mail: Message) -> bool:
 
 
 def read_bounce(mail: Message, at: datetime) -> Sequence[Item]:
-    """Failed, for each recipient that the report says so of; one that is only late may still arrive."""
+    """A failed status for each recipient that the report names as failed. A delayed mail may still arrive."""
     id = _find_original(mail)
     if id is None:
         return []
@@ -49,7 +49,7 @@ def _is_report(mail: Message) -> bool:
 
 
 def _list_recipients(mail: Message) -> Sequence[Message]:
-    """The blocks of the report; its first one is about the mail as a whole."""
+    """The recipient blocks of the report; its first block describes the whole mail."""
     return [
         block
         for part in mail.walk()
@@ -60,7 +60,7 @@ def _list_recipients(mail: Message) -> Sequence[Message]:
 
 
 def _find_original(mail: Message) -> str | None:
-    """The id of the mail that came back: in the copy that the report brings, or where an answer would name it."""
+    """The Message-ID of the bounced mail: from the attached copy, else from the reply headers."""
     for part in mail.walk():
         if part is not mail and part.get_content_type() in {"message/rfc822", "text/rfc822-headers"}:
             ids = list_message_ids(str(_open(part).get("Message-ID") or ""))
@@ -83,5 +83,5 @@ def _word(part: Message, name: str) -> str:
 
 
 def _typed(part: Message, name: str) -> str:
-    """What follows the type, as in `smtp; 550 5.1.1 no such user`."""
+    """The value after the type, as in `smtp; 550 5.1.1 no such user`."""
     return _word(part, name).partition(";")[2].strip()

@@ -1,4 +1,4 @@
-"""Mail that comes in: what it says, what it answers, and whether it is a letter at all."""
+"""Parses received mail: its text, what it replies to, and whether it is automatic."""
 
 import email
 import re
@@ -18,10 +18,10 @@ from sapa.messaging.channels.interface import (
     ReceivedItem,
 )
 from sapa.messaging.channels.mail.bounces import is_bounce, read_bounce
-from sapa.messaging.channels.mail.written import MOST_REFERENCES, find_domain, list_message_ids
+from sapa.messaging.channels.mail.written import MAX_REFERENCES, find_domain, list_message_ids
 
-MOST_ATTACHMENTS = 50
-LONGEST_BODY = 200_000
+MAX_ATTACHMENTS = 50
+MAX_BODY_LENGTH = 200_000
 
 _ADDRESSED = ("To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To")
 _KINDS = {"image", "audio", "video"}
@@ -35,11 +35,11 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
     mail = email.message_from_bytes(body, policy=policy.default)
     if is_bounce(mail):
         return read_bounce(mail, find_date(mail))
-    letter = _read_letter(account, mail, body)
-    return [letter] if letter else []
+    message = _read_message(account, mail, body)
+    return [message] if message else []
 
 
-def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> ReceivedItem | None:
+def _read_message(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> ReceivedItem | None:
     name, sender = _find_sender(mail)
     if not sender:
         return None
@@ -53,7 +53,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
         sender=[Identity("email", customer)],
         at=find_date(mail),
         type="text",
-        body=_read_text(main)[:LONGEST_BODY] if main else None,
+        body=_read_text(main)[:MAX_BODY_LENGTH] if main else None,
         sender_name=None if is_echo else name or None,
         media=_list_attachments(mail, main),
         quoted=quoted,
@@ -67,7 +67,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
 
 
 def header(mail: Message, name: str) -> str:
-    """As text in one line. Some headers are written so badly that reading them fails: then as they stand."""
+    """The header as one line of text. A header that cannot be decoded is returned raw."""
     try:
         value = mail.get(name)
     except Exception:
@@ -84,7 +84,7 @@ def find_date(mail: Message) -> datetime:
 
 
 def is_automatic(mail: Message) -> bool:
-    """Written by a machine, as a receipt is: nobody waits for an answer to it."""
+    """Whether a machine sent it, such as a receipt. Nobody expects a reply."""
     submitted = header(mail, "Auto-Submitted").partition(";")[0].strip().lower()
     return (
         submitted not in {"", "no"}
@@ -96,13 +96,13 @@ def is_automatic(mail: Message) -> bool:
 
 
 def list_thread(mail: Message) -> Sequence[str]:
-    """The ids of the conversation, the oldest first, this mail included."""
-    known = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
-    return list(dict.fromkeys(list_message_ids(known)))[-MOST_REFERENCES:]
+    """The Message-IDs of the thread, oldest first, including this mail."""
+    references = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
+    return list(dict.fromkeys(list_message_ids(references)))[-MAX_REFERENCES:]
 
 
 def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
-    """The message that an address of ours names, or the one that it says it answers."""
+    """The message named by our reply address, else the one in In-Reply-To."""
     for name in _ADDRESSED:
         if found := _find_reference(header(mail, name).lower()):
             return f"<{found[1]}@{find_domain(account['address'])}>"
@@ -111,7 +111,7 @@ def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
 
 
 def _parse_reference(message_id: str | None) -> str | None:
-    """Mail of ours is named by our own id of it, so that it is known by it before the server has answered."""
+    """The Message-ID of our own mail holds our message id, so a mail is recognised before the server has responded."""
     found = _is_ours(message_id or "")
     return found[1] if found else None
 
@@ -121,7 +121,7 @@ def _find_id(mail: Message) -> str | None:
 
 
 def _find_sender(mail: Message) -> tuple[str, str]:
-    """Whom to answer: a form's mail comes from the form, and names its writer for answers."""
+    """The address to reply to: a contact form's mail has its author in Reply-To."""
     for field in ("Reply-To", "From"):
         for name, address in getaddresses([header(mail, field)]):
             if "@" in address:
@@ -144,26 +144,26 @@ def _find_body(mail: EmailMessage) -> EmailMessage | None:
 def _read_text(part: EmailMessage) -> str:
     content = part.get_payload(decode=True)
     raw = content if isinstance(content, bytes) else b""
-    words = _decode(raw, part.get_content_charset())
-    return (_strip_tags(words) if part.get_content_type() == "text/html" else words).replace("\r\n", "\n").strip()
+    text = _decode(raw, part.get_content_charset())
+    return (_strip_tags(text) if part.get_content_type() == "text/html" else text).replace("\r\n", "\n").strip()
 
 
 def _decode(raw: bytes, charset: str | None) -> str:
     try:
-        words = raw.decode(charset or "utf-8", "replace")
-    except (LookupError, ValueError):  # unknown, or known and of no use here, such as the one of domain names
-        words = raw.decode("utf-8", "replace")
-    return clean(words)
+        text = raw.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):  # unknown, or not usable here, such as `idna`
+        text = raw.decode("utf-8", "replace")
+    return clean(text)
 
 
-def clean(words: str) -> str:
-    """What a database can keep: some letters hold zeros and halves of characters."""
-    return words.replace("\x00", "").encode("utf-8", "replace").decode()
+def clean(text: str) -> str:
+    """Drops NUL characters and lone surrogates, which the database cannot store."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def _list_attachments(mail: EmailMessage, main: EmailMessage | None) -> Sequence[InboundMedia]:
     found = [part for part in mail.walk() if part is not main and _is_attached(part)]
-    return [_read_attachment(part) for part in found[:MOST_ATTACHMENTS]]
+    return [_read_attachment(part) for part in found[:MAX_ATTACHMENTS]]
 
 
 def _is_attached(part: Message) -> bool:
@@ -190,30 +190,30 @@ def _find_filename(part: Message) -> str | None:
     return "".join(char for char in clean(str(name)) if char.isprintable()) or None if name else None
 
 
-class _Words(HTMLParser):
-    """What a page says, without how it looks."""
+class _TextExtractor(HTMLParser):
+    """The text of an HTML page."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.words: list[str] = []
+        self.parts: list[str] = []
         self._silent = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._silent += tag in _SILENT
         if tag in _BREAKS:
-            self.words.append("\n")
+            self.parts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
         self._silent = max(0, self._silent - (tag in _SILENT))
 
     def handle_data(self, data: str) -> None:
         if not self._silent:
-            self.words.append(re.sub(r"\s+", " ", data))
+            self.parts.append(re.sub(r"\s+", " ", data))
 
 
 def _strip_tags(page: str) -> str:
-    reader = _Words()
-    with suppress(AssertionError):  # its way to say that markup makes no sense: what it read until then counts
+    reader = _TextExtractor()
+    with suppress(AssertionError):  # HTMLParser raises AssertionError on malformed markup: the text up to there counts
         reader.feed(page)
         reader.close()
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.words)))
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.parts)))

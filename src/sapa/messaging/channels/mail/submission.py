@@ -1,4 +1,4 @@
-"""Handing a mail to the company's own server, and telling what became of it."""
+"""Submits mail to the company's own server and reports the outcome."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -29,11 +29,11 @@ RETRY_SECONDS = 60.0
 
 
 class NotOffered(Exception):
-    """The server cannot do what it takes."""
+    """The server lacks a required extension."""
 
 
 async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-    """Until DATA the server has nothing of it; what gets lost after that, nobody can tell."""
+    """Before DATA the server has nothing. After DATA a lost connection leaves the outcome unknown."""
     sender, recipient = connection.account["address"], message.to.value
     try:
         content = build_mail(connection.account, message).as_bytes()
@@ -52,7 +52,7 @@ async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendRe
 
 
 async def verify(connection: ChannelAccount) -> None:
-    """A server that lets us in, and nothing sent."""
+    """Logs in and sends nothing."""
     try:
         async with _open(connection):
             pass
@@ -64,13 +64,13 @@ async def verify(connection: ChannelAccount) -> None:
 
 @asynccontextmanager
 async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
-    """Connected, encrypted as the account says, and logged in. A company's server is reached through the guard."""
+    """Connects, encrypts as the account says, and logs in. A company's server is reached through the guard."""
     host, _, port = connection.address.rpartition(":")
     security = connection.account.get("security") or "starttls"
-    opened = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
+    sock = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
     server = SMTP(
         hostname=host,
-        sock=opened,
+        sock=sock,
         use_tls=security == "tls",
         start_tls=False,
         timeout=SECONDS,
@@ -87,7 +87,7 @@ async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
             await server.quit()
     finally:
         server.close()
-        opened.close()
+        sock.close()
 
 
 async def _encrypt(server: SMTP) -> None:
@@ -104,7 +104,7 @@ async def _log_in(server: SMTP, account: Mapping[str, str], credentials: Mapping
 
 
 async def _address(server: SMTP, sender: str, recipient: str) -> None:
-    """Most addresses are plain; others need a server that takes them."""
+    """Non-ASCII addresses need a server with SMTPUTF8."""
     if (sender + recipient).isascii():
         await server.mail(sender)
         await server.rcpt(recipient)
@@ -126,13 +126,13 @@ async def _hand_over(server: SMTP, content: bytes) -> None:
 
 
 def _refuse(error: SMTPResponseException) -> SendRefusal:
-    words = " ".join(error.message.split()) or "the mail server gave no reason"
+    text = " ".join(error.message.split()) or "the mail server gave no reason"
     if error.code < 500:
-        return SendRefusal(str(error.code), words, "transient", RETRY_SECONDS)
-    return SendRefusal(str(error.code), words, _judge(error))
+        return SendRefusal(str(error.code), text, "transient", RETRY_SECONDS)
+    return SendRefusal(str(error.code), text, _classify(error))
 
 
-def _judge(error: SMTPResponseException) -> Category:
+def _classify(error: SMTPResponseException) -> Category:
     if isinstance(error, SMTPAuthenticationError) or error.code in {530, 535}:
         return "auth"
     if error.message.startswith("5.7."):

@@ -1,4 +1,4 @@
-"""A message as mail: its headers, and what it says both as plain text and as a page."""
+"""Builds a message as mail: headers, plain text and HTML."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
 
 POLICY = policy.SMTP.clone(cte_type="7bit", raise_on_defect=False)
-MOST_REFERENCES = 20
-LONGEST_SUBJECT = 78
+MAX_REFERENCES = 20
+MAX_SUBJECT_LENGTH = 78
 
 _is_message_id = re.compile(r"<[^<>\s]{1,900}>").fullmatch
 
@@ -57,23 +57,24 @@ def _build_address(address: str, name: str = "") -> Address:
 
 
 def to_ascii_domain(address: str) -> str:
-    """With the name of the domain in letters that every server reads; raises UnicodeError for one that has none."""
+    """The address with its domain in ASCII; raises UnicodeError if that is not possible."""
     local, _, domain = address.rpartition("@")
     return f"{local}@{domain.encode('idna').decode()}"
 
 
 def build_reply_address(account: Mapping[str, str], reference: str) -> str | None:
-    """Names the message, so that an answer finds it even when it quotes nothing; only where such mail arrives."""
+    """An address with the message's id in it, so that a reply without a quotation is matched. Only for accounts with an
+    inbound address."""
     local, _, domain = (account.get("inbound_address") or "").rpartition("@")
     return f"{local}+{reference}@{domain}" if local else None
 
 
 def build_subject(message: OutgoingMessage) -> str:
-    """Its own, or the conversation's, or else how it begins."""
+    """The message's subject, else the thread's, else the beginning of its text."""
     content = message.content
     own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
-    words = _plain(own or render(content))
-    return words if own or len(words) <= LONGEST_SUBJECT else words[: LONGEST_SUBJECT - 1].rstrip() + "…"
+    text = _plain(own or render(content))
+    return text if own or len(text) <= MAX_SUBJECT_LENGTH else text[: MAX_SUBJECT_LENGTH - 1].rstrip() + "…"
 
 
 def find_domain(address: str) -> str:
@@ -82,11 +83,11 @@ def find_domain(address: str) -> str:
 
 def _thread(message: OutgoingMessage) -> dict[str, str]:
     quoted = [message.quoted] if message.quoted else []
-    known = [id for id in dict.fromkeys([*message.thread, *quoted]) if _is_message_id(id)][-MOST_REFERENCES:]
-    if not known:
+    references = [id for id in dict.fromkeys([*message.thread, *quoted]) if _is_message_id(id)][-MAX_REFERENCES:]
+    if not references:
         return {}
-    answered = message.quoted if message.quoted in known else known[-1]
-    return {"In-Reply-To": str(answered), "References": " ".join(known)}
+    answered = message.quoted if message.quoted in references else references[-1]
+    return {"In-Reply-To": str(answered), "References": " ".join(references)}
 
 
 def _build_page(account: Mapping[str, str], message: OutgoingMessage) -> str:
@@ -109,11 +110,11 @@ def _build_body(account: Mapping[str, str], message: OutgoingMessage) -> str:
             return _paragraphs(render(content))
 
 
-def _choice(account: Mapping[str, str], message: OutgoingMessage, title: str, words: str) -> str:
-    """Chosen by an answer that the reader need only send off."""
+def _choice(account: Mapping[str, str], message: OutgoingMessage, title: str, text: str) -> str:
+    """A link that opens a prepared reply."""
     address = build_reply_address(account, message.reference) or account["address"]
     subject = quote(f"Re: {build_subject(message).removeprefix('Re: ')}")
-    return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", words)
+    return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", text)
 
 
 def _paragraphs(*parts: str | None) -> str:
@@ -121,14 +122,14 @@ def _paragraphs(*parts: str | None) -> str:
     return "".join(f"<p>{part.replace(chr(10), '<br>')}</p>" for part in written if part)
 
 
-def _link(url: str, words: str) -> str:
-    return f'<p><a href="{escape(url)}">{escape(words)}</a></p>'
+def _link(url: str, text: str) -> str:
+    return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'
 
 
-def _plain(words: str) -> str:
-    """In one line: a header that is broken elsewhere would end there."""
-    return " ".join("".join(char if char.isprintable() else " " for char in words).split())
+def _plain(text: str) -> str:
+    """On one line: a line break would end the header."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def list_message_ids(words: str) -> Sequence[str]:
-    return [id for id in re.findall(r"<[^<>\s]{1,900}>", words) if id]
+def list_message_ids(text: str) -> Sequence[str]:
+    return [id for id in re.findall(r"<[^<>\s]{1,900}>", text) if id]

@@ -69,7 +69,7 @@ class Messenger:
 
 
 def build_link(content: Content) -> dict[str, Any] | None:
-    """A button that opens an address; None for all else."""
+    """A link button; None for other content."""
     if not isinstance(content, LinkButton):
         return None
     button = {"type": "web_url", "url": content.url, "title": content.display_text}

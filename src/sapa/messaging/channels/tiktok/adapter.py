@@ -28,8 +28,8 @@ from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import AccountField
 
-MOST_PICTURE_BYTES = 3 * 1_048_576
-A_DAY = 86_400.0
+MAX_PICTURE_BYTES = 3 * 1_048_576
+DAY = 86_400.0
 
 
 class TikTok:
@@ -75,14 +75,14 @@ class TikTok:
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         conversation_id, message_id, media_id = (media.media_id or "").split(" ")
-        asked = {
+        body = {
             "business_id": connection.account["business_id"],
             "conversation_id": conversation_id,
             "message_id": message_id,
             "media_id": media_id,
             "media_type": "IMAGE",
         }
-        found = parse_data(await _call(connection, "POST", "business/message/media/download/", asked))
+        found = parse_data(await _call(connection, "POST", "business/message/media/download/", body))
         url = None if isinstance(found, SendRefusal) else text(found, "download_url")
         if url is None:
             raise Unclear("the channel tells no address for it")
@@ -98,14 +98,14 @@ class TikTok:
         return parse_callback(account, body)
 
     async def renew(self, connection: ChannelAccount) -> Renewal:
-        """Tokens end after a day; the next one is had for the one that renews, which changes with it."""
-        asked = {
+        """An access token lasts a day. The refresh token changes with each renewal."""
+        body = {
             "client_id": connection.account["client_key"],
             "client_secret": connection.credentials["app_secret"],
             "grant_type": "refresh_token",
             "refresh_token": connection.credentials.get("refresh_token") or "",
         }
-        found = parse_data(await _call(connection, "POST", "tt_user/oauth2/refresh_token/", asked))
+        found = parse_data(await _call(connection, "POST", "tt_user/oauth2/refresh_token/", body))
         if isinstance(found, SendRefusal):
             raise BadAccount(f"({found.code}) {found.reason}")
         names = ("access_token", "refresh_token")
@@ -113,7 +113,7 @@ class TikTok:
         if "access_token" not in new:
             raise Unclear("the channel told no new token")
         seconds = found.get("expires_in")
-        return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else A_DAY)
+        return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else DAY)
 
 
 async def _call(
@@ -130,7 +130,7 @@ async def _send(connection: ChannelAccount, body: dict[str, Any]) -> SendReceipt
 
 
 async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal:
-    """Pictures are handed over and not linked. Until the message itself is sent, nothing has happened."""
+    """TikTok takes uploaded pictures, not links. An upload alone has no effect."""
     picture = await _fetch_picture(connection, media)
     if isinstance(picture, SendRefusal):
         return picture
@@ -150,16 +150,16 @@ async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal
 
 
 async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | SendRefusal:
-    """A simulator reaches nothing outside: a picture of our own stands in for the one that is named."""
+    """A simulator makes no external requests: a built-in picture replaces the one at the URL."""
     if connection.is_simulated:
         return PICTURE
     try:
-        answer = await connection.client.fetch(media.url, MOST_PICTURE_BYTES)
+        response = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)
     except (NotSent, Unclear) as error:
         return SendRefusal("media", f"The picture could not be fetched: {error}.", "media")
-    if answer.status != 200 or find_type(answer.body) is None:
-        return SendRefusal("media", f"There is no JPEG or PNG at {media.url} (status {answer.status}).", "media")
-    return answer.body
+    if response.status != 200 or find_type(response.body) is None:
+        return SendRefusal("media", f"There is no JPEG or PNG at {media.url} (status {response.status}).", "media")
+    return response.body
 
 
 TIKTOK = TikTok()

@@ -1,4 +1,4 @@
-"""TikTok's callbacks: one event each, whose content is JSON in a text."""
+"""TikTok's callbacks: one event each, with its content as JSON in a string."""
 
 import hmac
 import re
@@ -17,7 +17,7 @@ from sapa.messaging.channels.reading import Node, get, milliseconds, nodes, pars
 from sapa.values.provider_accounts import BadSignature
 
 TOLERANCE_SECONDS = 300
-"""Deliveries are tried again for days, each time signed anew."""
+"""TikTok retries deliveries for days, and signs each one again."""
 
 _parse_signature = re.compile(r"t=(?P<at>[0-9]{1,12}),\s*s=(?P<mark>[0-9a-f]{64})", re.ASCII).fullmatch
 
@@ -27,12 +27,12 @@ def sign(secret: str, at: int | str, body: bytes) -> str:
 
 
 def check_signature(secret: str, headers: Mapping[str, str], body: bytes, now: float | None = None) -> None:
-    given = _parse_signature(headers.get("tiktok-signature") or "")
-    if given is None or not secret:
+    signature = _parse_signature(headers.get("tiktok-signature") or "")
+    if signature is None or not secret:
         raise BadSignature
-    if not hmac.compare_digest(sign(secret, given["at"], body), given["mark"]):
+    if not hmac.compare_digest(sign(secret, signature["at"], body), signature["mark"]):
         raise BadSignature
-    if abs((time.time() if now is None else now) - int(given["at"])) > TOLERANCE_SECONDS:
+    if abs((time.time() if now is None else now) - int(signature["at"])) > TOLERANCE_SECONDS:
         raise BadSignature
 
 
@@ -50,7 +50,7 @@ def _read_event(account: Mapping[str, str], event: Node) -> Iterator[Item]:
 
 
 def _is_ours(account: Mapping[str, str], event: Node) -> bool:
-    """The account that the event is for: one app may have several."""
+    """Whether the event is for this account: one app may have several."""
     return text(event, "user_openid") in {None, account.get("business_id")}
 
 
@@ -82,7 +82,7 @@ def _read_message(content: Node, customer: Identity, is_echo: bool) -> Iterator[
 
 
 def _list_media(content: Node) -> Sequence[InboundMedia]:
-    """A file is asked for by the conversation and the message that it came in, too: all three are kept as its id."""
+    """Fetching a file takes the conversation, the message and the media id, so the stored id holds all three."""
     id = text(content, "image", "media_id")
     whole = f"{text(content, 'conversation_id')} {text(content, 'message_id')} {id}"
     return [InboundMedia(type="image", media_id=whole)] if id else []

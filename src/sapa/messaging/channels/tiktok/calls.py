@@ -1,5 +1,5 @@
-"""Messages as TikTok's Business Messaging wants them, and its answers: an error is a code in a body, whatever the
-status says."""
+"""Requests and responses of TikTok's Business Messaging API. An error is a code in the body, whatever the HTTP
+status."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.messaging.channels.render import render
 from sapa.outbound.client import ProviderResponse, Unclear
 
-_VERDICTS: Mapping[int, ErrorMeaning] = {
+_ERROR_MEANINGS: Mapping[int, ErrorMeaning] = {
     40001: ErrorMeaning("auth"),
     40002: ErrorMeaning("validation"),
     40064: ErrorMeaning("rate", 60.0),
@@ -20,12 +20,12 @@ _VERDICTS: Mapping[int, ErrorMeaning] = {
     40104: ErrorMeaning("auth"),
     40105: ErrorMeaning("auth"),
 }
-_ITS_OWN_FAULT = range(50000, 60000)
+_SERVER_ERRORS = range(50000, 60000)
 
 
 def build_text(business_id: str, message: OutgoingMessage) -> dict[str, Any]:
-    words = render(message.content)
-    return {**_envelope(business_id, message), "message_type": "TEXT", "text": {"body": words}, **_quote(message)}
+    body = render(message.content)
+    return {**_envelope(business_id, message), "message_type": "TEXT", "text": {"body": body}, **_quote(message)}
 
 
 def build_image(business_id: str, message: OutgoingMessage, media_id: str) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def _quote(message: OutgoingMessage) -> dict[str, Any]:
     return {"referenced_message_info": quoted} if message.quoted else {}
 
 
-def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
-    data = parse_data(answer)
+def parse_sent(response: ProviderResponse) -> SendReceipt | SendRefusal:
+    data = parse_data(response)
     if isinstance(data, SendRefusal):
         return data
     message_id = text(data, "message", "message_id") or text(data, "message_id")
@@ -51,21 +51,21 @@ def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     return SendReceipt(message_id)
 
 
-def parse_data(answer: ProviderResponse) -> Node | SendRefusal:
-    """What an answer brings; raises Unclear when it does not say whether it is one."""
-    found = parse_json(answer.body)
+def parse_data(response: ProviderResponse) -> Node | SendRefusal:
+    """The response's data; raises Unclear if the response cannot be understood."""
+    found = parse_json(response.body)
     code = get(found, "code")
-    if answer.status >= 500 or not isinstance(code, int) or code in _ITS_OWN_FAULT:
-        raise Unclear(f"the channel answered {answer.status} without saying what became of it")
+    if response.status >= 500 or not isinstance(code, int) or code in _SERVER_ERRORS:
+        raise Unclear(f"the channel answered {response.status} without saying what became of it")
     if code == 0:
         return node(found, "data")
     reason = text(found, "message") or "the channel gave no reason"
-    verdict = judge(code, reason)
-    return SendRefusal(str(code), reason, verdict.category, verdict.retry_after)
+    meaning = classify(code, reason)
+    return SendRefusal(str(code), reason, meaning.category, meaning.retry_after)
 
 
-def judge(code: int, reason: str) -> ErrorMeaning:
-    """Its windows have no code of their own that is known."""
+def classify(code: int, reason: str) -> ErrorMeaning:
+    """TikTok documents no code for a closed window."""
     if code not in {40064, 40100} and "window" in reason.lower():
         return ErrorMeaning("window")
-    return _VERDICTS.get(code, ErrorMeaning("validation"))
+    return _ERROR_MEANINGS.get(code, ErrorMeaning("validation"))

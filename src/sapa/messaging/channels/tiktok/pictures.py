@@ -1,11 +1,11 @@
-"""The two kinds of picture that TikTok takes, told by how they begin."""
+"""The two picture formats that TikTok takes, recognised by their first bytes."""
 
 import base64
 
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-"""A PNG of one point."""
+"""A PNG of one pixel."""
 
 _BEGINNINGS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 

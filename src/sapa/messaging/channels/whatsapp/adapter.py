@@ -1,4 +1,4 @@
-"""WhatsApp: the Cloud API, and numbers that are used on a telephone at the same time."""
+"""WhatsApp: the Cloud API, and numbers that are also used on a phone."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -37,7 +37,8 @@ CAPABILITIES = Capabilities(
 
 
 class WhatsApp:
-    """Both kinds of number speak the same. One that is on a telephone, too, is slower, and tells what is said there."""
+    """Both kinds of number use the same API. A number that is also used on a phone has a lower rate and sends
+    echoes."""
 
     own_fields: Sequence[str] = ("phone_number",)
     address = "https://graph.facebook.com/v25.0"

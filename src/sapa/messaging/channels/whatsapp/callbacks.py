@@ -1,4 +1,4 @@
-"""WhatsApp's callbacks: entries, in them changes, in those messages and statuses, and each of them an array."""
+"""WhatsApp's callbacks: arrays of entries, changes, messages and statuses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -12,7 +12,7 @@ from sapa.messaging.channels.interface import (
     StatusReport,
     TemplateVerdict,
 )
-from sapa.messaging.channels.meta import describe, parse_mishap
+from sapa.messaging.channels.meta import describe, parse_graph_error
 from sapa.messaging.channels.reading import Node, node, nodes, parse_json, seconds, text
 from sapa.messaging.channels.whatsapp.contents import read_contents
 from sapa.messaging.channels.whatsapp.people import People, identify, only_digits
@@ -36,7 +36,7 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
 
 
 def _read_change(account: Mapping[str, str], field: str, value: Node) -> Iterator[Item]:
-    """One app may have several numbers, whose callbacks all come here: only our own is read."""
+    """One app may have several numbers with one callback address: only this account's changes are read."""
     number_id = text(value, "metadata", "phone_number_id")
     read = _FIELDS.get(field)
     if read is not None and number_id in {None, account.get("phone_number_id")}:
@@ -54,7 +54,7 @@ def _read_messages(value: Node) -> Iterator[Item]:
 
 
 def _read_echoes(value: Node) -> Iterator[Item]:
-    """What a person wrote on the business's own telephone."""
+    """Messages that a person sent from the business's own phone."""
     people = People(value)
     for message in nodes(value, "message_echoes"):
         customer = people.identify(text(message, "to"), text(message, "to_user_id"))
@@ -62,7 +62,7 @@ def _read_echoes(value: Node) -> Iterator[Item]:
 
 
 def _read_history(value: Node) -> Iterator[Item]:
-    """What was said before the number was connected, thread by thread; one callback may hold thousands."""
+    """Messages from before the number was connected, by thread; one callback may hold thousands."""
     ours = only_digits(text(value, "metadata", "display_phone_number"))
     for part in nodes(value, "history"):
         for thread in nodes(part, "threads"):
@@ -97,7 +97,7 @@ def _read_message(
 
 
 def _read_reaction(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
-    """Without an emoji it was taken back."""
+    """Without an emoji the reaction was removed."""
     if id := text(message, "reaction", "message_id"):
         emoji = text(message, "reaction", "emoji")
         yield MessageAmendment("reaction", id, seconds(message, "timestamp"), emoji, next(iter(people), None))
@@ -115,7 +115,7 @@ def _read_revoke(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
 
 
 def _read_system(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
-    """Of what the channel itself says, only a change of number concerns us."""
+    """Of the system messages only a change of number matters."""
     new = only_digits(text(message, "system", "wa_id") or text(message, "system", "new_wa_id"))
     if text(message, "system", "type") in {"user_changed_number", "customer_changed_number"} and new and people:
         yield NumberChanged(people[0], Identity("phone", f"+{new}"), seconds(message, "timestamp"))
@@ -126,7 +126,7 @@ def _read_status(status: Node) -> Iterator[Item]:
     if word is None:
         return
     error = next(iter(nodes(status, "errors")), None)
-    mishap = parse_mishap({"error": error}) if error else None
+    graph_error = parse_graph_error({"error": error}) if error else None
     recipient = identify(text(status, "recipient_id"), text(status, "recipient_user_id"))
     yield StatusReport(
         status=word,
@@ -134,8 +134,8 @@ def _read_status(status: Node) -> Iterator[Item]:
         message_id=text(status, "id"),
         reference=text(status, "biz_opaque_callback_data"),
         recipient=next(iter(recipient), None),
-        code=str(mishap.code) if mishap else None,
-        reason=describe(mishap) if mishap else None,
+        code=str(graph_error.code) if graph_error else None,
+        reason=describe(graph_error) if graph_error else None,
     )
 
 

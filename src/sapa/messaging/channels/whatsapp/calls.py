@@ -1,4 +1,4 @@
-"""Messages as the Cloud API wants them, and its answers."""
+"""Requests and responses of the Cloud API."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.meta import read_refusal
 from sapa.messaging.channels.reading import nodes, parse_json, text
-from sapa.messaging.channels.whatsapp.errors import judge
+from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.outbound.client import ProviderResponse, Unclear
 
 
@@ -34,7 +34,7 @@ def build_message(message: OutgoingMessage) -> dict[str, Any]:
 
 
 def _recipient(to: Identity) -> dict[str, str]:
-    """People without a number are known by an id of their own, in a field of its own."""
+    """People without a number have an id of their own, in another field."""
     return {"recipient": to.value} if to.kind == "bsuid" else {"to": to.value.removeprefix("+")}
 
 
@@ -51,7 +51,7 @@ def _content(content: Content) -> dict[str, Any]:
 
 
 def _media(media: Media) -> dict[str, str]:
-    """By its address: the channel fetches it. Sound has no caption, and only documents have names."""
+    """By URL: the channel fetches the file. Audio has no caption, and only documents have names."""
     caption = media.caption if media.type != "audio" else None
     filename = media.filename if media.type == "document" else None
     named = {"link": media.url, "caption": caption, "filename": filename}
@@ -105,10 +105,10 @@ def _rows(rows: Sequence[Any]) -> list[dict[str, str]]:
     ]
 
 
-def parse_sent(answer: ProviderResponse, to: Identity) -> SendReceipt | SendRefusal:
-    if refused := read_refusal(answer, judge):
+def parse_sent(response: ProviderResponse, to: Identity) -> SendReceipt | SendRefusal:
+    if refused := read_refusal(response, classify):
         return refused
-    found = parse_json(answer.body)
+    found = parse_json(response.body)
     message_id = next((text(each, "id") for each in nodes(found, "messages")), None)
     if message_id is None:
         raise Unclear("the channel took it and told no id")
@@ -116,7 +116,7 @@ def parse_sent(answer: ProviderResponse, to: Identity) -> SendReceipt | SendRefu
 
 
 def _alias(found: Any, to: Identity) -> Identity | None:
-    """The channel's own name for whom it was sent to, where that is another one."""
+    """The recipient's id at the channel, if it differs."""
     contact = next(iter(nodes(found, "contacts")), {})
     wa_id, user_id = text(contact, "wa_id"), text(contact, "user_id")
     if wa_id and wa_id != to.value.removeprefix("+"):

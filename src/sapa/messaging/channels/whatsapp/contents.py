@@ -1,4 +1,4 @@
-"""What stands in a message, kind by kind."""
+"""Parses the contents of a message by its type."""
 
 from collections.abc import Callable, Mapping
 
@@ -16,10 +16,10 @@ class Contents(Struct, frozen=True):
 
 
 def read_contents(message: Node) -> Contents:
-    """A kind that we do not know is told as such, and never dropped."""
+    """An unknown type is reported as `unsupported`, never dropped."""
     kind = text(message, "type") or ""
     read = _READERS.get(kind)
-    return read(node(message, kind), kind) if read else _READ_WHOLE.get(kind, _unsupported)(message)
+    return read(node(message, kind), kind) if read else _WHOLE_READERS.get(kind, _unsupported)(message)
 
 
 def _text(part: Node, kind: str) -> Contents:
@@ -46,7 +46,7 @@ def _interactive(part: Node, kind: str) -> Contents:
 
 
 def _button(part: Node, kind: str) -> Contents:
-    """The answer to a template's button."""
+    """A pressed button of a template."""
     title = text(part, "text") or ""
     return _chosen("button", Interaction("button", text(part, "payload") or title, title))
 
@@ -96,4 +96,4 @@ _READERS: Mapping[str, Callable[[Node, str], Contents]] = {
     "location": _location,
     "order": _order,
 }
-_READ_WHOLE: Mapping[str, Callable[[Node], Contents]] = {"contacts": _contacts}
+_WHOLE_READERS: Mapping[str, Callable[[Node], Contents]] = {"contacts": _contacts}

@@ -1,13 +1,13 @@
-"""What WhatsApp's error codes mean. Codes decide, never words: those change."""
+"""The meaning of WhatsApp's error codes. Only codes decide: the texts change."""
 
 from collections.abc import Mapping
 
 from sapa.messaging.channels.meta import ErrorMeaning, GraphError
 
-SOON = 1.0
-A_MINUTE = 60.0
-A_PAIRS_PACE = 6.0
-A_DAY = 86_400.0
+RETRY_SOON = 1.0
+MINUTE = 60.0
+PAIR_SECONDS = 6.0
+DAY = 86_400.0
 UNREADY = 10.0
 
 _AUTH, _POLICY, _RECIPIENT = ErrorMeaning("auth"), ErrorMeaning("policy"), ErrorMeaning("recipient")
@@ -15,19 +15,19 @@ _VALIDATION, _TEMPLATE, _MEDIA = ErrorMeaning("validation"), ErrorMeaning("templ
 _QUALITY, _CONFIG, _BILLING = ErrorMeaning("quality"), ErrorMeaning("config"), ErrorMeaning("billing")
 _TRANSIENT = ErrorMeaning("transient", UNREADY)
 
-VERDICTS: Mapping[int, ErrorMeaning] = {
+ERROR_MEANINGS: Mapping[int, ErrorMeaning] = {
     0: _AUTH,
     3: _AUTH,
     10: _AUTH,
     190: _AUTH,
     131005: _AUTH,
-    4: ErrorMeaning("rate", A_MINUTE),
-    80007: ErrorMeaning("rate", A_MINUTE),
-    130429: ErrorMeaning("rate", SOON),
-    131056: ErrorMeaning("rate", A_PAIRS_PACE),
+    4: ErrorMeaning("rate", MINUTE),
+    80007: ErrorMeaning("rate", MINUTE),
+    130429: ErrorMeaning("rate", RETRY_SOON),
+    131056: ErrorMeaning("rate", PAIR_SECONDS),
     131048: _QUALITY,
     131064: _QUALITY,
-    131049: ErrorMeaning("quality", A_DAY),
+    131049: ErrorMeaning("quality", DAY),
     368: _POLICY,
     130497: _POLICY,
     131031: _POLICY,
@@ -61,8 +61,8 @@ VERDICTS: Mapping[int, ErrorMeaning] = {
 }
 
 
-def judge(mishap: GraphError) -> ErrorMeaning:
-    """A code that nobody told us of is a request that must not simply be made again."""
-    if 200 <= mishap.code <= 299:
+def classify(graph_error: GraphError) -> ErrorMeaning:
+    """Do not retry a request with an unknown error code."""
+    if 200 <= graph_error.code <= 299:
         return _AUTH
-    return VERDICTS.get(mishap.code) or (_TRANSIENT if mishap.is_transient else _VALIDATION)
+    return ERROR_MEANINGS.get(graph_error.code) or (_TRANSIENT if graph_error.is_transient else _VALIDATION)

@@ -1,4 +1,4 @@
-"""Whom WhatsApp's callbacks speak of."""
+"""The people that WhatsApp's callbacks mention."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from sapa.messaging.channels.reading import Node, nodes, text
 
 
 class People:
-    """The contacts that came along with a change, by each name they have."""
+    """The contacts of a change, by each of their ids."""
 
     def __init__(self, value: Node) -> None:
         self._by_name: Mapping[str, Node] = {
@@ -19,7 +19,7 @@ class People:
         }
 
     def identify(self, number: str | None, user_id: str | None) -> Sequence[Identity]:
-        """The number first, since everybody can be answered there; some people have none."""
+        """The phone number first, since every channel can reply to it; some people have none."""
         contact = self._by_name.get(number or "") or self._by_name.get(user_id or "") or {}
         return identify(text(contact, "wa_id") or number, user_id or text(contact, "user_id"))
 
@@ -38,6 +38,6 @@ def identify(number: str | None, user_id: str | None) -> Sequence[Identity]:
 
 
 def only_digits(number: Any) -> str | None:
-    """A number without what people write into it; None for what is no number."""
+    """The number without punctuation; None if it is not a number."""
     plain = str(number or "").translate(str.maketrans("", "", "+ -()"))
     return plain if plain.isascii() and plain.isdigit() else None

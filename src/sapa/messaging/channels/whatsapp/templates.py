@@ -1,4 +1,4 @@
-"""Templates as WhatsApp keeps them for a business account."""
+"""Templates of a WhatsApp business account."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,22 +7,22 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
 from sapa.messaging.channels.reading import Node, nodes, parse_json, text
-from sapa.messaging.channels.whatsapp.errors import judge
+from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.outbound.client import Unclear
 
 FIELDS = "name,language,category,status,components,rejected_reason"
 PAGE = "100"
-MOST_PAGES = 100
-_NOT_THERE = {132001, 2593002}
-"""A code, and a subcode of the one that stands for much else."""
+MAX_PAGES = 100
+_NOT_FOUND = {132001, 2593002}
+"""A code, and a subcode of a code that also has other meanings."""
 _BUTTONS = {"quick_reply": "QUICK_REPLY", "url": "URL", "phone_number": "PHONE_NUMBER"}
 
 
 async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate]:
-    """All pages. The next one is asked for by its mark, never by the address that the answer names."""
+    """Reads all pages. The next page is requested by its cursor, never by the URL in the response."""
     found: list[ChannelTemplate] = []
     after: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         params = {"fields": FIELDS, "limit": PAGE, **({"after": after} if after else {})}
         page = await meta.get_node(connection, _path(connection), **params)
         found += [template for each in nodes(page, "data") if (template := parse_template(each))]
@@ -34,10 +34,10 @@ async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate
 
 async def submit_template(connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
     body = build_template(template)
-    answer = await meta.post(connection, _path(connection), body)
-    if refused := meta.read_refusal(answer, judge):
+    response = await meta.post(connection, _path(connection), body)
+    if refused := meta.read_refusal(response, classify):
         return refused
-    found = parse_json(answer.body)
+    found = parse_json(response.body)
     return ChannelTemplate(
         name=template.name,
         language=template.language,
@@ -50,11 +50,11 @@ async def submit_template(connection: ChannelAccount, template: NewTemplate) -> 
 
 async def delete_template(connection: ChannelAccount, name: str) -> SendRefusal | None:
     url = f"{connection.address}/{_path(connection)}"
-    answer = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
-    refused = meta.read_refusal(answer, judge)
-    mishap = meta.parse_mishap(parse_json(answer.body))
-    is_gone = answer.status == 404 or not _NOT_THERE.isdisjoint({mishap.code, mishap.subcode})
-    return None if refused is None or is_gone else refused
+    response = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
+    refused = meta.read_refusal(response, classify)
+    graph_error = meta.parse_graph_error(parse_json(response.body))
+    is_missing = response.status == 404 or not _NOT_FOUND.isdisjoint({graph_error.code, graph_error.subcode})
+    return None if refused is None or is_missing else refused
 
 
 def parse_template(found: Node) -> ChannelTemplate | None:

@@ -1,4 +1,4 @@
-"""The channel that is our own: a chat on a company's web pages."""
+"""The web chat: a channel of our own on a company's web pages."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -23,12 +23,12 @@ from sapa.outbound.client import NotSent, Unclear
 from sapa.values.provider_accounts import AccountField
 
 ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
-PLAYED = "sim_"
-"""How the ids of visitors begin who have no page."""
+SIMULATED_PREFIX = "sim_"
+"""The prefix of simulated visitors' ids."""
 
 
 class Widget:
-    """A send is a line of the visitor's conversation; the visitor's page fetches it and says when it was read."""
+    """A send appends a message to the visitor's conversation; the page fetches it and reports when it was read."""
 
     source = Source.WIDGET
     label = "Web chat"
@@ -56,27 +56,27 @@ class Widget:
         return f'<script src="{escape(address)}{PREFIX}/widget.js" data-key="{escape(key)}" async></script>'
 
     async def verify(self, connection: ChannelAccount) -> None:
-        """There is nobody else to ask."""
+        """There is no other party to ask."""
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         company, visitor_id = connection.company, message.to.value
-        if connection.address and visitor_id.startswith(PLAYED):
+        if connection.address and visitor_id.startswith(SIMULATED_PREFIX):
             return await self._hand_over(connection, message)
-        shown = calls.build_shown(message.content)
+        view = calls.build_view(message.content)
         try:
             async with _database(connection).transaction() as tx:
-                line = await messages.say(tx, company.id, visitor_id, message.reference, shown)
+                stored = await messages.append_outbound(tx, company.id, visitor_id, message.reference, view)
         except (DatabaseAway, asyncpg.PostgresError) as error:
             raise Unclear(f"the database did not say whether it was stored: {error}") from error
-        if line is None:
+        if stored is None:
             return SendRefusal("unknown_visitor", "No visitor of the chat has this id.", "recipient")
-        return SendReceipt(messages.build_message_id(visitor_id, line.number))
+        return SendReceipt(messages.build_message_id(visitor_id, stored.number))
 
     async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-        """To whoever plays visitors in the test environment."""
+        """Sends to the simulator of visitors."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {connection.credentials['secret']}"}
         url, content = f"{connection.address}/messages", calls.build_handed(message)
-        return calls.parse_handed(await connection.client.call("POST", url, headers=headers, content=content))
+        return calls.parse_receipt(await connection.client.call("POST", url, headers=headers, content=content))
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         raise NotSent("visitors send no files")

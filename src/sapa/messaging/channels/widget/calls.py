@@ -1,4 +1,4 @@
-"""From our words to what a page shows, and from a signed callback back to our words. All pure."""
+"""Converts messages to what a page shows, and signed callbacks to items. Pure."""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ TOO_FAST = "too_fast"
 RETRY_SECONDS = 0.5
 
 
-def build_shown(content: Content) -> MessageView:
+def build_view(content: Content) -> MessageView:
     match content:
         case Text(body=body):
             return MessageView(text=body)
@@ -57,7 +57,7 @@ def _picture(media: Media) -> Picture:
 
 
 class WidgetDelivery(Struct, frozen=True, rename="camel"):
-    """A message for a visitor without a page, as the one who plays them gets it."""
+    """A message for a simulated visitor."""
 
     reference: str
     visitor_id: str
@@ -78,25 +78,25 @@ _CATEGORIES: dict[int, Literal["auth", "rate", "recipient"]] = {401: "auth", 429
 
 
 def build_handed(message: OutgoingMessage) -> bytes:
-    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_shown(message.content)))
+    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_view(message.content)))
 
 
-def parse_handed(answer: ProviderResponse) -> SendReceipt | SendRefusal:
-    """Raises Unclear where nobody can tell what became of it."""
+def parse_receipt(response: ProviderResponse) -> SendReceipt | SendRefusal:
+    """Raises Unclear if the outcome is unknown."""
     try:
-        said = msgspec.json.decode(answer.body, type=WidgetReceipt)
+        receipt = msgspec.json.decode(response.body, type=WidgetReceipt)
     except msgspec.MsgspecError:
-        said = WidgetReceipt()
-    if answer.status == 200 and said.message_id:
-        return SendReceipt(said.message_id)
-    if answer.status >= 500 or said.error is None:
-        raise Unclear(f"the answer was {answer.status}")
-    wait = RETRY_SECONDS if said.error.code == TOO_FAST else None
-    return SendRefusal(said.error.code, said.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
+        receipt = WidgetReceipt()
+    if response.status == 200 and receipt.message_id:
+        return SendReceipt(receipt.message_id)
+    if response.status >= 500 or receipt.error is None:
+        raise Unclear(f"the answer was {response.status}")
+    wait = RETRY_SECONDS if receipt.error.code == TOO_FAST else None
+    return SendRefusal(receipt.error.code, receipt.error.message, _CATEGORIES.get(response.status, "recipient"), wait)
 
 
 class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):
-    """A page acknowledged a message."""
+    """A simulated page acknowledged a message."""
 
     status: Status
     message_id: str
@@ -106,7 +106,7 @@ class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_fie
 
 
 class SimulatedMessage(Struct, frozen=True, rename="camel", tag="message", tag_field="kind"):
-    """A visitor wrote, or chose."""
+    """A simulated visitor wrote, or chose an option."""
 
     message_id: str
     visitor_id: str
@@ -118,13 +118,13 @@ class SimulatedMessage(Struct, frozen=True, rename="camel", tag="message", tag_f
 
 
 class WidgetCallback(Struct, frozen=True):
-    """Pages speak to us directly. This is for visitors without a page: those that the test environment plays."""
+    """A callback of simulated visitors; real pages call the API directly."""
 
     events: list[SimulatedStatus | SimulatedMessage]
 
 
 def build_signature(secret: str, body: bytes) -> str:
-    """With a key of its own: hashes that prove ids are in the hands of visitors, and must open nothing here."""
+    """Uses a key of its own: visitors know the hashes that prove their ids, and those must not be valid here."""
     key = sha256(b"sapa widget callback/" + secret.encode()).digest()
     return hmac.new(key, body, sha256).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Conversations, line by line: what the company's side says to a visitor, and what the visitor says."""
+"""The messages of a web chat, outbound and inbound."""
 
 import msgspec
 
@@ -6,31 +6,33 @@ from sapa.db.pool import Tx, notify_after_commit
 from sapa.messaging.channels.widget import queries
 from sapa.messaging.channels.widget.types import MessageView, Visitor, WidgetMessage
 
-BELL = "sapa_widget"
-"""Rung when there is something for a page to show."""
+NOTIFY_CHANNEL = "sapa_widget"
+"""Notified when a page has new messages to show."""
 
 
-async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: MessageView) -> WidgetMessage | None:
-    """To a visitor, once for each reference; None when there is no such visitor."""
+async def append_outbound(
+    tx: Tx, company_id: int, visitor_id: str, reference: str, view: MessageView
+) -> WidgetMessage | None:
+    """Once for each reference; None if the visitor does not exist."""
     if await queries.lock_visitor(tx, company_id, visitor_id) is None:
         return None
-    known = await queries.find_line(tx, company_id, visitor_id, reference)
-    return known or await _append(tx, company_id, visitor_id, reference, "out", shown)
+    existing = await queries.find_message(tx, company_id, visitor_id, reference)
+    return existing or await _append(tx, company_id, visitor_id, reference, "out", view)
 
 
-async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: MessageView) -> WidgetMessage:
-    """From a visitor whose row is locked."""
-    return await _append(tx, company_id, visitor.id, reference, "in", shown)
+async def append_inbound(tx: Tx, company_id: int, visitor: Visitor, reference: str, view: MessageView) -> WidgetMessage:
+    """The visitor's row has to be locked."""
+    return await _append(tx, company_id, visitor.id, reference, "in", view)
 
 
 async def _append(
-    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: MessageView
+    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, view: MessageView
 ) -> WidgetMessage:
-    line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
-    notify_after_commit(tx, BELL)
-    return line
+    message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(view))
+    notify_after_commit(tx, NOTIFY_CHANNEL)
+    return message
 
 
 def build_message_id(visitor_id: str, number: int) -> str:
-    """What this channel calls a message."""
+    """The channel's id of a message."""
     return f"{visitor_id}.{number}"

@@ -1,4 +1,4 @@
-"""How a conversation of the web chat is stored."""
+"""Queries for the messages of the web chat."""
 
 from msgspec import Raw
 
@@ -30,7 +30,7 @@ APPEND = sql(
     row=WidgetMessage,
 )
 
-FIND_LINE = sql(
+FIND_MESSAGE = sql(
     """
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
@@ -46,11 +46,11 @@ async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
 async def append(
     tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, content: bytes
 ) -> WidgetMessage:
-    """The next line of a visitor whose row the transaction has locked."""
+    """Appends a message. The visitor's row has to be locked."""
     line = await APPEND.find(tx, company_id, visitor_id, reference, direction, Raw(content))
     assert line is not None  # noqa: S101 - the visitor was locked before
     return line
 
 
-async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
-    return await FIND_LINE.find(db, company_id, visitor_id, reference)
+async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
+    return await FIND_MESSAGE.find(db, company_id, visitor_id, reference)

@@ -1,4 +1,4 @@
-"""What a page and its visitor look like to us, and what can go wrong between us."""
+"""Visitors and messages of the web chat, and its errors."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from sapa.values.ids import IdKind
 VISITOR_ID = IdKind("vis_")
 
 PREFIX = "/widget/v1"
-"""Where pages call."""
+"""The path of the web chat's endpoints."""
 
 
 class Picture(Struct, frozen=True, omit_defaults=True):
-    """What a message shows or links to besides its words."""
+    """A picture or a link of a message."""
 
     type: str
     url: str
@@ -31,7 +31,7 @@ class MessageView(Struct, frozen=True, omit_defaults=True, rename="camel"):
     media: Picture | None = None
     buttons: Sequence[Button] = ()
     open_label: str | None = None
-    """What opens the list."""
+    """The label of the button that opens the list."""
     sections: Sequence[Section] = ()
     link_label: str | None = None
     link_url: str | None = None

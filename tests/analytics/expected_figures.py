@@ -1,4 +1,4 @@
-"""Figures as one would work them out by hand, from a list of all samples."""
+"""Expected figures, computed from a list of all samples."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ NOTHING: Json = {
 def figures_of(
     samples: Iterable[Sample], start: datetime, end: datetime, sources: Sequence[str] | None = None
 ) -> dict[int, Json]:
-    """By agent, those whose figures are not all zero."""
+    """By agent, without agents whose figures are all zero."""
     chosen = [one for one in samples if start <= one.at <= end and (sources is None or one.source in sources)]
     figures = {
         agent: _figures([one for one in chosen if one.agent_id == agent]) for agent in {s.agent_id for s in chosen}
@@ -51,7 +51,7 @@ def show(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
 
-def told(records: Iterable[Json]) -> dict[int, Json]:
-    """What a report says of agents whose figures are not all zero."""
+def list_nonzero(records: Iterable[Json]) -> dict[int, Json]:
+    """The report's figures by agent, without agents whose figures are all zero."""
     figures = {one["agent_id"]: {name: one[name] for name in NOTHING} for one in records}
     return {agent: one for agent, one in figures.items() if one != NOTHING}

@@ -1,4 +1,4 @@
-"""What is measured, worked out a second time: tickets' journals, read as histories by the calculator of analytics."""
+"""Samples computed a second time: the calculator of analytics reads the entries of tickets as histories."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from asyncpg import Record
 from sapa.db.pool import Connection
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Sample
-from tests.analytics.calculator import Agent, Happening, Kind, measure
+from tests.analytics.calculator import Agent, HistoryEvent, Kind, measure
 
 ENTRIES = """
     SELECT t.id, t.source, e.kind, e.at, e.agent_id, e.agent_type, e.actor_id, e.actor_type, e.message_id, m.status
@@ -22,17 +22,17 @@ Row = tuple[object, ...]
 
 
 async def calculate(db: Connection, company_id: int) -> list[Sample]:
-    """The samples that the company's tickets should have."""
-    histories: dict[tuple[str, str], list[Happening]] = {}
+    """The expected samples of the company's tickets."""
+    histories: dict[tuple[str, str], list[HistoryEvent]] = {}
     for entry in await db.fetch(ENTRIES, company_id):
         histories.setdefault((entry["id"], entry["source"]), []).append(read(entry))
     return [one for (id, source), history in histories.items() for one in measure(id, Source(source), history)]
 
 
-def read(entry: Record) -> Happening:
+def read(entry: Record) -> HistoryEvent:
     agent_id, agent_type = (entry[f"{'actor' if entry['kind'] == 'resolved' else 'agent'}_{n}"] for n in ("id", "type"))
     agent = None if agent_id is None else Agent(agent_id, agent_type)
-    return Happening(name(entry), datetime.fromisoformat(entry["at"]), agent, entry["message_id"])
+    return HistoryEvent(name(entry), datetime.fromisoformat(entry["at"]), agent, entry["message_id"])
 
 
 def name(entry: Record) -> Kind:
@@ -48,6 +48,6 @@ def rows_of(samples: list[Sample]) -> list[Row]:
 
 
 async def read_rows(db: Connection, company_id: int) -> list[Row]:
-    """The samples that they have."""
+    """The stored samples."""
     found = await db.fetch(SAMPLES, company_id)
     return sorted((*row[:5], datetime.fromisoformat(row["at"]), row["message_id"] or "") for row in found)

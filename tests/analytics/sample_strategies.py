@@ -1,4 +1,4 @@
-"""Made-up samples of a few agents, tickets and days, near enough to each other to meet."""
+"""Random samples of a few agents, tickets and days, close enough to collide."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,18 +23,18 @@ INSTANTS = st.builds(
     st.integers(0, 5),
     st.sampled_from([-1, 0, 1]) | st.integers(0, 86_399_999_999),
 )
-"""Some of them at midnight, and one microsecond before and after."""
+"""Some at midnight, and one microsecond before and after."""
 
 
 class Change(Struct, frozen=True):
-    """Samples that come in, or take the place of those that a ticket or one of its cycles has."""
+    """Samples to add, or to replace those of a ticket or of one cycle."""
 
     samples: list[Sample]
     replaced: tuple[str, int | None] | None = None
 
 
 def build_sample(agent: int, ticket: int, cycle: int, metric: Metric, at: datetime, micros: int) -> Sample:
-    """With the agent's place in a list instead of its id."""
+    """With the agent's index instead of its id."""
     id, source = TICKETS[ticket]
     seconds = 0.0 if metric == Metric.HANDLED else micros / 1_000_000
     message = None if metric == Metric.RESOLUTION else f"{at:%d%H%M%S%f}"
@@ -51,7 +51,7 @@ def samples_of(ticket: st.SearchStrategy[int], cycle: st.SearchStrategy[int]) ->
 
 
 def key_of(sample: Sample) -> tuple[object, ...]:
-    """What makes two samples the same one."""
+    """The identity of a sample."""
     return (sample.ticket_id, sample.cycle, sample.metric, sample.agent_id, sample.at, sample.message_id)
 
 
@@ -77,7 +77,7 @@ async def make_agent(client: httpx.AsyncClient, name: str = "Sari", **fields: An
 
 
 def named(samples: list[Sample], agents: list[int]) -> list[Sample]:
-    """With the ids that the agents have in this company."""
+    """With the agents' ids in this company."""
     fields = [{name: getattr(one, name) for name in Sample.__struct_fields__} for one in samples]
     return [Sample(**{**one, "agent_id": agents[one["agent_id"]]}) for one in fields]
 
@@ -91,7 +91,7 @@ async def apply(tx: Tx, company_id: int, change: Change, agents: list[int]) -> N
 
 
 def remember(stored: list[Sample], change: Change, agents: list[int]) -> list[Sample]:
-    """What is stored after a change, by the rules."""
+    """The samples stored after a change, by the rules."""
     samples = named(change.samples, agents)
     if change.replaced is not None:
         ticket, cycle = change.replaced

@@ -1,4 +1,4 @@
-"""What tests of the chat do over and over."""
+"""Steps of tests with the web chat."""
 
 import asyncio
 from typing import Any
@@ -16,8 +16,8 @@ async def send(shop: httpx.AsyncClient, to: str, kind: str = "send", **fields: A
     return message
 
 
-async def read_lines(page: Browser, client: httpx.AsyncClient, after: int, many: int) -> list[dict[str, Any]]:
-    """So many lines of the stream after a number."""
+async def read_messages(page: Browser, client: httpx.AsyncClient, after: int, many: int) -> list[dict[str, Any]]:
+    """`many` messages of the stream after a number."""
     headers = {"x-widget-key": page.key, "authorization": f"Bearer {page.token}", "last-event-id": str(after)}
     found: list[dict[str, Any]] = []
     async with asyncio.timeout(20), client.stream("GET", "/widget/v1/events", headers=headers) as answer:
