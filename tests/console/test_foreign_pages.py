@@ -122,7 +122,7 @@ async def shops(installation: Installation, database: Database) -> AsyncIterator
         yield Shop(me, mine, await read_token(me)), Shop(neighbour, foreign, await read_token(neighbour))
 
 
-def test_every_page_of_one_thing_is_known_here() -> None:
+def test_every_page_with_an_id_is_covered() -> None:
     known = {*KINDS, *NAMES, "keys", "webhooks", "deliveries", "people", "requests"}
     assert {resource_of(page) for page in WITH_IDS} == known
 

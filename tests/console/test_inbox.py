@@ -81,7 +81,7 @@ async def seat(installation: Installation, database: Database, company: Environm
         yield seat
 
 
-async def test_somebody_new_chooses_the_name_to_answer_as(
+async def test_a_new_person_chooses_the_name_of_their_agent(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
     ticket = await desk.hear()
@@ -129,7 +129,7 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
     assert found.headers["location"] == f"/console/test/inbox/{done['id']}"
 
 
-async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, seat: Seat) -> None:
+async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: Seat) -> None:
     await speak(desk.client, source="MSGAPP_CLOUD", text="Masih ada?", **{"from": NUMBER})
     ticket = await desk.hear("Halo?")
     path = f"/{ticket['id']}"

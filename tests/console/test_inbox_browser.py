@@ -73,7 +73,7 @@ async def check(page: Page, width: str, scheme: Literal["light", "dark"]) -> Non
     assert len((await page.content()).encode()) < 200_000
 
 
-async def test_a_visitor_of_the_chat_is_answered_and_everything_shows_by_itself(agent: Page, visitor: Page) -> None:
+async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, visitor: Page) -> None:
     await agent.fill("[name=name]", "Sari")
     await agent.click("button:has-text('Begin')")
     await expect(agent.locator("#tickets .empty")).to_be_visible(timeout=PATIENCE)

@@ -44,7 +44,7 @@ async def owner(
         yield client
 
 
-async def test_nobody_gets_in_without_signing_in(installation: Installation) -> None:
+async def test_every_closed_page_requires_sign_in(installation: Installation) -> None:
     async with open_browser(installation) as client:
         client.cookies.set("sapa_session", "guessed", path="/console")
         for page in CLOSED:
@@ -102,7 +102,7 @@ def test_agents_have_the_pages_that_serve_customers_and_no_settings() -> None:
     assert {page.path for page in CLOSED if "/people" in page.path} <= owners
 
 
-async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
+async def test_every_response_has_the_security_headers(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     """Pages, redirects, refusals, files and what is not there; over TLS they are told to stay there."""

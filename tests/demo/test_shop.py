@@ -51,6 +51,6 @@ def _check_story(orders: list[dict[str, Any]], customers: dict[str, dict[str, An
         assert order["shippingAddress"]["city"] == home["city"]
 
 
-def test_people_and_goods_are_the_same_everywhere() -> None:
+def test_customers_and_products_are_the_same_at_every_run() -> None:
     assert list(shop.build_customers()) == list(shop.build_customers())
     assert list(build_products()) == list(build_products())

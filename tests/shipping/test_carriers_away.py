@@ -104,7 +104,7 @@ async def test_a_carrier_that_hangs_does_not_hang_the_caller(live: httpx.AsyncCl
     ("body", "status"),
     [("<html>Bad gateway</html>", 200), ("", 200), ("[]", 200), ("Internal error", 500), ("busy", 503), ('{"a":', 200)],
 )
-async def test_rubbish_is_not_taken_for_prices(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
+async def test_malformed_prices_are_rejected(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
     peer.behave = peer.reply(body, status)
     assert "KiriminAja gave no prices" in refused(await ask(live))
     peer.behave = peer.reply(GOOD)
@@ -135,7 +135,7 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
         assert await list_options(client), "another company's account is another matter"
 
 
-async def test_a_refused_account_is_told_apart(live: httpx.AsyncClient, peer: Peer) -> None:
+async def test_refused_credentials_are_reported_apart_from_an_outage(live: httpx.AsyncClient, peer: Peer) -> None:
     peer.behave = peer.reply({"status": False, "text": "Unauthenticated planted-secret-key"}, 401)
     assert "refuses" in refused(await ask(live))
 
@@ -212,7 +212,7 @@ async def lease(request: web.Request) -> web.Response:
     return web.json_response({"status": True, "details": details})
 
 
-async def test_tracking_tells_what_is_known_and_others_go_on_while_a_carrier_hangs(
+async def test_tracking_returns_the_stored_state_while_a_carrier_hangs(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
@@ -284,7 +284,7 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
     assert len((await live.get("/shipping/coverage/provinces")).json()["data"]) == 1
 
 
-async def test_an_unknown_place_is_not_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
+async def test_an_unknown_area_is_not_cached(live: httpx.AsyncClient, peer: Peer) -> None:
     peer.behave = peer.reply({"status": True, "datas": []})
     unknown = await live.get("/shipping/coverage/cities", params={"provinceId": "77"})
     assert unknown.status_code == 404

@@ -99,7 +99,7 @@ async def test_a_refused_booking_failed_and_can_be_tried_anew(
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
-async def test_a_lost_answer_is_called_unknown_and_found_out(
+async def test_a_lost_response_is_unknown_and_then_looked_up(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
     """The aggregator is asked for our reference; the EV courier cannot be, and its callback tells."""
@@ -117,7 +117,7 @@ async def test_a_lost_answer_is_called_unknown_and_found_out(
     assert events.count("shipment.booked") == 1
 
 
-async def test_an_unclear_answer_to_a_request_for_the_pick_up_is_a_202(
+async def test_an_unclear_response_to_a_pickup_request_is_a_202(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", sim="booking_timeout")
@@ -146,7 +146,7 @@ async def test_what_never_arrived_fails_only_when_that_is_certain(
     assert await requests_at_the_carrier(database, company.test) == [1]
 
 
-async def test_a_person_resolves_what_nobody_can_find_out(
+async def test_a_person_resolves_a_booking_that_cannot_be_looked_up(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
@@ -264,7 +264,7 @@ async def test_only_what_people_book_waits_for_them(
     assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_failed"
 
 
-async def test_a_booking_that_nobody_knows_of_stands_in_the_way_of_another(
+async def test_an_unknown_booking_blocks_another(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments
 ) -> None:
     made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)

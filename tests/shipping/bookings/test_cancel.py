@@ -36,7 +36,7 @@ async def carriers_states(database: Database, company_id: int) -> list[str]:
 @pytest.mark.parametrize(
     ("provider", "end"), [("aggregator_carrier", "cancelled"), ("ev_courier", "cancelled_by_business")]
 )
-async def test_with_an_awb_the_carrier_is_told(
+async def test_with_an_awb_the_carrier_is_called(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str, end: str
 ) -> None:
     made = await create(sandbox, provider, autoBook=True)
@@ -72,7 +72,7 @@ async def test_an_awb_that_is_late_is_waited_for(sandbox: httpx.AsyncClient) -> 
     assert error_of(await cancel(sandbox, made["id"])) == (409, "NOT_BOOKED")
 
 
-async def test_the_instant_carrier_is_told_once_there_is_an_order_no(
+async def test_the_instant_carrier_is_called_once_there_is_an_order_no(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "instant_carrier", autoBook=True)
@@ -239,7 +239,7 @@ async def test_what_the_carrier_gave_up_is_cancelled_there_too(
     assert await carriers_states(database, company.test) == ["cancelled" if goes_on else "no_driver"]
 
 
-async def test_a_refusal_that_nobody_waits_for_is_left_for_a_person(
+async def test_a_refusal_in_the_background_needs_action(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)

@@ -82,7 +82,7 @@ async def test_bookings_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("reply", [Reply(404), Reply(401), Reply(429), Reply(400, {"status": False})])
-async def test_a_no_is_an_answer(reply: Reply) -> None:
+async def test_a_refusal_counts_as_a_response(reply: Reply) -> None:
     async with open_peer() as peer, open_connection("dash", peer.address, CREDENTIALS["dash"]) as connection:
         peer.replies = [DOWN] * 4 + [reply, DOWN]
         await fail(connection, 4)

@@ -107,7 +107,7 @@ async def test_the_senders_notes_may_ask_for_trouble_too(context: AppContext, te
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("exists", [True, False])
-async def test_a_lost_answer_is_unclear_and_looked_for(
+async def test_a_lost_response_is_unclear_and_looked_up(
     context: AppContext, tester: Company, adapter: str, exists: bool
 ) -> None:
     connected = await connect_simulated(context, tester, adapter)
@@ -172,7 +172,7 @@ async def test_another_driver_comes(context: AppContext, tester: Company, adapte
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(
+async def test_a_carrier_that_is_down_cannot_be_asked_about_a_booking(
     context: AppContext, tester: Company, adapter: str
 ) -> None:
     connected = await connect_simulated(context, tester, adapter)

@@ -175,7 +175,7 @@ async def test_a_new_driver_replaces_the_old_one(sandbox: httpx.AsyncClient) -> 
 
 
 @pytest.mark.parametrize(("scenario", "end"), [("lost", "lost"), ("delivery_failed", "delivery_failed")])
-async def test_what_goes_wrong_is_told(sandbox: httpx.AsyncClient, scenario: str, end: str) -> None:
+async def test_errors_name_the_field(sandbox: httpx.AsyncClient, scenario: str, end: str) -> None:
     made = await create(sandbox, "aggregator_carrier", sim=scenario, autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
     await advance(sandbox, made["id"], end)

@@ -31,7 +31,7 @@ async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     return made
 
 
-async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> None:
+async def test_a_store_is_returned_as_it_was_sent(api: httpx.AsyncClient) -> None:
     made = await make_store(api)
     expected = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
     assert {name: made[name] for name in expected} == expected

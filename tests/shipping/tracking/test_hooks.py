@@ -160,7 +160,7 @@ async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     assert await get(sandbox, made["id"]) == made
 
 
-async def test_what_was_given_up_counts_when_it_is_said_again(
+async def test_a_callback_that_was_given_up_is_applied_when_it_is_repeated(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """Nobody knew the booking when the carrier told of it first."""
@@ -254,7 +254,7 @@ async def test_a_carrier_that_goes_on_with_an_earlier_booking_is_stopped(
     assert "was cancelled there" in after["problem"]
 
 
-async def test_old_news_of_a_booking_that_was_cancelled_alarm_nobody(
+async def test_old_events_of_a_cancelled_booking_do_not_need_action(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     anew, reference, _, calls = await rebook(installation, sandbox, database, company.test, "ev_courier")
@@ -265,7 +265,7 @@ async def test_old_news_of_a_booking_that_was_cancelled_alarm_nobody(
 
 
 @pytest.mark.parametrize("provider", ["instant_carrier", "ev_courier"])
-async def test_what_is_given_up_after_the_pick_up_comes_back(
+async def test_a_rejection_after_the_pickup_is_a_return(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
     """Also when the carrier does not say again that it had picked it up."""
