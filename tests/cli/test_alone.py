@@ -1,4 +1,4 @@
-"""Commands without a server: each starts the data folder's own database for as long as it runs."""
+"""Commands without a server: each starts the data folder's database while it runs."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

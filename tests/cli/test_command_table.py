@@ -31,7 +31,7 @@ def test_an_unknown_command_suggests_one_that_exists(tmp_path: Path) -> None:
 
 
 def test_serve_starts_without_the_domains() -> None:
-    """It starts processes that import them, and would make everybody wait for a second import."""
+    """It starts processes that import them, so importing them here would only cost time."""
     look = "import sys, sapa.cli.serve; sys.exit('sapa.domains' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", look]).returncode == 0
 

@@ -1,4 +1,4 @@
-"""`sapa company`, `key` and `clock` beside a running server: for programs, for people, and what both get wrong."""
+"""`sapa company`, `key` and `clock` beside a running server: output for programs, output for people, and errors."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""The log of who changed what, and secrets that are seen once: keys, webhooks and people, each with every change."""
+"""The audit log, and secrets that are shown once: keys, webhooks and people, each with every change."""
 
 import re
 from collections.abc import AsyncIterator

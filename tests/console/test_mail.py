@@ -1,4 +1,4 @@
-"""Invitations and new passwords by mail: a real mail server takes them, refuses them, or is not there."""
+"""Invitations and password resets by mail: a real mail server accepts them, refuses them, or is away."""
 
 import re
 from collections.abc import AsyncIterator

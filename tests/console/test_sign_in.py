@@ -1,4 +1,4 @@
-"""Signing in and out: guessing, other sites, sessions, and where one comes to."""
+"""Signing in and out: guessing, other sites, sessions and redirects."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Both languages say the same things."""
+"""Both languages have the same texts."""
 
 import re
 from pathlib import Path

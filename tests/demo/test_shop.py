@@ -1,4 +1,4 @@
-"""The demo shop: believable, the same everywhere, and only filled once."""
+"""The demo shop: realistic, the same everywhere, and filled only once."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
 
 
 def _check_story(orders: list[dict[str, Any]], customers: dict[str, dict[str, Any]]) -> None:
-    """In time and number alike, in rupiah, each to its buyer's own address, of several fates."""
+    """In order of time and number, in rupiah, each to its buyer's address, with several outcomes."""
     assert [int(order["orderNumber"]) for order in orders] == sorted(
         (int(order["orderNumber"]) for order in orders), reverse=True
     )

@@ -1,4 +1,4 @@
-"""The sandbox's prices: the same at every call, and never less for more."""
+"""The sandbox's prices: stable, and never lower for more."""
 
 from decimal import Decimal
 
@@ -17,7 +17,7 @@ area_ids = st.integers(1, 9_999_999_999)
 
 
 def test_a_real_route_has_a_realistic_distance() -> None:
-    """Monas to Senayan: 5.9 km as the crow flies."""
+    """Monas to Senayan: 5.9 km in a straight line."""
     assert prices.build_distance(SandboxPoint(-6.1754, 106.8272), SandboxPoint(-6.2253, 106.8097)) == Decimal("7.7")
 
 

@@ -1,4 +1,4 @@
-"""Carriers that hang, answer rubbish or refuse: real servers at the addresses where a live company looks for them."""
+"""Carriers that hang, send malformed responses or refuse: real servers at a live company's upstream addresses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def peer() -> AsyncIterator[Peer]:
 
 @pytest.fixture(scope="module")
 async def own(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
-    """KiriminAja is the peer; at GoSend's address nobody listens."""
+    """KiriminAja is the peer; GoSend's address has no listener."""
     running = start_installation(
         tmp_path_factory.mktemp("away") / "data",
         SAPA_PROCESSES="1",
@@ -151,7 +151,7 @@ async def test_a_carriers_no_is_a_message(live: httpx.AsyncClient, peer: Peer) -
 async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
-    """Neither in an answer, nor in the log, nor in anything that is stored."""
+    """Neither in a response, nor in the log, nor in the database."""
     echo = f"Authorization: Bearer {SECRET}, and {SECRET} is wrong"
     no = {"status": False, "text": echo, "message": echo}
     booking = body_of("aggregator_carrier", autoBook=True)
@@ -204,7 +204,7 @@ async def test_the_test_environment_never_meets_the_carrier(
 
 
 async def lease(request: web.Request) -> web.Response:
-    """As the carrier does on a good day."""
+    """As the carrier normally responds."""
     if not request.path.endswith("request_pickup"):
         return web.json_response(GOOD)
     reference = (await request.json())["packages"][0]["order_id"]

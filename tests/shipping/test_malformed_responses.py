@@ -1,4 +1,4 @@
-"""Carriers that answer in their own words, but with values that no parcel can have: a live company at a real server."""
+"""Carriers that respond with implausible values: a live company against a real server."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ JAKARTA = timedelta(hours=7)
 
 
 class Fake(Peer):
-    """All carriers at one address: what each path answers is the test's to say."""
+    """All carriers at one address: the test decides the response of each path."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ async def live(
 
 
 def read_strictly(response: httpx.Response) -> Any:
-    """As every other reader of JSON does: without NaN."""
+    """Like other JSON readers: without NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")
@@ -113,7 +113,7 @@ def write(instant: datetime) -> str:
 
 
 def build_history(*entries: tuple[int, str, str]) -> dict[str, Any]:
-    """Newest last; it comes the other way round."""
+    """Newest last; the carrier sends it reversed."""
     rows = [{"status_code": code, "status": text, "created_at": at} for code, text, at in entries]
     return {"status": True, "status_code": 101, "details": {"awb": "JNE1"}, "histories": rows[::-1]}
 
@@ -180,7 +180,7 @@ async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
     live: httpx.AsyncClient, fake: Fake
 ) -> None:
     first, again = [await create(live, "ev_courier", autoBook=True) for _ in range(2)]
-    fake.responses["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # and how it stands, it does not say
+    fake.responses["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # without its present status
     assert error_of(await cancel(live, first["id"])) == (409, "NOT_CANCELLABLE")
     assert (await get(live, first["id"]))["shippingStatus"] == "finding_driver"
     fake.responses["deliveries/dlv-1"] = "<html>maintenance</html>"

@@ -1,4 +1,4 @@
-"""What is kept for a while only: carriers' answers and callbacks, and what their simulators took on."""
+"""Retention of call logs, callbacks and simulated bookings."""
 
 from sapa.db.pool import Database
 from sapa.sandbox import jobs as sandbox

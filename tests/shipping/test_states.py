@@ -1,4 +1,4 @@
-"""The table of states: complete, consistent with itself, and the same in the manual."""
+"""The table of statuses: complete, consistent, and the same in the manual."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The dictionaries of places, over HTTP: in the test environment through the simulator's own wire format."""
+"""The coverage endpoints in the test environment, through the simulator's wire format."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sub-districts lie in their districts: checked when a shipment is made and edited, as far as that is known."""
+"""Sub-districts must lie in their districts: checked on creation and on editing, as far as the lists are cached."""
 
 import httpx
 

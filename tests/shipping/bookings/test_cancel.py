@@ -1,4 +1,4 @@
-"""Cancelling, row by row: by provider, by what the carrier knows of it, by how far it has come."""
+"""Cancelling by provider, by what the carrier knows, and by status."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ from tests.shipping.parcels import (
 
 
 async def carriers_states(database: Database, company_id: int) -> list[str]:
-    """What the simulators plan last for each booking."""
+    """The last step that the simulators plan for each booking."""
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT steps->-1->>'state' AS state FROM sandbox_bookings WHERE company_id = $1", company_id
@@ -147,7 +147,7 @@ async def test_a_carrier_that_is_away_is_asked_again_by_the_worker(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
-    async with database.connection() as db:  # its callbacks do not come either
+    async with database.connection() as db:  # its callbacks do not arrive either
         await db.execute(
             """UPDATE shipments s SET awb = b.awb FROM sandbox_bookings b
                 WHERE s.company_id = $1 AND b.company_id = $1 AND s.reference = b.reference""",
@@ -211,7 +211,7 @@ async def test_a_cancelled_shipment_can_be_booked_anew_on_request(sandbox: httpx
 async def give_up(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments, provider: str
 ) -> dict[str, Any]:
-    """A shipment that its carrier took and found no driver for."""
+    """A shipment that was accepted but found no driver."""
     made = await create(sandbox, provider, sim="no_driver", autoBook=True)
     if provider == "instant_carrier":
         sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()

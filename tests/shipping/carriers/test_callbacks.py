@@ -1,4 +1,4 @@
-"""What carriers call back with: whose it is, what it says, and that the same again is known to be the same."""
+"""Carriers' callbacks: signatures, parsed events and duplicates."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

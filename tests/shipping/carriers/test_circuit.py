@@ -1,4 +1,4 @@
-"""A carrier that fails again and again is left alone for a while, and then tried by one call."""
+"""The circuit breaker: opens after repeated failures, then lets one call through."""
 
 import asyncio
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ async def fail(connection: CarrierAccount, times: int) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The circuit's time, which stands still until a test moves it."""
+    """The circuit's clock, which stands still until a test moves it."""
     standing = SimpleNamespace(now=1_000.0)
     standing.monotonic = lambda: standing.now
     monkeypatch.setattr(circuit, "time", standing)

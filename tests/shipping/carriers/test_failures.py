@@ -1,4 +1,4 @@
-"""Carriers that hang, break off, answer rubbish or fail: what is certain is said, and nothing else."""
+"""Carriers that hang, disconnect, send malformed responses or fail."""
 
 import asyncio
 import socket
@@ -46,7 +46,7 @@ def service(adapter: str) -> dict[str, Any]:
 
 
 async def fail(adapter: str, reply: Reply, do: Callable[[Any, Any], Any], *before: Reply) -> tuple[Any, int]:
-    """What came of it, and how often the carrier was asked after what goes before."""
+    """The outcome, and how often the carrier was asked."""
     async with open_peer() as peer, open_connection(adapter, peer.address, CREDENTIALS[adapter]) as connection:
         prepare(peer, adapter, *before, reply)
         try:

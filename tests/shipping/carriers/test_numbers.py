@@ -1,4 +1,4 @@
-"""Bookings whose numbers are found out: the carrier is asked for what its answer, or a person, did not tell."""
+"""Bookings without numbers: the carrier is asked for those that its response, or a person, did not give."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ async def test_it_is_not_cancelled_behind_the_carriers_back(
 async def test_a_booking_that_was_rejected_before_the_lookup_is_shown_as_rejected(
     context: AppContext, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
 ) -> None:
-    """The answer was lost, and so were all callbacks."""
+    """The response and all callbacks were lost."""
     made = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
     reference = (await bookings.book(context, tester, made["id"])).reference
     assert reference is not None

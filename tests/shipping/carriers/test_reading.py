@@ -1,4 +1,4 @@
-"""Carriers that say nothing in many ways: a null for a list, an empty text for a number, bytes for words."""
+"""Empty values in many forms: null for a list, an empty text for a number, bytes for text."""
 
 import asyncio
 from typing import Any
@@ -95,7 +95,7 @@ def test_an_unreadable_photo_hides_neither_the_others_nor_the_status() -> None:
 
 
 async def book_at(said: bytes) -> Any:
-    """What a booking comes to with a server that answers so."""
+    """The outcome of a booking with such a server."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Simulators in trouble, over real HTTP: cancellations, scenarios, and what they call back with."""
+"""The simulators' scenarios over HTTP: cancellations, failures and callbacks."""
 
 import asyncio
 from typing import Any
@@ -148,7 +148,7 @@ async def test_how_a_scenario_ends(context: AppContext, tester: Company, scenari
         shipment = msgspec.structs.replace(shipment, was_picked_up=any(s.state == "picked_up" for s in booking.steps))
         assert (await track(connected, shipment))[-1].status == status, adapter
         if (adapter, scenario) == ("gosend", "returned"):
-            status = "returned"  # a photo tells it, and only callbacks carry photos
+            status = "returned"  # a photo proves it, and only callbacks carry photos
         if SIMULATORS[adapter].build_posting(context, booking, booking.state):
             assert read_posting(context, connected, booking, booking.state.state)[0].status == status, adapter
 

@@ -1,4 +1,4 @@
-"""Adapters and simulators over real HTTP: each operation of each carrier, when all goes well."""
+"""Adapters and simulators over HTTP: each operation of each carrier in the normal case."""
 
 import asyncio
 from datetime import timedelta

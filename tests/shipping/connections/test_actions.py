@@ -1,4 +1,4 @@
-"""Accounts with carriers: sealed, one for each provider, simulators from the start, never a secret in sight."""
+"""Accounts with carriers: encrypted, one per provider, simulators by default, never a secret in a response."""
 
 import httpx
 import msgspec
@@ -26,7 +26,7 @@ from tests.shipping.parcels import create
 
 KEY = "kiriminaja-secret-5f1d"
 SANDBOX = {"instant_carrier": "gosend", "aggregator_carrier": "kiriminaja", "ev_courier": "dash"}
-"""Who plays each provider in a test environment unless another is connected."""
+"""The adapter of each provider in a test environment by default."""
 
 
 async def find(context: AppContext, company: Company, provider: str) -> ConnectedCarrier | None:
@@ -265,7 +265,7 @@ async def test_health_is_noted_and_cleared(context: AppContext, owner: Company) 
 
 
 class Odd(Struct, frozen=True):
-    """An outcome with more than may be written down."""
+    """An outcome with more fields than may be logged."""
 
     order_no: str
     api_key: str

@@ -1,4 +1,4 @@
-"""What a journey costs, over HTTP with a test key: the simulators' prices through the carriers' own wire formats."""
+"""Quotes over HTTP with a test key: the simulators' prices through the carriers' wire formats."""
 
 from collections.abc import AsyncIterator
 from decimal import Decimal
@@ -200,7 +200,7 @@ async def test_a_quote_without_offers_says_why(
 
 
 def test_no_offer_comes_without_a_message() -> None:
-    """Whatever an adapter forgets to say."""
+    """Even if an adapter returns no note."""
     company = Company(1, "live", "ID", "IDR")
     carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
     connection = CarrierAccount(company, "carr_1", carrier.name, carrier.address, {}, client)

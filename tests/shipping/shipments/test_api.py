@@ -1,4 +1,4 @@
-"""Shipments over HTTP: what is stored, what is refused, how they are listed, edited and discarded."""
+"""Shipments over HTTP: creating, validating, listing, editing and discarding."""
 
 import asyncio
 import json

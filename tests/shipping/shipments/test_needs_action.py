@@ -1,4 +1,4 @@
-"""What a person should look at: how it is found, and how it is told that somebody has looked."""
+"""Shipments that need action: finding them, and acknowledging them."""
 
 import httpx
 

@@ -1,4 +1,4 @@
-"""Store locations: kept, one default, a sender for shipments, and gone without a trace on them."""
+"""Store locations: one default, the sender of shipments, and deletion."""
 
 import asyncio
 from typing import Any
@@ -112,7 +112,7 @@ async def test_deleting_a_store_clears_it_from_its_shipments(
 
 
 async def is_in_the_way(database: Database, pid: int) -> bool:
-    """Whether somebody waits for what this session holds."""
+    """Whether a session waits for this one's locks."""
     async with database.connection() as db:
         waiting = await db.fetchval("SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", pid)
     return bool(waiting)

@@ -1,4 +1,4 @@
-"""Tracking: the carrier's word now, with all that was known; and the last known state when the carrier is away."""
+"""Tracking: the carrier's present answer with the history, and the last known state when the carrier is away."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -132,7 +132,7 @@ async def test_proof_and_receiver_are_shown(
 async def test_events_of_an_earlier_booking_do_not_change_the_present_one(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """Asked about the one, the carrier answers when there is another."""
+    """The response is about the earlier booking, and arrives after the next one."""
     made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
     await advance(sandbox, made["id"], "no_driver")
     await until_status(sandbox, made["id"], "rejected")
@@ -159,7 +159,7 @@ async def test_events_of_an_earlier_booking_do_not_change_the_present_one(
 
 
 def test_a_present_status_is_not_older_than_the_last_event() -> None:
-    """GoSend tells its state without its time; the callback before it was exact."""
+    """GoSend reports a status without its time; the callback before it was exact."""
     shop = Company(1, "test", "ID", "IDR")
     blank = msgspec.structs.replace(build_draft(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
     asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")
