@@ -21,12 +21,12 @@ class Outcome(msgspec.Struct, frozen=True):
     err: str
 
     def json(self) -> Any:
-        """What a program reads; anything else than one JSON text on standard output is an error."""
+        """The JSON on standard output; anything else is an error."""
         assert self.code == 0, self.err
         return msgspec.json.decode(self.out)
 
     def sentence(self) -> str:
-        """What a person is told when it went wrong: one sentence, no traceback, exit code 1."""
+        """The error message: one sentence, no traceback, exit code 1."""
         assert self.code == 1, (self.code, self.out, self.err)
         assert "Traceback" not in self.err
         assert self.err.startswith("sapa: ")
@@ -40,9 +40,9 @@ def environment(data: Path, variables: dict[str, str]) -> dict[str, str]:
 
 
 def sapa(data: Path, *arguments: str, **variables: str) -> Outcome:
-    """Runs one command through its entry point, in this process because starting Python takes longer than the rest.
+    """Runs a command through its entry point, in this process, because starting Python takes longer than the rest.
 
-    On a thread of its own, as a command brings its own event loop.
+    It runs on a thread of its own, because a command has its own event loop.
     """
     out, err = StringIO(), StringIO()
     with (
@@ -65,7 +65,7 @@ def _exit_code() -> int:
 
 
 def sapa_process(data: Path, *arguments: str, **variables: str) -> Outcome:
-    """The same in a process of its own, without a terminal and without input."""
+    """The same in a separate process, without a terminal and without input."""
     done = subprocess.run(
         [sys.executable, "-m", "sapa", *arguments],
         env=environment(data, variables),

@@ -1,4 +1,4 @@
-"""Commands without a server: each starts the data folder's own database for as long as it runs."""
+"""Commands without a server: each starts the data folder's database while it runs."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +63,7 @@ def test_doctor_shows_people_a_table(data: Path) -> None:
     assert "✗" not in outcome.out
 
 
-def test_doctor_says_what_to_mend_when_the_database_is_away(data: Path) -> None:
+def test_doctor_says_what_to_fix_when_the_database_is_away(data: Path) -> None:
     outcome = sapa(data, "doctor", "--json", SAPA_DATABASE_URL="postgresql://sapa@127.0.0.1:1/sapa")
     assert outcome.code == 1
     assert "Traceback" not in outcome.err
@@ -73,7 +73,7 @@ def test_doctor_says_what_to_mend_when_the_database_is_away(data: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://sapa@127.0.0.1:1/sapa", "postgresql://sapa@no.such.host.invalid/sapa"])
-def test_a_database_that_is_away_is_told_in_one_sentence(data: Path, url: str) -> None:
+def test_a_database_that_is_away_is_one_sentence(data: Path, url: str) -> None:
     for command in (["company", "list", "--json"], ["migrate"]):
         message = sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
         assert message.startswith("The database cannot be used: ")
@@ -81,17 +81,17 @@ def test_a_database_that_is_away_is_told_in_one_sentence(data: Path, url: str) -
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://x/y", "postgresql://[::1/x", "postgresql://h:port/x"])
-def test_an_address_that_is_none_is_told_in_one_sentence(data: Path, url: str) -> None:
+def test_an_invalid_address_is_one_sentence(data: Path, url: str) -> None:
     for command in (["company", "list"], ["migrate"]):
         assert sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
 
 
-def test_a_setting_that_cannot_be_used_is_told_in_one_sentence(data: Path) -> None:
+def test_an_unusable_setting_is_one_sentence(data: Path) -> None:
     message = sapa_process(data, "company", "list", SAPA_PORT="none").sentence()
     assert message == "SAPA_PORT must be a whole number from 1 to 65535, not 'none'."
 
 
-def test_a_data_folder_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_an_unusable_data_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "cannot be used" in sapa(tmp_path / "file" / "data", "company", "list").sentence()
     assert "cannot be used" in sapa(tmp_path / "file", "company", "list").sentence()

@@ -24,14 +24,14 @@ def test_the_help_lists_every_command(tmp_path: Path) -> None:
     assert set(COMMANDS) <= set(words)
 
 
-def test_a_name_that_is_no_command_is_answered_with_one_that_is(tmp_path: Path) -> None:
+def test_an_unknown_command_suggests_one_that_exists(tmp_path: Path) -> None:
     refused = sapa(tmp_path, "srve")
     assert refused.code == 2
     assert "Did you mean 'serve'" in refused.err
 
 
 def test_serve_starts_without_the_domains() -> None:
-    """It starts processes that import them, and would make everybody wait for a second import."""
+    """It starts processes that import them, so importing them here would only cost time."""
     look = "import sys, sapa.cli.serve; sys.exit('sapa.domains' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", look]).returncode == 0
 

@@ -1,4 +1,4 @@
-"""`sapa company`, `key` and `clock` beside a running server: for programs, for people, and what both get wrong."""
+"""`sapa company`, `key` and `clock` beside a running server: output for programs, output for people, and errors."""
 
 from typing import Any
 from uuid import uuid4
@@ -26,7 +26,7 @@ def call(installation: Installation, key: str, method: str = "GET") -> Reply:
     return send(installation, method, "/customers", [("x-api-key", key), ("content-type", "application/json")])
 
 
-def test_a_new_company_is_told_by_name_and_ids(installation: Installation) -> None:
+def test_a_new_company_is_printed_with_its_name_and_ids(installation: Installation) -> None:
     name = f"Toko {uuid4()}"
     made = sapa(installation.data, "company", "create", name, "--json").json()
     assert set(made) == {"name", "liveCompanyId", "testCompanyId"}
@@ -40,7 +40,7 @@ def test_a_new_company_is_told_by_name_and_ids(installation: Installation) -> No
     ]
 
 
-def test_a_new_key_works_at_once_and_its_company_tells_the_environment(
+def test_a_new_key_works_at_once_in_its_companys_environment(
     installation: Installation, company: dict[str, Any]
 ) -> None:
     for id, prefix in ((company["liveCompanyId"], "svc_live_"), (company["testCompanyId"], "svc_test_")):
@@ -54,7 +54,7 @@ def test_a_new_key_works_at_once_and_its_company_tells_the_environment(
         assert reply.headers["ratelimit-limit"] == "100"
 
 
-def test_a_key_has_the_rights_that_were_given(installation: Installation, company: dict[str, Any]) -> None:
+def test_a_key_has_the_scopes_it_was_created_with(installation: Installation, company: dict[str, Any]) -> None:
     options = ["--scope", "orders:READ", "--scope", "customers:READ", "--rate-limit", "7", "--json"]
     options += ["--allow-ip", "127.0.0.1", "--allow-ip", "2001:db8::/64", "--expires-at", "2999-01-31T00:00:00Z"]
     made = create_key(installation, company["liveCompanyId"], *options).json()
@@ -119,7 +119,9 @@ def test_any_name_can_be_shown_to_people(installation: Installation) -> None:
     assert [name for name in names if name not in listed.out] == []
 
 
-def test_a_key_of_a_company_with_an_odd_name_is_shown_too(installation: Installation, company: dict[str, Any]) -> None:
+def test_a_key_of_a_company_with_markup_in_its_name_is_shown(
+    installation: Installation, company: dict[str, Any]
+) -> None:
     options = ["--company", str(company["liveCompanyId"]), "--name", "shop [/b]", "--all-scopes"]
     made = sapa(installation.data, "key", "create", *options)
     assert made.code == 0
@@ -140,13 +142,13 @@ def test_a_key_of_a_company_with_an_odd_name_is_shown_too(installation: Installa
         (["company", "create", "X", "--region", "XX"], "region: must be an ISO 3166 country code, such as ID"),
     ],
 )
-def test_what_goes_wrong_is_told_in_one_sentence(installation: Installation, arguments: list[str], says: str) -> None:
+def test_an_error_is_one_sentence(installation: Installation, arguments: list[str], says: str) -> None:
     outcome = sapa(installation.data, *arguments)
     assert outcome.sentence() == says
     assert outcome.out == ""
 
 
-def test_a_name_that_is_taken_is_told_in_one_sentence(installation: Installation, company: dict[str, Any]) -> None:
+def test_a_taken_name_is_one_sentence(installation: Installation, company: dict[str, Any]) -> None:
     outcome = sapa(installation.data, "company", "create", company["name"], "--json")
     assert outcome.sentence() == "A company with this name already exists."
 

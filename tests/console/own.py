@@ -15,8 +15,8 @@ from tests.http.probe import open_app
 async def open_own(
     installation: Installation, email: str | None = None, peer: str = "127.0.0.1", **variables: str
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser without scripts at such a console; signed in when an address is given. It comes over TLS where the
-    console is told to be reached so."""
+    """A browser without scripts at such a console; signed in if an email is given. It uses TLS if the console's address
+    does."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, **variables}
     async with open_app(installation, ROUTES, peer, **variables) as client:
         scheme = httpx.URL(variables.get("SAPA_PUBLIC_URL", "http://probe")).scheme

@@ -1,4 +1,4 @@
-"""People at the console: how a test gets one in, and what a browser of theirs asks for."""
+"""People at the console: creating them, and their browsers' requests."""
 
 import re
 from collections.abc import AsyncIterator
@@ -16,12 +16,12 @@ from tests.factories import Environments
 
 PASSWORD = "kopi gayo enak sekali"
 _CHEAP_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
-"""A hash says itself how costly it is to check, and tests sign in hundreds of times."""
+"""The hash determines its own cost, and tests sign in hundreds of times."""
 _TOKEN = re.compile(r'name="token" value="([0-9a-f]{64})"')
 
 
 async def make_person(database: Database, company: Environments, role: Role = Role.OWNER) -> str:
-    """Somebody with a password; their e-mail address."""
+    """Creates a person with a password; returns the email."""
     email = f"{role}-{uuid4().hex[:10]}@toko.example"
     async with database.transaction() as tx:
         organisation = await actions.get_organisation(tx, company.live)
@@ -33,7 +33,7 @@ async def make_person(database: Database, company: Environments, role: Role = Ro
 
 @asynccontextmanager
 async def open_browser(installation: Installation, email: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser without scripts; signed in when an address is given."""
+    """A browser without scripts; signed in if an email is given."""
     async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=30, verify=TLS) as client:
         if email is not None:
             response = await sign_in(client, email)
@@ -52,7 +52,7 @@ async def follow(client: httpx.AsyncClient, link: str) -> httpx.Response:
 
 
 async def choose(client: httpx.AsyncClient, link: str, password: str = PASSWORD, **form: str) -> httpx.Response:
-    """What becomes of a password that is chosen, or given, by a one-time link."""
+    """Chooses or enters a password through a one-time link."""
     page = await follow(client, link)
     if page.status_code != 200:
         return page

@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 COLOURS = 96
 NAME, OWNER = "Kopi Nusantara", people.Newcomer("sari@kopi.example", "Sari Dewi")
 
-# A month of messages, most of them read, some answered, a few in vain.
+# A month of messages: most are read, some answered, a few failed.
 MESSAGES = """
     INSERT INTO messages (company_id, id, direction, source, connection_id, identity_kind, identity, client_number,
                           connected_number, type, body, feature_source, status, created_at, accepted_at, sent_at,
@@ -131,7 +131,7 @@ async def fill(installation: Installation, database: Database) -> tuple[str, dic
 
 
 async def _work(installation: Installation, database: Database, company: Company, user_id: int) -> None:
-    """Parcels on several ways, and talks with customers."""
+    """Parcels under way, and conversations with customers."""
     key = (await make_key(database, company.id)).raw
     async with connect(installation, key) as api, connect_messaging(installation, key) as messaging:
         for provider in ("custom", "parcel_carrier", "custom"):

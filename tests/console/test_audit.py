@@ -1,4 +1,4 @@
-"""The log of who changed what, and secrets that are seen once: keys, webhooks and people, each with every change."""
+"""The audit log, and secrets that are shown once: keys, webhooks and people, each with every change."""
 
 import re
 from collections.abc import AsyncIterator
@@ -103,7 +103,7 @@ async def test_a_page_with_a_secret_that_is_reloaded_makes_no_other(
     assert len(set(re.findall(rf"/console/live/{path}/(\w+_\w+)", listed))) == 1
 
 
-async def test_an_odd_place_in_the_log_is_its_beginning(owner: httpx.AsyncClient) -> None:
+async def test_an_invalid_cursor_shows_the_start_of_the_audit_log(owner: httpx.AsyncClient) -> None:
     for odd in ("²", "x", "-1", "9" * 30, ""):
         assert "person.joined" in (await owner.get("/live/audit", params={"before": odd})).text
     assert "person.joined" not in (await owner.get("/live/audit", params={"before": "1"})).text

@@ -24,7 +24,7 @@ WIDTHS: dict[str, ViewportSize] = {"desk": {"width": 1440, "height": 900}, "phon
 async def page(
     browser: Browser, post_office: Installation, post: Database, client: Environments
 ) -> AsyncIterator[Page]:
-    """An owner, signed in, with a pair of eyes on what the browser complains about."""
+    """An owner, signed in; browser errors fail the test."""
     email = await make_person(post, client)
     context = await browser.new_context(base_url=post_office.address, viewport=WIDTHS["desk"], locale="en-GB")
     tab = await context.new_page()
@@ -90,7 +90,7 @@ async def test_a_key_is_made_used_and_revoked(page: Page, post_office: Installat
 
 
 async def run_curl(command: str) -> str:
-    """The command that the page shows, as somebody pastes it; the status that it is answered with."""
+    """Runs the command that the page shows, and returns the response's status."""
     words = [*shlex.split(command), "--silent", "--output", "/dev/null", "--write-out", "%{http_code}"]
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     output, _ = await process.communicate()
@@ -142,7 +142,7 @@ async def test_a_webhook_delivers_fails_is_suspended_and_goes_on(
 
 
 async def wait_for(page: Page, address: str, sign: str) -> None:
-    """The page of an endpoint does not change by itself: look again until it is there."""
+    """The endpoint's page does not update itself: reload until it is there."""
     for _ in range(100):
         await page.goto(address)
         if await page.query_selector(sign):

@@ -1,5 +1,5 @@
-"""Another company's page, or one of the other environment, is out of reach: by address, by id, by a form tampered with.
-Over every page that there is."""
+"""Pages of another company, or of the other environment, are out of reach: by address, by id, by a forged form. Covers
+every page."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -26,15 +26,15 @@ KINDS = {
     "stores": "loc_", "rewards": "rwd_", "imports": "imp_", "templates": "tpl_", "settings/agents": "agent",
     "inbox": "tkt_",
 }  # fmt: skip
-"""Whose id stands in an address, by what comes before it."""
+"""The resource of an id in an address, by the segment before it."""
 NAMES = {"channels", "carriers", "reports/files"}
-"""Where it is a name that every company knows."""
+"""Names that every company shares."""
 FORM = {
     "role": "agent", "missed": "skip", "since": "2026-01-01T00:00", "name": "Sari", "points": "1", "direction": "add",
     "reason": "x", "status": "cancelled", "body": "x", "note": "x", "agentId": "", "outcome": "failed", "failure": "x",
     "address": "Jl. Satu", "rewardName": "x", "costToRedeem": "1", "discountType": "free_shipping", "type": "human",
 }  # fmt: skip
-"""What the forms need to come as far as the id."""
+"""The fields that a form needs to get as far as the id."""
 WITH_IDS = [page for page in console.pages if page.roles is not None and "{id}" in page.path]
 
 Ids = dict[str, str]
@@ -111,7 +111,7 @@ async def _find_person(browser: httpx.AsyncClient) -> Ids:
 
 @pytest.fixture(scope="module")
 async def shops(installation: Installation, database: Database) -> AsyncIterator[tuple[Shop, Shop]]:
-    """Ours and the one next door."""
+    """Ours, and another company's."""
     ours, theirs = await make_company(database), await make_company(database)
     async with (
         open_browser(installation, await make_person(database, ours)) as me,
@@ -122,7 +122,7 @@ async def shops(installation: Installation, database: Database) -> AsyncIterator
         yield Shop(me, mine, await read_token(me)), Shop(neighbour, foreign, await read_token(neighbour))
 
 
-def test_every_page_of_one_thing_is_known_here() -> None:
+def test_every_page_with_an_id_is_covered() -> None:
     known = {*KINDS, *NAMES, "keys", "webhooks", "deliveries", "people", "requests"}
     assert {resource_of(page) for page in WITH_IDS} == known
 
@@ -142,7 +142,7 @@ async def test_another_companys_ids_open_and_change_nothing(shops: tuple[Shop, S
 
 
 async def test_an_id_of_ours_does_not_open_another_beside_it(shops: tuple[Shop, Shop]) -> None:
-    """Where an address holds two, or a form holds some: each is ours or nothing."""
+    """Addresses with two ids, or forms with some: each must be ours."""
     ours, theirs = shops
     ticket, customer = ours.ids["inbox"], ours.ids["loyalty"]
     forms: list[tuple[str, dict[str, Any], set[int]]] = [

@@ -1,4 +1,4 @@
-"""The inbox without scripts: whose tickets there are, the conversation, and what agents do there."""
+"""The inbox without scripts: lists, the conversation and agents' actions."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ class Seat:
 
 
 def read(page: str) -> str:
-    """A page as it is read, in one line."""
+    """The text of a page, in one line."""
     return unescape(" ".join(_TAGS.sub(" ", page).split()))
 
 
@@ -74,14 +74,14 @@ async def desk(installation: Installation, database: Database, company: Environm
 
 @pytest.fixture
 async def seat(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Seat]:
-    """Somebody of the role agent, who answers as Sari."""
+    """A person with the role agent, who answers as Sari."""
     async with open_browser(installation, await make_person(database, company, Role.AGENT)) as browser:
         seat = Seat(browser)
         await seat.post("agent", name="Sari")
         yield seat
 
 
-async def test_somebody_new_chooses_the_name_to_answer_as(
+async def test_a_new_person_chooses_the_name_of_their_agent(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
     ticket = await desk.receive()
@@ -129,7 +129,7 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
     assert found.headers["location"] == f"/console/test/inbox/{done['id']}"
 
 
-async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, seat: Seat) -> None:
+async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: Seat) -> None:
     await simulate_inbound(desk.client, source="MSGAPP_CLOUD", text="Masih ada?", **{"from": NUMBER})
     ticket = await desk.receive("Halo?")
     path = f"/{ticket['id']}"
@@ -274,7 +274,7 @@ async def _take_until(lines: AsyncIterator[str], word: str) -> AsyncIterator[str
 
 
 async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
-    """Over both processes there are twice as many places."""
+    """Two processes have twice as many slots."""
     streams = []
     try:
         for _ in range(2 * MOST_STREAMS_OF_A_PERSON + 1):

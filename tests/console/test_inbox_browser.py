@@ -23,7 +23,7 @@ LOOKS: list[tuple[str, Literal["light", "dark"], str]] = [("desk", "light", "en"
 async def agent(
     browser: Browser, installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[Page]:
-    """Somebody of the role agent at the test environment's inbox, whose browser complains of nothing."""
+    """A person with the role agent at the test environment's inbox; browser errors fail the test."""
     email = await make_person(database, company, Role.AGENT)
     context = await browser.new_context(
         base_url=installation.address, viewport=WIDTHS["desk"], locale="en-GB", reduced_motion="reduce"
@@ -47,7 +47,7 @@ async def agent(
 async def visitor(
     browser: Browser, installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[Page]:
-    """Somebody at the shop's page, in Indonesian, with the chat open."""
+    """A visitor at the shop's page, in Indonesian, with the chat open."""
     async with open_site(build_chat(installation, database, company.test)) as address:
         context = await browser.new_context(viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
         context.set_default_timeout(PATIENCE)
@@ -64,7 +64,7 @@ async def write(visitor: Page, text: str) -> None:
 
 
 async def check(page: Page, width: str, scheme: Literal["light", "dark"]) -> None:
-    """Nothing serious for axe, nothing cut off, not too large."""
+    """No serious axe finding, nothing cut off, not too large."""
     await page.set_viewport_size(WIDTHS[width])
     await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     found = (await Axe().run(page)).response["violations"]
@@ -73,7 +73,7 @@ async def check(page: Page, width: str, scheme: Literal["light", "dark"]) -> Non
     assert len((await page.content()).encode()) < 200_000
 
 
-async def test_a_visitor_of_the_chat_is_answered_and_everything_shows_by_itself(agent: Page, visitor: Page) -> None:
+async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, visitor: Page) -> None:
     await agent.fill("[name=name]", "Sari")
     await agent.click("button:has-text('Begin')")
     await expect(agent.locator("#tickets .empty")).to_be_visible(timeout=PATIENCE)

@@ -148,7 +148,7 @@ async def test_a_company_cannot_choose_a_password_that_opens_another(
 
 
 async def check_moving(browser: httpx.AsyncClient, company: Environments) -> None:
-    """To the other company of theirs, and to none that is not."""
+    """To the person's other company, and to no one else's."""
     form = {"token": await read_token(browser)}
     page = (await browser.get("/companies")).text
     there = page[page.index(f"<strong>{company.name}") :].partition('name="company" value="')[2].partition('"')[0]

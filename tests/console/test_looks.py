@@ -36,7 +36,7 @@ NO_PAGES = {
     "/{environment}/exports/{file}",
     "/{environment}/reports/files/{id}",
 }
-"""Ways on, streams and files."""
+"""Redirects, streams and files."""
 
 
 class Shop(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Shop(Struct, frozen=True):
     user_id: int
     inside: dict[str, str]
     outside: dict[str, str]
-    """By the declared path: the pages of who is signed in, and of who is not."""
+    """By the declared path: pages with and without a session."""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ async def shop(post_office: Installation, post: Database) -> Shop:
 
 @asynccontextmanager
 async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIterator[Page]:
-    """A browser's page, signed in where a session is given, that must not complain about anything."""
+    """A browser's page, signed in if a session is given; browser errors fail the test."""
     context = await browser.new_context(base_url=address, locale="en-GB", reduced_motion="reduce")
     context.set_default_timeout(PATIENCE)
     if secret:
@@ -85,7 +85,7 @@ async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIt
 
 
 async def find_faults(page: Page, path: str, width: int, language: str) -> list[str]:
-    """What is wrong with a page as it is shown at one width, and whether anything is cut off at the other."""
+    """What is wrong with a page at one width, and whether anything is cut off at the other."""
     response = await page.goto(f"/console{path}")
     assert response is not None
     body = await response.body()

@@ -1,4 +1,4 @@
-"""Invitations and new passwords by mail: a real mail server takes them, refuses them, or is not there."""
+"""Invitations and password resets by mail: a real mail server accepts them, refuses them, or is away."""
 
 import re
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ async def test_an_invitation_goes_by_mail_and_its_link_stands_nowhere_else(
 
 
 @pytest.mark.parametrize("answers", [{"RCPT": "550 5.1.1 no such person"}, {"DATA": "drop"}])
-async def test_a_mail_that_is_not_taken_is_told_with_the_link_to_pass_on(
+async def test_a_refused_mail_shows_the_link_to_pass_on(
     installation: Installation, database: Database, company: Environments, office: MailServer, answers: dict[str, str]
 ) -> None:
     office.answers |= answers
@@ -110,7 +110,7 @@ async def test_a_password_for_the_mail_server_goes_over_nothing_but_tls(
     assert certified.encrypted == [True, True]
 
 
-async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
+async def test_a_forgotten_password_gets_the_same_response_for_everybody(
     installation: Installation, database: Database, company: Environments, office: MailServer
 ) -> None:
     existing, unknown = await make_person(database, company, Role.AGENT), f"nobody-{company.live}@toko.example"
@@ -129,7 +129,7 @@ async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
     assert link not in installation.log.read_text()
 
 
-async def test_asking_for_new_passwords_is_slowed_down_for_known_and_unknown(
+async def test_password_resets_are_limited_for_existing_and_unknown_accounts(
     installation: Installation, database: Database, company: Environments, office: MailServer
 ) -> None:
     existing, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"

@@ -116,7 +116,7 @@ async def test_people_and_ai_agents_are_compared_and_settings_made(
         ("days=8", "days: must be one of 7, 30, 90, 365"),
     ],
 )
-async def test_a_window_that_cannot_be_used_is_said_and_the_usual_one_shown(
+async def test_an_unusable_date_range_shows_an_error_and_the_default(
     owner: httpx.AsyncClient, asked: str, said: str
 ) -> None:
     page = await owner.get(f"/live/reports?{asked}")
@@ -124,7 +124,7 @@ async def test_a_window_that_cannot_be_used_is_said_and_the_usual_one_shown(
     assert said in page.text
 
 
-async def test_the_times_of_a_kind_are_those_of_all_its_answers(
+async def test_times_by_kind_cover_all_responses(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
 ) -> None:
     async with connect_messaging(installation, (await make_key(database, company.test)).raw) as client:

@@ -160,7 +160,7 @@ async def test_a_file_that_is_too_large_is_refused(owner: httpx.AsyncClient) -> 
 
 
 @pytest.mark.parametrize("path", ["/live/customers", "/live/orders", "/live/products", "/live/loyalty"])
-async def test_an_empty_list_leads_on_whoever_may_bring_something_in(
+async def test_an_empty_list_links_to_the_import_for_those_who_may_import(
     owner: httpx.AsyncClient, agent: httpx.AsyncClient, path: str
 ) -> None:
     way_on = '<a href="/console/live/imports">Import a file</a>'

@@ -1,4 +1,4 @@
-"""Signing in and out: guessing, other sites, sessions, and where one comes to."""
+"""Signing in and out: guessing, other sites, sessions and redirects."""
 
 import asyncio
 
@@ -67,7 +67,9 @@ async def test_addresses_and_accounts_that_are_not_there_are_counted_and_the_rig
         assert (await sign_in(client, existing)).status_code == 303
 
 
-async def test_nobody_learns_who_is_here(installation: Installation, database: Database, company: Environments) -> None:
+async def test_sign_in_does_not_reveal_who_has_an_account(
+    installation: Installation, database: Database, company: Environments
+) -> None:
     existing = await make_person(database, company)
     strange = ["nobody@toko.example", "\x7f", "x" * 5000, "ﷺ" * 300]
     async with open_own(installation, peer="192.0.2.5") as client:

@@ -1,4 +1,4 @@
-"""What keeps people apart: sessions, roles, forms, headers. Over every page there is."""
+"""Access control: sessions, roles, forms and headers, over every page."""
 
 from collections.abc import AsyncIterator
 
@@ -44,7 +44,7 @@ async def owner(
         yield client
 
 
-async def test_nobody_gets_in_without_signing_in(installation: Installation) -> None:
+async def test_every_closed_page_requires_sign_in(installation: Installation) -> None:
     async with open_browser(installation) as client:
         client.cookies.set("sapa_session", "guessed", path="/console")
         for page in CLOSED:
@@ -56,7 +56,7 @@ async def test_nobody_gets_in_without_signing_in(installation: Installation) -> 
 async def test_a_form_without_its_token_changes_nothing(
     installation: Installation, database: Database, owner: httpx.AsyncClient, company: Environments
 ) -> None:
-    """Neither one without any, nor one of another session, nor of a browser that is not signed in."""
+    """Neither without a token, nor with one of another session or of a visitor."""
     async with (
         open_browser(installation, await make_person(database, company)) as other,
         open_browser(installation) as nobody,
@@ -102,10 +102,10 @@ def test_agents_have_the_pages_that_serve_customers_and_no_settings() -> None:
     assert {page.path for page in CLOSED if "/people" in page.path} <= owners
 
 
-async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
+async def test_every_response_has_the_security_headers(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """Pages, redirects, refusals, files and what is not there; over TLS they are told to stay there."""
+    """Pages, redirects, errors, files and missing paths; over TLS with strict transport."""
     email = await make_person(database, company)
     others = ["/live/nothing", "/nothing", "/", "/static/nothing.js", "/static/console.css", "/mars/keys"]
     places = [(page.method, address_of(page)) for page in console.pages if "sign-out" not in page.path]

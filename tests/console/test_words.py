@@ -1,4 +1,4 @@
-"""Both languages say the same things."""
+"""Both languages have the same texts."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def list_texts(template: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
-def test_everything_a_page_says_is_said_in_indonesian(template: Path) -> None:
+def test_every_text_of_a_page_is_translated(template: Path) -> None:
     assert [text for text in list_texts(template) if text not in read_translations("id")] == []
 
 
@@ -34,7 +34,7 @@ def test_a_translation_fills_in_the_same_names() -> None:
     assert {text for text, translated in read_translations("id").items() if names(text) != names(translated)} == set()
 
 
-async def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(
+async def test_an_error_is_shown_in_the_readers_language(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_browser(installation, await make_person(database, company)) as owner:
@@ -50,5 +50,5 @@ async def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(
 
 
 @pytest.mark.parametrize("text", TYPES)
-def test_what_happened_to_a_customer_is_said_in_indonesian(text: str) -> None:
+def test_timeline_entries_are_translated(text: str) -> None:
     assert text in read_translations("id")

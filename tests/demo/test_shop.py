@@ -1,4 +1,4 @@
-"""The demo shop: believable, the same everywhere, and only filled once."""
+"""The demo shop: realistic, the same everywhere, and filled only once."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
 
 
 def _check_story(orders: list[dict[str, Any]], customers: dict[str, dict[str, Any]]) -> None:
-    """In time and number alike, in rupiah, each to its buyer's own address, of several fates."""
+    """In order of time and number, in rupiah, each to its buyer's address, with several outcomes."""
     assert [int(order["orderNumber"]) for order in orders] == sorted(
         (int(order["orderNumber"]) for order in orders), reverse=True
     )
@@ -51,6 +51,6 @@ def _check_story(orders: list[dict[str, Any]], customers: dict[str, dict[str, An
         assert order["shippingAddress"]["city"] == home["city"]
 
 
-def test_people_and_goods_are_the_same_everywhere() -> None:
+def test_customers_and_products_are_the_same_at_every_run() -> None:
     assert list(shop.build_customers()) == list(shop.build_customers())
     assert list(build_products()) == list(build_products())

@@ -1,4 +1,4 @@
-"""The sandbox's places: whole, and numbered as the country numbers its own."""
+"""The sandbox's areas: complete, and numbered like the country's own."""
 
 import pytest
 

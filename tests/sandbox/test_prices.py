@@ -1,4 +1,4 @@
-"""The sandbox's prices: the same at every call, and never less for more."""
+"""The sandbox's prices: stable, and never lower for more."""
 
 from decimal import Decimal
 
@@ -16,8 +16,8 @@ centimetres = st.decimals(1, 300, places=1)
 area_ids = st.integers(1, 9_999_999_999)
 
 
-def test_a_known_way_is_as_long_as_it_is() -> None:
-    """Monas to Senayan: 5.9 km as the crow flies."""
+def test_a_real_route_has_a_realistic_distance() -> None:
+    """Monas to Senayan: 5.9 km in a straight line."""
     assert prices.build_distance(SandboxPoint(-6.1754, 106.8272), SandboxPoint(-6.2253, 106.8097)) == Decimal("7.7")
 
 
@@ -30,7 +30,7 @@ def test_a_way_is_as_long_in_both_directions(one: SandboxPoint, other: SandboxPo
 
 
 @given(area_ids, area_ids)
-def test_places_nobody_knows_lie_apart_all_the_same(one: int, other: int) -> None:
+def test_unknown_areas_have_a_fixed_distance(one: int, other: int) -> None:
     km = prices.build_area_distance(one, other)
     assert km == prices.build_area_distance(str(other), str(one))
     assert 0 <= km <= 5_000
@@ -39,7 +39,7 @@ def test_places_nobody_knows_lie_apart_all_the_same(one: int, other: int) -> Non
 @pytest.mark.parametrize(
     ("weight", "charged"), [("0.001", 1), ("1", 1), ("1.3", 1), ("1.301", 2), ("2.3", 2), ("2.31", 3), ("10", 10)]
 )
-def test_a_little_above_a_whole_kilogram_is_given_away(weight: str, charged: int) -> None:
+def test_up_to_300_grams_above_a_kilogram_are_free(weight: str, charged: int) -> None:
     assert prices.build_chargeable_kg(Decimal(weight)) == charged
 
 

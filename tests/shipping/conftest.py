@@ -1,4 +1,4 @@
-"""What the tests of shipping work with."""
+"""Fixtures of the shipping tests."""
 
 from collections.abc import AsyncIterator
 
@@ -18,7 +18,7 @@ from tests.factories import Environments, make_key
 async def sandbox(
     installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """The customer base with a test key: every carrier is played by its simulator."""
+    """The customer base with a test key: every carrier is simulated."""
     key = await make_key(database, company.test)
     async with connect(installation, key.raw) as client:
         yield client
@@ -26,7 +26,7 @@ async def sandbox(
 
 @pytest.fixture(scope="session")
 async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
-    """This process as one more of the installation's."""
+    """This process as another process of the installation."""
     server = installation.server
     settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})
     made = build_process_context(settings, database)

@@ -1,4 +1,4 @@
-"""Carriers that hang, answer rubbish or refuse: real servers at the addresses where a live company looks for them."""
+"""Carriers that hang, send malformed responses or refuse: real servers at a live company's upstream addresses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def peer() -> AsyncIterator[Peer]:
 
 @pytest.fixture(scope="module")
 async def own(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
-    """KiriminAja is the peer; at GoSend's address nobody listens."""
+    """KiriminAja is the peer; GoSend's address has no listener."""
     running = start_installation(
         tmp_path_factory.mktemp("away") / "data",
         SAPA_PROCESSES="1",
@@ -104,7 +104,7 @@ async def test_a_carrier_that_hangs_does_not_hang_the_caller(live: httpx.AsyncCl
     ("body", "status"),
     [("<html>Bad gateway</html>", 200), ("", 200), ("[]", 200), ("Internal error", 500), ("busy", 503), ('{"a":', 200)],
 )
-async def test_rubbish_is_not_taken_for_prices(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
+async def test_malformed_prices_are_rejected(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
     peer.behave = peer.reply(body, status)
     assert "KiriminAja gave no prices" in refused(await ask(live))
     peer.behave = peer.reply(GOOD)
@@ -135,7 +135,7 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
         assert await list_options(client), "another company's account is another matter"
 
 
-async def test_a_refused_account_is_told_apart(live: httpx.AsyncClient, peer: Peer) -> None:
+async def test_refused_credentials_are_reported_apart_from_an_outage(live: httpx.AsyncClient, peer: Peer) -> None:
     peer.behave = peer.reply({"status": False, "text": "Unauthenticated planted-secret-key"}, 401)
     assert "refuses" in refused(await ask(live))
 
@@ -151,7 +151,7 @@ async def test_a_carriers_no_is_a_message(live: httpx.AsyncClient, peer: Peer) -
 async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
-    """Neither in an answer, nor in the log, nor in anything that is stored."""
+    """Neither in a response, nor in the log, nor in the database."""
     echo = f"Authorization: Bearer {SECRET}, and {SECRET} is wrong"
     no = {"status": False, "text": echo, "message": echo}
     booking = body_of("aggregator_carrier", autoBook=True)
@@ -204,7 +204,7 @@ async def test_the_test_environment_never_meets_the_carrier(
 
 
 async def lease(request: web.Request) -> web.Response:
-    """As the carrier does on a good day."""
+    """As the carrier normally responds."""
     if not request.path.endswith("request_pickup"):
         return web.json_response(GOOD)
     reference = (await request.json())["packages"][0]["order_id"]
@@ -212,7 +212,7 @@ async def lease(request: web.Request) -> web.Response:
     return web.json_response({"status": True, "details": details})
 
 
-async def test_tracking_tells_what_is_known_and_others_go_on_while_a_carrier_hangs(
+async def test_tracking_returns_the_stored_state_while_a_carrier_hangs(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
@@ -284,7 +284,7 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
     assert len((await live.get("/shipping/coverage/provinces")).json()["data"]) == 1
 
 
-async def test_an_unknown_place_is_not_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
+async def test_an_unknown_area_is_not_cached(live: httpx.AsyncClient, peer: Peer) -> None:
     peer.behave = peer.reply({"status": True, "datas": []})
     unknown = await live.get("/shipping/coverage/cities", params={"provinceId": "77"})
     assert unknown.status_code == 404

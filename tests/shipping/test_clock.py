@@ -1,4 +1,4 @@
-"""A test clock that is turned back: nothing waits for a time that was taken back, and nothing is told to be late."""
+"""A test clock that is set back: no work waits for a time that was taken back, and no event counts as late."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ async def silence(database: Database, company_id: int) -> None:
 
 
 async def until_asked_after(database: Database, company_id: int, within: str) -> None:
-    """Until no shipment is left that waits for longer than so long to be asked after."""
+    """Until no shipment waits longer than this to be polled."""
     deadline = time.monotonic() + PATIENCE
     while True:
         async with database.connection() as db:
@@ -49,7 +49,7 @@ async def test_bookings_are_found_out(sandbox: httpx.AsyncClient, database: Data
 async def test_a_booking_that_was_looked_for_tomorrow_is_looked_for_today(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """Sent before the clock was moved on: its age is right again, only its next look lies far ahead."""
+    """Sent before the clock was moved: its age is right again, but its next lookup is far ahead."""
     made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     async with database.connection() as db:
         await db.execute(

@@ -1,4 +1,4 @@
-"""kill -9 at every step of a booking, against a carrier that counts: never two, never lost, honest, and settled."""
+"""kill -9 at every step of a booking: never booked twice, never lost, and always settled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -30,7 +30,7 @@ BOOKED = {"confirmed", "picked_up", "in_transit", "delivered"}
 
 
 class Carrier:
-    """KiriminAja as the wire knows it, with a book of its own."""
+    """KiriminAja's wire format, with a record of its bookings."""
 
     def __init__(self) -> None:
         self.booked: dict[str, int] = {}
@@ -140,7 +140,7 @@ async def api(victim: Installation, onlooker: Database, shop: Environments) -> A
 
 @asynccontextmanager
 async def halted(owner: Any, onlooker: Database, table: str, now: str) -> AsyncIterator[None]:
-    """Whoever does this to the table waits, and never gets to it: a place to be killed at."""
+    """A statement on the table waits forever: a point at which to kill the process."""
     await owner.execute("SELECT pg_advisory_lock($1)", LOCK)
     await owner.execute(
         f"""
@@ -152,7 +152,7 @@ async def halted(owner: Any, onlooker: Database, table: str, now: str) -> AsyncI
     try:
         yield
     finally:
-        async with onlooker.connection() as db:  # of the same role as the product, which may therefore end its sessions
+        async with onlooker.connection() as db:  # with the product's role, which may therefore end its sessions
             await db.execute(
                 """SELECT pg_terminate_backend(pid) FROM pg_locks
                     WHERE locktype = 'advisory' AND objid = $1 AND NOT granted""",
@@ -175,7 +175,7 @@ async def is_halted(owner: Any) -> bool:
 
 
 async def kill_api(victim: Installation) -> None:
-    """All of the API at once, whichever process had the call; the supervisor starts it anew."""
+    """All API processes, whichever has the call; the supervisor restarts them."""
     children = psutil.Process(victim.process.pid).children()
     parents = [child for child in children if child.is_running() and child.cmdline()[-1:] == ["api"]]
     doomed = [*parents, *(process for parent in parents for process in parent.children())]
@@ -203,7 +203,7 @@ async def is_back(victim: Installation) -> None:
 
 
 async def let_time_pass(owner: Any, company_id: int) -> None:
-    """An hour, as far as bookings know."""
+    """An hour, for bookings."""
     await owner.execute(
         """UPDATE shipment_bookings SET sent_at = sent_at - interval '1 hour', due_at = due_at - interval '1 hour'
             WHERE company_id = $1""", company_id,
@@ -226,7 +226,7 @@ async def trigger(api: httpx.AsyncClient, id: str) -> None:
 async def settle_and_count(
     api: httpx.AsyncClient, owner: Any, shop: Environments, carrier: Carrier, id: str
 ) -> dict[str, Any]:
-    """However it was left, it ends booked once: by itself, or by asking again once it is known not to be booked."""
+    """In the end it is booked once: by itself, or by booking again once it is known not to be booked."""
     carrier.hangs = None
     settled = await get(api, id)
     for _ in range(PATIENCE * 5):

@@ -1,4 +1,4 @@
-"""Carriers that answer in their own words, but with values that no parcel can have: a live company at a real server."""
+"""Carriers that respond with implausible values: a live company against a real server."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ JAKARTA = timedelta(hours=7)
 
 
 class Fake(Peer):
-    """All carriers at one address: what each path answers is the test's to say."""
+    """All carriers at one address: the test decides the response of each path."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ async def live(
 
 
 def read_strictly(response: httpx.Response) -> Any:
-    """As every other reader of JSON does: without NaN."""
+    """Like other JSON readers: without NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")
@@ -113,7 +113,7 @@ def write(instant: datetime) -> str:
 
 
 def build_history(*entries: tuple[int, str, str]) -> dict[str, Any]:
-    """Newest last; it comes the other way round."""
+    """Newest last; the carrier sends it reversed."""
     rows = [{"status_code": code, "status": text, "created_at": at} for code, text, at in entries]
     return {"status": True, "status_code": 101, "details": {"awb": "JNE1"}, "histories": rows[::-1]}
 
@@ -146,7 +146,9 @@ async def test_gosends_prices_are_read_one_by_one(live: httpx.AsyncClient, fake:
 
 
 @pytest.mark.parametrize("distance", ["NaN", "1e999", "1e200000", "-1"])
-async def test_a_booking_stands_whatever_is_said_of_its_way(live: httpx.AsyncClient, fake: Fake, distance: str) -> None:
+async def test_a_booking_stands_whatever_distance_the_response_has(
+    live: httpx.AsyncClient, fake: Fake, distance: str
+) -> None:
     number = f"dlv{distance}"
     fake.responses["express/v1/deliveries"] = {**DELIVERY, "deliveryID": f"{number}\0", "distance": distance}
     made = await create(live, "ev_courier", autoBook=True)
@@ -167,7 +169,7 @@ async def test_a_bad_end_is_believed_without_all_that_came_before(
     assert (found["shippingStatus"], found["history"][-1]["applied"]) == (end, True)
 
 
-async def test_a_cancellation_that_nobody_confirmed_is_not_over(live: httpx.AsyncClient, fake: Fake) -> None:
+async def test_an_unconfirmed_cancellation_stays_open(live: httpx.AsyncClient, fake: Fake) -> None:
     made = await create(live, "ev_courier", autoBook=True)
     fake.responses["deliveries/dlv-1"] = "<html>maintenance</html>"
     assert error_of(await cancel(live, made["id"])) == (502, "CARRIER_UNAVAILABLE")
@@ -178,7 +180,7 @@ async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
     live: httpx.AsyncClient, fake: Fake
 ) -> None:
     first, again = [await create(live, "ev_courier", autoBook=True) for _ in range(2)]
-    fake.responses["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # and how it stands, it does not say
+    fake.responses["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # without its present status
     assert error_of(await cancel(live, first["id"])) == (409, "NOT_CANCELLABLE")
     assert (await get(live, first["id"]))["shippingStatus"] == "finding_driver"
     fake.responses["deliveries/dlv-1"] = "<html>maintenance</html>"
@@ -191,9 +193,7 @@ async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
     assert (gone.status_code, gone.json()["data"]["shippingStatus"]) == (200, "cancelled_by_business")
 
 
-async def test_the_carrier_is_told_its_own_price_and_not_what_the_shop_takes(
-    live: httpx.AsyncClient, fake: Fake
-) -> None:
+async def test_a_booking_sends_the_carriers_own_price(live: httpx.AsyncClient, fake: Fake) -> None:
     made = await create(live, "aggregator_carrier", serviceCode="jne:REG23", fee=1, autoBook=True)
     assert (made["shippingStatus"], made["fee"]) == ("confirmed", 1)
     booking = next(body for path, body in fake.asked if path.endswith("request_pickup"))
@@ -233,7 +233,7 @@ async def test_a_parcel_with_rubbish_holds_up_no_other(live: httpx.AsyncClient, 
         await until_status(live, shipment["id"], "delivered")
 
 
-async def test_what_cannot_be_applied_is_given_up_and_what_came_with_it_is_not(
+async def test_an_event_that_cannot_be_applied_does_not_block_the_others(
     live: httpx.AsyncClient, fake: Fake, own_database: Database, own_company: Environments
 ) -> None:
     bad, good = [await create(live, "aggregator_carrier", autoBook=True) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What is kept for a while only: carriers' answers and callbacks, and what their simulators took on."""
+"""Retention of call logs, callbacks and simulated bookings."""
 
 from sapa.db.pool import Database
 from sapa.sandbox import jobs as sandbox
@@ -19,7 +19,7 @@ BOOKING = """
     VALUES ($1, 'gosend', $2, $2, $2, '{}', '[]', now() - make_interval(days => $3))"""
 
 
-async def test_old_answers_and_simulated_bookings_are_forgotten(database: Database, company: Environments) -> None:
+async def test_old_call_logs_and_simulated_bookings_are_purged(database: Database, company: Environments) -> None:
     other = await make_company(database)
     async with database.transaction() as tx:
         for owner in (company.test, other.test):
@@ -35,9 +35,7 @@ async def test_old_answers_and_simulated_bookings_are_forgotten(database: Databa
             assert ([row[0] for row in calls], [row[0] for row in bookings]) == (["NEW1"], ["NEW"])
 
 
-async def test_callbacks_are_forgotten_once_they_were_applied_long_ago(
-    database: Database, company: Environments
-) -> None:
+async def test_callbacks_are_purged_after_their_retention(database: Database, company: Environments) -> None:
     async with database.transaction() as tx:
         for body, days, is_done in ((b"old", 31, True), (b"new", 29, True), (b"open", 31, False)):
             await tx.execute(CALLBACK, company.live, body, days, is_done)

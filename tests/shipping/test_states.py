@@ -1,4 +1,4 @@
-"""The table of states: complete, consistent with itself, and the same in the manual."""
+"""The table of statuses: complete, consistent, and the same in the manual."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_what_was_delivered_comes_back_at_most() -> None:
 
 
 @pytest.mark.parametrize("status", [*states.GROUPS["accepted"], "no_driver", "rejected"])
-def test_a_carrier_that_was_not_heard_of_in_between_is_believed_its_end(status: str) -> None:
+def test_a_final_status_is_accepted_without_the_statuses_before_it(status: str) -> None:
     ends = {
         "picked_up",
         "in_transit",
@@ -60,7 +60,7 @@ def test_a_carrier_that_was_not_heard_of_in_between_is_believed_its_end(status: 
     assert ends <= set(list_next(status, "C"))
 
 
-def test_after_the_pick_up_nobody_cancels_through_the_api() -> None:
+def test_a_picked_up_shipment_cannot_be_cancelled_through_the_api() -> None:
     for status in ("picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered", "returning"):
         assert not is_allowed(status, "cancelling", "A")
         assert not is_allowed(status, "cancelled", "A")

@@ -1,4 +1,4 @@
-"""Area data as it is published, in small: the four lists in a package's tarball, with places of our own."""
+"""Small area packages: the four lists in a tarball like the published one, with areas of our own."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""The dictionaries of places, over HTTP: in the test environment through the simulator's own wire format."""
+"""The coverage endpoints in the test environment, through the simulator's wire format."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -89,7 +89,9 @@ async def test_the_electric_couriers_cities_need_no_province(sandbox: httpx.Asyn
     assert {area["name"] for area in cities} == {place.name for place in areas.list_pickup_cities()}
 
 
-async def test_a_live_company_without_a_carrier_is_told_to_connect_one(api: httpx.AsyncClient) -> None:
+async def test_a_live_company_without_a_carrier_gets_an_error_that_says_how_to_connect_one(
+    api: httpx.AsyncClient,
+) -> None:
     for level, params in (("provinces", {}), ("districts", {"cityId": "1"}), ("cities", {"provider": "ev_courier"})):
         response = await api.get(f"/shipping/coverage/{level}", params=params)
         assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")

@@ -1,4 +1,5 @@
-"""`sapa areas import` and the dictionary it fills, on an installation of its own: the dictionary is everybody's."""
+"""`sapa areas import` and the dictionary it fills, on an installation of its own, because all companies share the
+dictionary."""
 
 import tarfile
 from collections.abc import AsyncIterator, Iterator
@@ -128,7 +129,7 @@ async def test_a_carriers_own_list_is_preferred_to_the_dictionary(
 async def test_a_carrier_that_lists_only_some_levels_is_helped_out(
     own: Installation, own_database: Database, tmp_path: Path
 ) -> None:
-    """Biteship finds districts by their names, and no way leads to them from a province."""
+    """Biteship finds districts by name and has no hierarchy below provinces."""
     import_areas(own, write_tarball(tmp_path / "areas.tgz", build_lists(), "2.1.0"))
     company = (await make_company(own_database)).live
     await connect_live(own, own_database, company, "aggregator_carrier", "biteship", api_key="planted-secret-key")
@@ -205,7 +206,7 @@ def test_what_is_no_archive_is_refused_in_one_sentence(own: Installation, tmp_pa
 
 
 async def test_91599_places_come_in_whole(own: Installation, own_database: Database, tmp_path: Path) -> None:
-    """As many of each level as the published file has."""
+    """As many areas per level as the published file has."""
     places = build_country()
     assert len(places) == 91_599
     done = import_areas(own, write_tarball(tmp_path / "areas.tgz", build_lists(places), "4.0.0"), "--json").json()

@@ -1,4 +1,4 @@
-"""Sub-districts lie in their districts: checked when a shipment is made and edited, as far as that is known."""
+"""Sub-districts must lie in their districts: checked on creation and on editing, as far as the lists are cached."""
 
 import httpx
 
@@ -35,7 +35,7 @@ async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.Asyn
     assert (await change(sandbox, made["id"], delivery={"kelurahanId": 3174071001})).status_code == 200
 
 
-async def test_what_nobody_knows_is_the_carriers_to_judge(sandbox: httpx.AsyncClient) -> None:
+async def test_an_uncached_district_is_not_checked(sandbox: httpx.AsyncClient) -> None:
     unknown = {**DELIVERY, "kecamatanId": 5783, "kelurahanId": 31532}
     assert await create(sandbox, "aggregator_carrier", delivery=unknown)
     assert await create(sandbox, "ev_courier", delivery=ELSEWHERE), "who goes by coordinates does not care"

@@ -1,4 +1,4 @@
-"""Bookings: sent once, honest when nobody knows, settled in the end; counted at the simulators, who know best."""
+"""Bookings: sent once, unknown when the outcome is, and settled in the end; counted at the simulators."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ HOUR = 3_600
 
 
 async def requests_at_the_carrier(database: Database, company_id: int) -> list[int]:
-    """How often each booking that the simulators took was asked for."""
+    """How often each booking was requested at the simulators."""
     async with database.connection() as db:
         rows = await db.fetch("SELECT requests FROM sandbox_bookings WHERE company_id = $1", company_id)
     return [row["requests"] for row in rows]
@@ -99,10 +99,10 @@ async def test_a_refused_booking_failed_and_can_be_tried_anew(
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
-async def test_a_lost_answer_is_called_unknown_and_found_out(
+async def test_a_lost_response_is_unknown_and_then_looked_up(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    """The aggregator is asked for our reference; the EV courier cannot be, and its callback tells."""
+    """The aggregator is asked by our reference; the EV courier cannot be, and its callback settles it."""
     made = await create(sandbox, provider, status=202, sim="booking_timeout", autoBook=True)
     assert made["shippingStatus"] == "booking_unknown"
     again = await change(sandbox, made["id"], triggerBooking=True)
@@ -117,7 +117,7 @@ async def test_a_lost_answer_is_called_unknown_and_found_out(
     assert events.count("shipment.booked") == 1
 
 
-async def test_an_unclear_answer_to_a_request_for_the_pick_up_is_a_202(
+async def test_an_unclear_response_to_a_pickup_request_is_a_202(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", sim="booking_timeout")
@@ -146,7 +146,7 @@ async def test_what_never_arrived_fails_only_when_that_is_certain(
     assert await requests_at_the_carrier(database, company.test) == [1]
 
 
-async def test_a_person_resolves_what_nobody_can_find_out(
+async def test_a_person_resolves_a_booking_that_cannot_be_looked_up(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
@@ -173,7 +173,7 @@ async def test_a_late_success_of_an_old_reference_is_cancelled_there(
     response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
     assert response.json()["data"]["shippingStatus"] == "confirmed"
     old, new = await attempts_of(database, company.test, made["id"])
-    async with database.connection() as db:  # the carrier had it in a queue of its own
+    async with database.connection() as db:  # the carrier had queued it
         await db.execute(
             """INSERT INTO sandbox_bookings
                SELECT company_id, adapter, $3, 'SBX-LATE', 'SBXLATE', scenario, asked, steps, booked_at, 1
@@ -255,7 +255,7 @@ async def test_no_driver_and_a_new_booking(
 async def test_only_what_people_book_waits_for_them(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """A booking was under way when the call came, and has failed when it is looked at with its lock."""
+    """A booking is in progress when the call arrives, and has failed when its lock is acquired."""
     made = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
     async with database.transaction() as tx:
         shop = await access.get_company(tx, company.test)
@@ -264,7 +264,7 @@ async def test_only_what_people_book_waits_for_them(
     assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_failed"
 
 
-async def test_a_booking_that_nobody_knows_of_stands_in_the_way_of_another(
+async def test_an_unknown_booking_blocks_another(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments
 ) -> None:
     made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)

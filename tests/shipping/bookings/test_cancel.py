@@ -1,4 +1,4 @@
-"""Cancelling, row by row: by provider, by what the carrier knows of it, by how far it has come."""
+"""Cancelling by provider, by what the carrier knows, and by status."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ from tests.shipping.parcels import (
 
 
 async def carriers_states(database: Database, company_id: int) -> list[str]:
-    """What the simulators plan last for each booking."""
+    """The last step that the simulators plan for each booking."""
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT steps->-1->>'state' AS state FROM sandbox_bookings WHERE company_id = $1", company_id
@@ -36,7 +36,7 @@ async def carriers_states(database: Database, company_id: int) -> list[str]:
 @pytest.mark.parametrize(
     ("provider", "end"), [("aggregator_carrier", "cancelled"), ("ev_courier", "cancelled_by_business")]
 )
-async def test_with_an_awb_the_carrier_is_told(
+async def test_with_an_awb_the_carrier_is_called(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str, end: str
 ) -> None:
     made = await create(sandbox, provider, autoBook=True)
@@ -72,7 +72,7 @@ async def test_an_awb_that_is_late_is_waited_for(sandbox: httpx.AsyncClient) -> 
     assert error_of(await cancel(sandbox, made["id"])) == (409, "NOT_BOOKED")
 
 
-async def test_the_instant_carrier_is_told_once_there_is_an_order_no(
+async def test_the_instant_carrier_is_called_once_there_is_an_order_no(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "instant_carrier", autoBook=True)
@@ -147,7 +147,7 @@ async def test_a_carrier_that_is_away_is_asked_again_by_the_worker(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
-    async with database.connection() as db:  # its callbacks do not come either
+    async with database.connection() as db:  # its callbacks do not arrive either
         await db.execute(
             """UPDATE shipments s SET awb = b.awb FROM sandbox_bookings b
                 WHERE s.company_id = $1 AND b.company_id = $1 AND s.reference = b.reference""",
@@ -211,7 +211,7 @@ async def test_a_cancelled_shipment_can_be_booked_anew_on_request(sandbox: httpx
 async def give_up(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments, provider: str
 ) -> dict[str, Any]:
-    """A shipment that its carrier took and found no driver for."""
+    """A shipment that was accepted but found no driver."""
     made = await create(sandbox, provider, sim="no_driver", autoBook=True)
     if provider == "instant_carrier":
         sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
@@ -239,7 +239,7 @@ async def test_what_the_carrier_gave_up_is_cancelled_there_too(
     assert await carriers_states(database, company.test) == ["cancelled" if goes_on else "no_driver"]
 
 
-async def test_a_refusal_that_nobody_waits_for_is_left_for_a_person(
+async def test_a_refusal_in_the_background_needs_action(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)

@@ -1,4 +1,4 @@
-"""What is asked of each adapter, for the fixtures that hold what it asks of its carrier and makes of the answer."""
+"""The operations of each adapter that have a fixture with the requests, the responses and the outcome."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A carrier's server as a test needs it: it answers what it was told to, and keeps what it was asked."""
+"""A carrier's server for tests: sends the replies it was given, and records the requests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -66,7 +66,7 @@ async def open_peer() -> AsyncIterator[Peer]:
 
 @asynccontextmanager
 async def open_connection(adapter: str, address: str, credentials: dict[str, str]) -> AsyncIterator[CarrierAccount]:
-    """A live account with a carrier whose server is ours."""
+    """A live account with a carrier whose server is the test's."""
     client = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
     try:
         yield CarrierAccount(Company(1, "live", "ID", "IDR"), "carr_1", adapter, address, credentials, client)

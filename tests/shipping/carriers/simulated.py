@@ -1,4 +1,4 @@
-"""A journey that every carrier likes, accounts with their simulators, and the usual steps with them."""
+"""A request that every carrier accepts, accounts with the simulators, and common steps with them."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ SERVICES: dict[str, dict[str, Any]] = {
 
 
 async def connect_simulated(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
-    """The company's account with a carrier's simulator; Biteship has to be connected for it."""
+    """The company's account with a carrier's simulator; Biteship must be connected first."""
     provider = PROVIDERS[adapter]
     if adapter == "biteship":
         await connections.connect(context, company, provider, adapter, {})
@@ -101,7 +101,7 @@ def build_request(notes: str | None = None, parcel: dict[str, Any] | None = None
 
 
 def build_scheduled(**service: Any) -> ShipmentRequest:
-    """To be fetched at ten in the morning, Jakarta's time."""
+    """Picked up at ten in the morning, Jakarta's time."""
     return build_request(pickup_schedule=datetime(2026, 3, 2, 3, 0, tzinfo=UTC), **service)
 
 
@@ -135,7 +135,7 @@ async def track(connected: ConnectedCarrier, shipment: BookedShipment) -> list[C
 
 
 async def wait_for_awb(connected: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
-    """With its awb, which an express parcel has a moment later."""
+    """Waits for the awb, which an express parcel gets a moment later."""
     shipment = build_booked(reference, booked)
     for _ in range(40):
         awb = next((event.awb for event in await track(connected, shipment) if event.awb), None)

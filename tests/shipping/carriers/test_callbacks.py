@@ -1,4 +1,4 @@
-"""What carriers call back with: whose it is, what it says, and that the same again is known to be the same."""
+"""Carriers' callbacks: signatures, parsed events and duplicates."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -87,14 +87,14 @@ def read(adapter: str, body: Any, headers: Mapping[str, str] | None = None) -> l
 
 @pytest.mark.parametrize("adapter", SIGNING)
 @pytest.mark.parametrize("header", [None, "", "Bearer", "wrong", "gosend-callback2", "Bearer dash-callback ", "é"])
-def test_a_callback_without_the_carriers_sign_is_refused(adapter: str, header: str | None) -> None:
+def test_a_callback_without_the_carriers_signature_is_refused(adapter: str, header: str | None) -> None:
     name = next(iter(HEADERS[adapter]))
     with pytest.raises(BadSignature):
         read(adapter, BODIES[adapter], {} if header is None else {name: header})
 
 
 @pytest.mark.parametrize("adapter", SIGNING)
-def test_without_an_agreed_sign_the_address_alone_tells(adapter: str) -> None:
+def test_without_a_signature_the_address_authenticates_a_callback(adapter: str) -> None:
     assert CARRIERS[adapter].read_callback({}, {}, msgspec.json.encode(BODIES[adapter]))
 
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_read_says_nothing(adapter: str, body: bytes) -> None:
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))
 @given(body=st.binary(max_size=200))
-def test_no_body_is_too_odd(adapter: str, body: bytes) -> None:
+def test_any_body_is_read_without_an_error(adapter: str, body: bytes) -> None:
     read(adapter, body)
 
 
@@ -124,7 +124,7 @@ def test_the_same_again_has_the_same_key_and_another_status_has_another(adapter:
     assert keys.isdisjoint(event.dedupe_key for event in read(adapter, {**body, **changed[adapter]}))
 
 
-def test_gosend_tells_of_a_driver() -> None:
+def test_gosend_reports_a_driver() -> None:
     (event,) = read("gosend", GOSEND)
     assert event == CarrierEvent(
         dedupe_key="evt-1",
@@ -147,12 +147,12 @@ def test_gosends_rejection_after_the_pick_up_is_a_way_back() -> None:
     assert read("gosend", {**GOSEND, "status": "rejected", **photos})[0].status == "returned"
 
 
-def test_gosend_tells_who_cancelled() -> None:
+def test_gosend_reports_who_cancelled() -> None:
     (event,) = read("gosend", {**GOSEND, "status": "cancelled", "cancelled_by": "DRIVER", "cancellation_reason": "x"})
     assert (event.status, event.cancelled_by, event.reason) == ("cancelled", "DRIVER", "x")
 
 
-def test_dash_tells_of_a_driver_who_may_be_another() -> None:
+def test_dash_reports_a_driver_who_may_be_a_replacement() -> None:
     (event,) = read("dash", DASH)
     assert (event.status, event.is_reassignment, event.reference) == ("driver_assigned", True, REFERENCE)
     assert event.driver == Driver("Agus", "+628990000001", None, "B 1234 SBX")
@@ -166,7 +166,7 @@ def test_dashs_failure_after_the_pick_up_is_a_way_back() -> None:
     assert read("dash", {**DASH, "status": "FAILED", "media": media})[0].status == "returning"
 
 
-def test_biteship_tells_of_a_pick_up() -> None:
+def test_biteship_reports_a_pickup() -> None:
     (event,) = read("biteship", BITESHIP)
     assert (event.status, event.order_no, event.awb) == ("picked_up", BITESHIP["order_id"], "JNE0001234567")
     assert event.driver == Driver("Agus", "+628990000001", None, "B 1234 SBX")
@@ -178,7 +178,7 @@ def test_biteships_news_of_price_and_waybill_move_nothing(kind: str) -> None:
     assert (event.status, event.awb) == (None, "JNE0001234567")
 
 
-def test_one_callback_of_kiriminaja_tells_of_many_parcels() -> None:
+def test_one_callback_of_kiriminaja_reports_many_parcels() -> None:
     events = read("kiriminaja", KIRIMINAJA)
     assert [(event.reference, event.awb, event.status) for event in events] == [
         (REFERENCE, "JNE0001234567", "picked_up"),
@@ -202,7 +202,7 @@ def test_kiriminajas_packages_count_when_there_is_no_data() -> None:
         ("biteship", {"status": "teleported"}),
     ],
 )
-def test_an_unknown_word_is_kept_and_moves_nothing(adapter: str, change: dict[str, Any]) -> None:
+def test_an_unknown_status_is_recorded_without_effect(adapter: str, change: dict[str, Any]) -> None:
     event = read(adapter, {**BODIES[adapter], **change})[0]
     assert event.status is None
     assert "teleported" in event.text.lower()

@@ -1,4 +1,4 @@
-"""A carrier that fails again and again is left alone for a while, and then tried by one call."""
+"""The circuit breaker: opens after repeated failures, then lets one call through."""
 
 import asyncio
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ async def fail(connection: CarrierAccount, times: int) -> None:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The circuit's time, which stands still until a test moves it."""
+    """The circuit's clock, which stands still until a test moves it."""
     standing = SimpleNamespace(now=1_000.0)
     standing.monotonic = lambda: standing.now
     monkeypatch.setattr(circuit, "time", standing)
@@ -82,7 +82,7 @@ async def test_bookings_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("reply", [Reply(404), Reply(401), Reply(429), Reply(400, {"status": False})])
-async def test_a_no_is_an_answer(reply: Reply) -> None:
+async def test_a_refusal_counts_as_a_response(reply: Reply) -> None:
     async with open_peer() as peer, open_connection("dash", peer.address, CREDENTIALS["dash"]) as connection:
         peer.replies = [DOWN] * 4 + [reply, DOWN]
         await fail(connection, 4)

@@ -1,4 +1,4 @@
-"""One test for every adapter: what it asks of its carrier, and what it makes of the answer."""
+"""Every adapter against its fixtures: requests, responses and outcomes."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Fixture(msgspec.Struct, frozen=True):
-    """A conversation with a carrier, and what came of it in our words."""
+    """The requests and responses, and their outcome."""
 
     exchanges: list[Exchange]
     outcome: Any
@@ -31,7 +31,7 @@ def read_fixture(case: Case) -> Fixture:
 
 
 def tell(outcome: Any) -> Any:
-    """A value of the interface as JSON has it, with the name of what it is."""
+    """A value of the interface as JSON, with its type."""
     if not isinstance(outcome, msgspec.Struct):
         return msgspec.to_builtins(outcome)
     return {"type": type(outcome).__name__, **msgspec.json.decode(msgspec.json.encode(outcome))}

@@ -1,4 +1,4 @@
-"""Carriers that hang, break off, answer rubbish or fail: what is certain is said, and nothing else."""
+"""Carriers that hang, disconnect, send malformed responses or fail."""
 
 import asyncio
 import socket
@@ -46,7 +46,7 @@ def service(adapter: str) -> dict[str, Any]:
 
 
 async def fail(adapter: str, reply: Reply, do: Callable[[Any, Any], Any], *before: Reply) -> tuple[Any, int]:
-    """What came of it, and how often the carrier was asked after what goes before."""
+    """The outcome, and how often the carrier was asked."""
     async with open_peer() as peer, open_connection(adapter, peer.address, CREDENTIALS[adapter]) as connection:
         prepare(peer, adapter, *before, reply)
         try:
@@ -63,13 +63,13 @@ async def fail_to_book(adapter: str, reply: Reply) -> tuple[Any, int]:
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("kind", BAD)
-async def test_a_booking_whose_answer_says_nothing_is_unclear_and_never_sent_again(adapter: str, kind: str) -> None:
+async def test_a_booking_with_an_empty_response_is_unclear_and_never_sent_again(adapter: str, kind: str) -> None:
     outcome, times = await fail_to_book(adapter, BAD[kind])
     assert (type(outcome), times) == (Unclear, 1)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_booking_that_is_not_named_in_the_answer_is_unclear(adapter: str) -> None:
+async def test_a_booking_that_the_response_does_not_name_is_unclear(adapter: str) -> None:
     outcome, times = await fail_to_book(adapter, HALF)
     assert (type(outcome), times) == (Unclear, 1)
 

@@ -1,4 +1,4 @@
-"""Bookings whose numbers are found out: the carrier is asked for what its answer, or a person, did not tell."""
+"""Bookings without numbers: the carrier is asked for those that its response, or a person, did not give."""
 
 from typing import Any
 
@@ -59,10 +59,10 @@ async def test_it_is_not_cancelled_behind_the_carriers_back(
 
 
 @pytest.mark.parametrize(("state", "needs_action", "by"), [("no_driver", True, None), ("cancelled", False, "carrier")])
-async def test_what_was_given_up_before_it_was_found_is_shown_so(
+async def test_a_booking_that_was_rejected_before_the_lookup_is_shown_as_rejected(
     context: AppContext, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
 ) -> None:
-    """The answer was lost, and so were all callbacks."""
+    """The response and all callbacks were lost."""
     made = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
     reference = (await bookings.book(context, tester, made["id"])).reference
     assert reference is not None

@@ -86,7 +86,7 @@ def test_an_instant_without_a_zone_is_jakartas(text: str | None, instant: dateti
     assert parse_local(text) == instant
 
 
-def test_what_kiriminaja_would_refuse_is_said_in_our_words() -> None:
+def test_what_kiriminaja_would_refuse_is_rejected_with_our_message() -> None:
     assert find_obstacle(build_request()) is None
     shipment = build_request()
     for change, code in (
@@ -114,7 +114,7 @@ def test_a_shortened_text_fits_and_a_short_one_stays(text: str, most: int) -> No
     scenario=st.sampled_from([None, *SCENARIOS]),
     deeds=st.lists(st.tuples(st.floats(0, 900), st.sampled_from(["wait", "hasten", "cancel", "slow"])), max_size=6),
 )
-def test_a_course_stays_in_order_whoever_steps_in(
+def test_steps_stay_in_order_after_advances_and_cancellations(
     kind: str, scenario: str | None, deeds: list[tuple[float, str]]
 ) -> None:
     now, steps = BOOKED_AT, build_steps(kind, scenario, BOOKED_AT)  # type: ignore[arg-type]

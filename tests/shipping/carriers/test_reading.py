@@ -1,4 +1,4 @@
-"""Carriers that say nothing in many ways: a null for a list, an empty text for a number, bytes for words."""
+"""Empty values in many forms: null for a list, an empty text for a number, bytes for text."""
 
 import asyncio
 from typing import Any
@@ -51,7 +51,7 @@ async def test_a_booking_without_a_number_is_unclear(adapter: str) -> None:
     assert isinstance(outcome, Unclear)
 
 
-async def test_an_empty_waybill_is_none() -> None:
+async def test_an_empty_waybill_counts_as_missing() -> None:
     """KiriminAja knows it by our reference; its own numbers come later."""
     outcome = await do("kiriminaja", "book", TAKEN["kiriminaja"], build_request(**service("kiriminaja")), REFERENCE)
     assert isinstance(outcome, Booked)
@@ -64,7 +64,7 @@ async def test_gosend_has_not_found_a_booking_that_it_cannot_name(number: str | 
     assert isinstance(outcome, CannotTell)
 
 
-def test_a_callback_without_the_carriers_number_takes_none_away() -> None:
+def test_a_callback_without_a_number_clears_none() -> None:
     assert one(read("gosend", {**GOSEND, "booking_id": "", "driver_name": ""})).order_no is None
 
 
@@ -87,7 +87,7 @@ def test_a_callback_with_one_list_and_a_null_counts(packages: Any) -> None:
     assert read("kiriminaja", {**KIRIMINAJA, "data": packages, "packages": None}) == []
 
 
-def test_one_odd_photo_hides_neither_the_others_nor_the_state() -> None:
+def test_an_unreadable_photo_hides_neither_the_others_nor_the_status() -> None:
     assert one(read("dash", {**DASH, "media": None})).status == "driver_assigned"
     media = [{"type": "PICKUP_PROOF"}, {"type": "PICKUP_PROOF", "url": "https://img.example/p.jpg"}, 7]
     event = one(read("dash", {**DASH, "status": "FAILED", "media": media}))
@@ -95,7 +95,7 @@ def test_one_odd_photo_hides_neither_the_others_nor_the_state() -> None:
 
 
 async def book_at(said: bytes) -> Any:
-    """What a booking comes to with a server that answers so."""
+    """The outcome of a booking with such a server."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -111,7 +111,7 @@ async def book_at(said: bytes) -> Any:
                 return error
 
 
-async def test_words_in_no_encoding_can_be_kept_all_the_same() -> None:
+async def test_text_in_an_unknown_encoding_can_be_stored() -> None:
     outcome = await book_at(b"HTTP/1.1 400 No\r\nError-Message: Saldo kurang \xe9\xff\r\ncontent-length: 0\r\n\r\n")
     assert isinstance(outcome, Rejected)
     assert "Saldo kurang" in outcome.reason

@@ -1,4 +1,4 @@
-"""Answers that say no, or nothing, with a status that says yes; and words that a carrier was never meant to hear."""
+"""Refusals and empty responses with a successful status; and input that must never reach a carrier."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ NOTHING = [
 
 
 async def ask(adapter: str, operation: str, *replies: Reply, **arguments: Any) -> tuple[Any, Peer]:
-    """What an operation comes to, errors included."""
+    """The outcome of an operation, errors included."""
     async with open_peer() as peer, open_connection(adapter, peer.address, CREDENTIALS[adapter]) as connection:
         peer.replies = [*([TOKEN] if adapter == "dash" else []), *replies]
         try:

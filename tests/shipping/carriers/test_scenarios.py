@@ -1,4 +1,4 @@
-"""Simulators in trouble, over real HTTP: cancellations, scenarios, and what they call back with."""
+"""The simulators' scenarios over HTTP: cancellations, failures and callbacks."""
 
 import asyncio
 from typing import Any
@@ -107,7 +107,7 @@ async def test_the_senders_notes_may_ask_for_trouble_too(context: AppContext, te
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("exists", [True, False])
-async def test_a_lost_answer_is_unclear_and_looked_for(
+async def test_a_lost_response_is_unclear_and_looked_up(
     context: AppContext, tester: Company, adapter: str, exists: bool
 ) -> None:
     connected = await connect_simulated(context, tester, adapter)
@@ -148,7 +148,7 @@ async def test_how_a_scenario_ends(context: AppContext, tester: Company, scenari
         shipment = msgspec.structs.replace(shipment, was_picked_up=any(s.state == "picked_up" for s in booking.steps))
         assert (await track(connected, shipment))[-1].status == status, adapter
         if (adapter, scenario) == ("gosend", "returned"):
-            status = "returned"  # a photo tells it, and only callbacks carry photos
+            status = "returned"  # a photo proves it, and only callbacks carry photos
         if SIMULATORS[adapter].build_posting(context, booking, booking.state):
             assert read_posting(context, connected, booking, booking.state.state)[0].status == status, adapter
 
@@ -172,7 +172,7 @@ async def test_another_driver_comes(context: AppContext, tester: Company, adapte
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(
+async def test_a_carrier_that_is_down_cannot_be_asked_about_a_booking(
     context: AppContext, tester: Company, adapter: str
 ) -> None:
     connected = await connect_simulated(context, tester, adapter)

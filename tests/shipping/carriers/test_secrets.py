@@ -1,4 +1,4 @@
-"""Carriers that echo our credentials: what we make of it names none."""
+"""Carriers that echo our credentials: no message contains them."""
 
 import traceback
 from typing import Any
@@ -19,7 +19,7 @@ SECRETS = [value for given in CREDENTIALS.values() for value in given.values() i
 
 
 async def tell(adapter: str, connection: CarrierAccount) -> str:
-    """Everything that every operation says."""
+    """Every message of every operation."""
     carrier, said = CARRIERS[adapter], [repr(connection), str(connection)]
     work: list[Any] = [
         lambda: carrier.verify(connection),

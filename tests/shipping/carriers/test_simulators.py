@@ -1,4 +1,4 @@
-"""Adapters and simulators over real HTTP: each operation of each carrier, when all goes well."""
+"""Adapters and simulators over HTTP: each operation of each carrier in the normal case."""
 
 import asyncio
 from datetime import timedelta
@@ -51,7 +51,7 @@ async def test_an_account_with_a_simulator_works_from_the_start(
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_wrong_credential_is_told_as_such(context: AppContext, tester: Company, adapter: str) -> None:
+async def test_wrong_credentials_are_reported_as_such(context: AppContext, tester: Company, adapter: str) -> None:
     connected = await connect_simulated(context, tester, adapter)
     wrong = dict.fromkeys(connected.connection.credentials, "sbx_1_" + "0" * 32)
     connection, carrier = msgspec.structs.replace(connected.connection, credentials=wrong), connected.carrier

@@ -1,4 +1,4 @@
-"""The tables of words and codes, each entry by itself."""
+"""The tables of statuses and codes, entry by entry."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Accounts with carriers: sealed, one for each provider, simulators from the start, never a secret in sight."""
+"""Accounts with carriers: encrypted, one per provider, simulators by default, never a secret in a response."""
 
 import httpx
 import msgspec
@@ -26,7 +26,7 @@ from tests.shipping.parcels import create
 
 KEY = "kiriminaja-secret-5f1d"
 SANDBOX = {"instant_carrier": "gosend", "aggregator_carrier": "kiriminaja", "ev_courier": "dash"}
-"""Who plays each provider in a test environment unless another is connected."""
+"""The adapter of each provider in a test environment by default."""
 
 
 async def find(context: AppContext, company: Company, provider: str) -> ConnectedCarrier | None:
@@ -76,7 +76,9 @@ async def test_other_providers_have_no_carrier(context: AppContext, tester: Comp
 
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))
-async def test_an_account_opens_with_what_it_was_given(context: AppContext, owner: Company, adapter: str) -> None:
+async def test_an_account_has_the_credentials_it_was_connected_with(
+    context: AppContext, owner: Company, adapter: str
+) -> None:
     credentials = CREDENTIALS[adapter]
     await connections.connect(context, owner, PROVIDERS[adapter], adapter, credentials, verify=False)
     connected = await find(context, owner, PROVIDERS[adapter])
@@ -122,7 +124,9 @@ async def test_a_new_account_takes_the_place_of_the_one_before(context: AppConte
     assert (found.carrier.name, found.connection.company) == ("biteship", owner)
 
 
-async def test_a_token_tells_whose_callback_it_is(context: AppContext, owner: Company, tester: Company) -> None:
+async def test_a_token_identifies_the_connection_of_a_callback(
+    context: AppContext, owner: Company, tester: Company
+) -> None:
     async with context.database.connection() as db:
         for adapter in CARRIERS:
             token = get_environment(tester).build_token(context, tester.id, adapter)
@@ -133,7 +137,7 @@ async def test_a_token_tells_whose_callback_it_is(context: AppContext, owner: Co
             assert await connections.find_by_token(context, db, token) is None
 
 
-async def test_a_carrier_may_go_on_calling_where_it_was_told_to(context: AppContext, owner: Company) -> None:
+async def test_earlier_callback_addresses_still_work(context: AppContext, owner: Company) -> None:
     async def find_adapter(token: str) -> str | None:
         async with context.database.connection() as db:
             found = await connections.find_by_token(context, db, token)
@@ -145,7 +149,7 @@ async def test_a_carrier_may_go_on_calling_where_it_was_told_to(context: AppCont
     assert [await find_adapter(token) for token in (*tokens, other)] == [None, None, None, "biteship"]
 
 
-async def test_whoever_changes_the_carrier_is_told_of_shipments_on_their_way(
+async def test_replacing_a_carrier_reports_shipments_under_way(
     context: AppContext, tester: Company, sandbox: httpx.AsyncClient
 ) -> None:
     await create(sandbox, "aggregator_carrier", autoBook=True)
@@ -261,7 +265,7 @@ async def test_health_is_noted_and_cleared(context: AppContext, owner: Company) 
 
 
 class Odd(Struct, frozen=True):
-    """An outcome with more than may be written down."""
+    """An outcome with more fields than may be logged."""
 
     order_no: str
     api_key: str

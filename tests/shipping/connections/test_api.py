@@ -1,4 +1,4 @@
-"""Which providers there are, and which of them a company has connected."""
+"""The providers, and which of them a company has connected."""
 
 from typing import Any
 

@@ -90,7 +90,7 @@ async def test_a_live_account_from_connecting_to_disconnecting(
         (["--provider", "instant_carrier", "--set", "client_id=a", "--set", f"pin={KEY}"], "pin: is unknown"),
     ],
 )
-def test_what_cannot_be_connected_is_told_in_a_sentence(
+def test_a_connection_error_is_one_sentence(
     installation: Installation, company: Environments, arguments: list[str], words: str
 ) -> None:
     outcome = carrier(installation, "connect", company.live, *arguments)

@@ -1,4 +1,4 @@
-"""Questions about prices, and a carrier that answers as a test tells it to."""
+"""Quote requests, and a carrier that responds as a test decides."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ Behaviour = Callable[[web.Request], Any]
 
 
 def build_question(provider: str, **fields: Any) -> dict[str, Any]:
-    """A parcel that the provider would carry."""
+    """A parcel that the provider accepts."""
     ends = (
         {"origin": MENTENG, "destination": DAGO}
         if provider in {"aggregator_carrier", "custom", "parcel_carrier"}
@@ -55,7 +55,7 @@ def field_of(response: httpx.Response) -> str:
 
 
 class Peer:
-    """A carrier's address. What it is asked is kept, what it answers is the test's to say."""
+    """A carrier's server. It records requests; the test decides the responses."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -103,7 +103,7 @@ async def connect_live(
     adapter: str | None = None,
     **credentials: str,
 ) -> str:
-    """A live company's account with a carrier, without asking it whether the account is good; where to call back."""
+    """Connects a live company without verifying the account; returns the callback address."""
     settings = msgspec.structs.replace(read_settings({}), secret_key=installation.server.secret_key)
     context = build_context(settings, database)
     company = Company(company_id, "live", "ID", "IDR")

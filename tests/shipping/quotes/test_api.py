@@ -1,4 +1,4 @@
-"""What a journey costs, over HTTP with a test key: the simulators' prices through the carriers' own wire formats."""
+"""Quotes over HTTP with a test key: the simulators' prices through the carriers' wire formats."""
 
 from collections.abc import AsyncIterator
 from decimal import Decimal
@@ -50,7 +50,7 @@ async def sandbox(installation: Installation, database: Database) -> AsyncIterat
 
 
 @pytest.mark.parametrize("provider", WITH_CARRIERS)
-async def test_every_provider_answers_in_the_same_shape(sandbox: httpx.AsyncClient, provider: str) -> None:
+async def test_every_provider_responds_in_the_same_shape(sandbox: httpx.AsyncClient, provider: str) -> None:
     response = await ask(sandbox, provider)
     assert response.status_code == 200, response.text
     body = response.json()
@@ -187,7 +187,7 @@ async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.Asyn
         ("parcel_carrier", {}, "give your own fee"),
     ],
 )
-async def test_nothing_on_offer_is_an_answer_that_says_why(
+async def test_a_quote_without_offers_says_why(
     sandbox: httpx.AsyncClient, provider: str, fields: dict[str, Any], says: str
 ) -> None:
     response = await ask(sandbox, provider, **fields)
@@ -200,7 +200,7 @@ async def test_nothing_on_offer_is_an_answer_that_says_why(
 
 
 def test_no_offer_comes_without_a_message() -> None:
-    """Whatever an adapter forgets to say."""
+    """Even if an adapter returns no note."""
     company = Company(1, "live", "ID", "IDR")
     carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
     connection = CarrierAccount(company, "carr_1", carrier.name, carrier.address, {}, client)
@@ -219,7 +219,9 @@ async def test_a_price_by_district_says_what_booking_will_need(sandbox: httpx.As
     assert (await ask(sandbox)).json()["data"]["messages"] == []
 
 
-async def test_a_live_company_without_a_carrier_is_told_to_connect_one(api: httpx.AsyncClient) -> None:
+async def test_a_live_company_without_a_carrier_gets_an_error_that_says_how_to_connect_one(
+    api: httpx.AsyncClient,
+) -> None:
     for provider in WITH_CARRIERS:
         response = await ask(api, provider)
         assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
@@ -235,7 +237,7 @@ async def test_a_live_company_without_a_carrier_is_told_to_connect_one(api: http
         ("instant_carrier", {"destination": {"coordinates": {"lat": -6.2503503, "lng": 106.8097}}}),
     ],
 )
-async def test_a_carrier_that_is_down_is_told_from_one_that_offers_nothing(
+async def test_a_carrier_that_is_down_differs_from_one_without_offers(
     sandbox: httpx.AsyncClient, provider: str, fields: dict[str, Any]
 ) -> None:
     response = await ask(sandbox, provider, **fields)
@@ -244,7 +246,7 @@ async def test_a_carrier_that_is_down_is_told_from_one_that_offers_nothing(
     assert await list_options(sandbox, provider), "the next parcel finds it up"
 
 
-async def test_nobody_is_asked_again_for_some_minutes(
+async def test_a_quote_is_cached_for_some_minutes(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async def kept() -> list[int]:

@@ -1,4 +1,4 @@
-"""Shipments over HTTP: what is stored, what is refused, how they are listed, edited and discarded."""
+"""Shipments over HTTP: creating, validating, listing, editing and discarding."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def test_every_field_has_its_type_and_null_where_it_is_absent(sandbox: htt
 
 
 @pytest.mark.smoke
-async def test_what_is_given_comes_back(sandbox: httpx.AsyncClient) -> None:
+async def test_a_shipment_is_returned_as_it_was_sent(sandbox: httpx.AsyncClient) -> None:
     order = await make_order(sandbox)
     full: dict[str, Any] = {
         "orderId": order["id"], "name": "Kopi for Ayu", "providerLabel": "Our riders", "fee": 18500.5,
@@ -174,7 +174,7 @@ async def test_a_cancelled_order_is_not_shipped_and_own_order_ids_work(sandbox: 
     assert field_of(response) == "orderId"
 
 
-async def test_a_draft_is_edited_and_told_of(
+async def test_editing_a_draft_emits_an_event(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier")

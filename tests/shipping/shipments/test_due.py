@@ -1,4 +1,4 @@
-"""What the worker finds due: by a range of an index, and of each company in turn."""
+"""Finding due work: by an index range, and round-robin per company."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta

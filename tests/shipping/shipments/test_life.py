@@ -1,4 +1,4 @@
-"""The whole life of a shipment on every provider, from a quote to its end, with its events delivered."""
+"""The whole life of a shipment with every provider, from the quote to the end, with its webhooks."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -48,7 +48,7 @@ async def station() -> AsyncIterator[Station]:
 
 @pytest.fixture
 async def receiver(installation: Installation, database: Database, company: Environments, station: Station) -> Station:
-    """A receiver of everything that the test company announces."""
+    """A receiver of the test company's webhooks."""
     await make_endpoint(database, Vault(installation.server.secret_key), company.test, station.url("hooks"))
     return station
 
@@ -72,7 +72,7 @@ async def quote(api: httpx.AsyncClient, provider: str) -> dict[str, Any]:
 async def book(
     installation: Installation, api: httpx.AsyncClient, company: Environments, provider: str, **fields: Any
 ) -> dict[str, Any]:
-    """From the quote to a shipment that its carrier has."""
+    """From the quote to a booked shipment."""
     made = await create(api, provider, **{**await quote(api, provider), "autoBook": True, **fields})
     if provider == "instant_carrier":
         assert made["shippingStatus"] == "awaiting"
@@ -91,7 +91,7 @@ async def go(api: httpx.AsyncClient, shipment: dict[str, Any], status: str) -> d
 
 
 def arrivals_of(receiver: Station, id: str) -> list[tuple[str, str]]:
-    """Kind and state of what the receiver heard of a resource."""
+    """Kind and status of the webhooks received for a shipment."""
     return [
         (arrival.headers["X-Service-Webhook-Event"], str(msgspec.json.decode(arrival.body)["shippingStatus"]))
         for arrival in receiver.arrivals
@@ -135,7 +135,7 @@ async def test_what_comes_back(
     made = await book(installation, sandbox, company, provider, sim="returned")
     await go(sandbox, made, "picked_up")
     if provider in {"instant_carrier", "ev_courier"}:
-        await go(sandbox, made, "returning")  # and says no more: whoever gets the goods back tells
+        await go(sandbox, made, "returning")  # the carrier reports no more: a person confirms the return
         response = await change(sandbox, made["id"], shippingStatus="returned")
         assert response.status_code == 200, response.text
         done = response.json()["data"]
@@ -175,7 +175,7 @@ async def test_a_new_driver_replaces_the_old_one(sandbox: httpx.AsyncClient) -> 
 
 
 @pytest.mark.parametrize(("scenario", "end"), [("lost", "lost"), ("delivery_failed", "delivery_failed")])
-async def test_what_goes_wrong_is_told(sandbox: httpx.AsyncClient, scenario: str, end: str) -> None:
+async def test_a_failed_delivery_has_a_problem(sandbox: httpx.AsyncClient, scenario: str, end: str) -> None:
     made = await create(sandbox, "aggregator_carrier", sim=scenario, autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
     await advance(sandbox, made["id"], end)

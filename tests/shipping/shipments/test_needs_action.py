@@ -1,4 +1,4 @@
-"""What a person should look at: how it is found, and how it is told that somebody has looked."""
+"""Shipments that need action: finding them, and acknowledging them."""
 
 import httpx
 
@@ -42,7 +42,7 @@ async def test_a_person_has_looked_at_it(sandbox: httpx.AsyncClient, database: D
     assert (booked.json()["data"]["shippingStatus"], booked.json()["data"]["problem"]) == ("confirmed", None)
 
 
-async def test_it_can_be_told_of_what_can_no_longer_be_edited(
+async def test_needs_action_can_be_cleared_when_the_shipment_is_not_editable(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", autoBook=True)
@@ -53,7 +53,7 @@ async def test_it_can_be_told_of_what_can_no_longer_be_edited(
     assert error_of(await change(sandbox, made["id"], needsAction=False, fee=1)) == (409, "NOT_EDITABLE")
 
 
-async def test_nobody_can_ask_for_attention_or_wave_away_an_open_question(
+async def test_needs_action_cannot_be_set_or_cleared_while_the_booking_is_unknown(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "custom")

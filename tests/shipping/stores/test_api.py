@@ -1,4 +1,4 @@
-"""Store locations: kept, one default, a sender for shipments, and gone without a trace on them."""
+"""Store locations: one default, the sender of shipments, and deletion."""
 
 import asyncio
 from typing import Any
@@ -31,7 +31,7 @@ async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     return made
 
 
-async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> None:
+async def test_a_store_is_returned_as_it_was_sent(api: httpx.AsyncClient) -> None:
     made = await make_store(api)
     expected = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
     assert {name: made[name] for name in expected} == expected
@@ -112,7 +112,7 @@ async def test_deleting_a_store_clears_it_from_its_shipments(
 
 
 async def is_in_the_way(database: Database, pid: int) -> bool:
-    """Whether somebody waits for what this session holds."""
+    """Whether a session waits for this one's locks."""
     async with database.connection() as db:
         waiting = await db.fetchval("SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", pid)
     return bool(waiting)

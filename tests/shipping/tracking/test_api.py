@@ -1,4 +1,4 @@
-"""Tracking: the carrier's word now, with all that was known; and the last known state when the carrier is away."""
+"""Tracking: the carrier's present answer with the history, and the last known state when the carrier is away."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -61,7 +61,7 @@ async def test_a_carrier_that_is_away_leaves_the_last_known_state(sandbox: httpx
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
-async def test_what_is_called_back_and_told_again_is_shown_once(sandbox: httpx.AsyncClient, provider: str) -> None:
+async def test_an_event_that_is_called_back_and_polled_is_shown_once(sandbox: httpx.AsyncClient, provider: str) -> None:
     made = await create(sandbox, provider, autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
     for status in ("picked_up", "delivered"):
@@ -73,7 +73,7 @@ async def test_what_is_called_back_and_told_again_is_shown_once(sandbox: httpx.A
     assert [event["status"] for event in history].count("delivered") == 1
 
 
-async def test_drafts_and_local_shipments_have_nobody_to_ask(sandbox: httpx.AsyncClient) -> None:
+async def test_drafts_and_local_shipments_are_not_polled(sandbox: httpx.AsyncClient) -> None:
     draft = await create(sandbox, "aggregator_carrier")
     found = await track(sandbox, draft["id"])
     assert (found["live"], found["stale"], found["history"], found["error"]) == (False, False, [], None)
@@ -129,10 +129,10 @@ async def test_proof_and_receiver_are_shown(
     assert found["proof"]["receiver"] or found["proof"]["images"]
 
 
-async def test_an_answer_about_an_earlier_booking_says_nothing_of_the_present_one(
+async def test_events_of_an_earlier_booking_do_not_change_the_present_one(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """Asked about the one, the carrier answers when there is another."""
+    """The response is about the earlier booking, and arrives after the next one."""
     made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
     await advance(sandbox, made["id"], "no_driver")
     await until_status(sandbox, made["id"], "rejected")
@@ -158,8 +158,8 @@ async def test_an_answer_about_an_earlier_booking_says_nothing_of_the_present_on
     assert found["orderNo"] == anew["orderNo"] != asked.order_no
 
 
-def test_a_present_state_is_not_older_than_what_was_known() -> None:
-    """GoSend tells its state without its time; the callback before it was exact."""
+def test_a_present_status_is_not_older_than_the_last_event() -> None:
+    """GoSend reports a status without its time; the callback before it was exact."""
     shop = Company(1, "test", "ID", "IDR")
     blank = msgspec.structs.replace(build_draft(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
     asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")

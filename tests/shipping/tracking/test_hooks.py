@@ -1,4 +1,4 @@
-"""Carriers' callbacks: checked, stored as they came, applied once, and never able to turn things back."""
+"""Carriers' callbacks: verified, stored as received, applied once, and never moving a shipment back."""
 
 import asyncio
 from itertools import permutations
@@ -29,7 +29,7 @@ Call = tuple[str, dict[str, str], bytes]
 
 
 async def planned_callbacks(database: Database, company_id: int) -> list[Call]:
-    """What the simulator was going to call back with, taken from it, in its order."""
+    """The simulator's pending callbacks, taken from it, in order."""
     async with database.connection() as db:
         rows = await db.fetch(
             "DELETE FROM sandbox_callbacks WHERE company_id = $1 RETURNING id, path, headers::text, body", company_id
@@ -61,7 +61,7 @@ async def until_processed(database: Database, company_id: int) -> None:
 async def book_quietly(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company_id: int, provider: str
 ) -> tuple[dict[str, Any], list[Call]]:
-    """A booked shipment whose carrier says nothing by itself; what it would say is for the test to post."""
+    """A booked shipment whose carrier sends nothing by itself; the test posts its callbacks."""
     made = await create(sandbox, provider, autoBook=True)
     if provider == "instant_carrier":
         sapa(installation.data, "shipment", "book", made["id"], "--company", str(company_id), "--json").json()
@@ -160,10 +160,10 @@ async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     assert await get(sandbox, made["id"]) == made
 
 
-async def test_what_was_given_up_counts_when_it_is_said_again(
+async def test_a_callback_that_was_given_up_is_applied_when_it_is_repeated(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """Nobody knew the booking when the carrier told of it first."""
+    """The booking was not known when the first callback arrived."""
     made, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
     _, _, body = calls[-1]
     async with database.connection() as db:
@@ -214,7 +214,7 @@ async def rebook(
 
 
 async def find_attempt(database: Database, company_id: int, reference: str) -> tuple[str, str]:
-    """What became of a booking, here and at the carrier."""
+    """The outcome of a booking, here and at the carrier."""
     async with database.connection() as db:
         row = await db.fetchrow(
             """SELECT b.state, s.steps->-1->>'state' AS there
@@ -240,7 +240,7 @@ async def test_a_carrier_that_goes_on_with_an_earlier_booking_is_stopped(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
     anew, reference, steps, calls = await rebook(installation, sandbox, database, company.test, provider)
-    async with database.connection() as db:  # the carrier forgot that it was cancelled
+    async with database.connection() as db:  # as if the carrier had never cancelled it
         await db.execute(
             "UPDATE sandbox_bookings SET steps = $3::text::jsonb WHERE company_id = $1 AND reference = $2",
             company.test, reference, steps,
@@ -254,7 +254,7 @@ async def test_a_carrier_that_goes_on_with_an_earlier_booking_is_stopped(
     assert "was cancelled there" in after["problem"]
 
 
-async def test_old_news_of_a_booking_that_was_cancelled_alarm_nobody(
+async def test_old_events_of_a_cancelled_booking_do_not_need_action(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     anew, reference, _, calls = await rebook(installation, sandbox, database, company.test, "ev_courier")
@@ -265,10 +265,10 @@ async def test_old_news_of_a_booking_that_was_cancelled_alarm_nobody(
 
 
 @pytest.mark.parametrize("provider", ["instant_carrier", "ev_courier"])
-async def test_what_is_given_up_after_the_pick_up_comes_back(
+async def test_a_rejection_after_the_pickup_is_a_return(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    """Also when the carrier does not say again that it had picked it up."""
+    """Even if the carrier does not repeat that it was picked up."""
     made, calls = await book_quietly(installation, sandbox, database, company.test, provider)
     for call in calls[:3]:
         await post(installation, call)

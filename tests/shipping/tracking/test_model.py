@@ -1,4 +1,4 @@
-"""Random events of carriers, doubled, late and in any order: a shipment's state is always one that the table allows."""
+"""Random carrier events, duplicated, late and in any order: the status is always one that the table allows."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +75,7 @@ def test_every_allowed_move_of_a_carrier_can_be_made() -> None:
 
 
 class Road(RuleBasedStateMachine):
-    """One shipment in the database, fed with events as they come, twice, late, and not at all in order."""
+    """One shipment in the database, fed with duplicated, late and unordered events."""
 
     loop: asyncio.AbstractEventLoop
     database: Database
@@ -150,7 +150,7 @@ class Road(RuleBasedStateMachine):
 
 
 def test_random_events_over_the_database(installation: Installation) -> None:
-    """On a thread of its own, as Hypothesis calls rules without an event loop."""
+    """On a thread of its own, because Hypothesis calls rules without an event loop."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(_run, installation).result()
 
