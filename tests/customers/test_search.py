@@ -94,7 +94,7 @@ async def test_accents_of_an_email_make_no_difference(api: httpx.AsyncClient) ->
 
 
 async def test_customers_stored_before_accents_were_folded_are_found(installation: Installation) -> None:
-    """What the migration leaves is what a customer stored today has."""
+    """The migration stores the same text as a write today."""
     names = [
         "José  LESTARI", "Nguyễn Văn Ánh", "Straße", "ayu", "ﬁnn", "Ｊｏｓé", "a\u00a8b", "ДМИТРИЙ", "한글", "İstanbul",
     ]  # fmt: skip

@@ -239,7 +239,7 @@ async def test_an_unknown_foreign_or_repeated_address_id_is_refused(api: httpx.A
 async def test_the_time_of_the_last_change_never_goes_back(
     installation: Installation, database: Database, company: Environments, customer: dict[str, Any]
 ) -> None:
-    """However the calls overtake each other on their way: what was changed last is the newest."""
+    """Whatever the order of concurrent calls, the last change is the newest."""
     key = await make_key(database, company.live)
     clients = [connect(installation, key.raw) for _ in range(10)]
     path = f"/customers/{customer['id']}"

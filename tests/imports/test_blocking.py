@@ -26,7 +26,7 @@ WAITS = """
 
 @pytest.fixture
 async def other(installation: Installation) -> AsyncIterator[Connection]:
-    """Somebody who is never the one to give way in a deadlock."""
+    """A connection that is never the victim of a deadlock."""
     server = installation.server
     url = server.owner_url.replace(f"sapa_owner:{server.secrets.owner}", f"postgres:{server.secrets.superuser}")
     connection = await asyncpg.connect(url, server_settings={"deadlock_timeout": "60s"})
@@ -43,7 +43,7 @@ async def wait_until_it_waits(other: Connection) -> None:
 
 @asynccontextmanager
 async def importing(installation: Installation, company: int, path: Path, resource: str) -> AsyncIterator[list[Any]]:
-    """An import that goes on beside the block, and how it went."""
+    """Runs an import beside the block, and yields its outcome."""
     done: list[Any] = []
     task = asyncio.create_task(asyncio.to_thread(run_import, installation, company, path, resource))
     try:

@@ -20,7 +20,7 @@ RESOURCES = ["customers", "products", "orders"]
 
 
 async def fill(api: httpx.AsyncClient) -> None:
-    """A little of everything that is awkward to write into a file."""
+    """Some of everything that is hard to write into a file."""
     odd = {
         "firstName": '=HYPERLINK("x")', "lastName": "'+quoted'\r\nline, \"two\"", "externalId": "-7",
         "tags": ["a b", "[c]"],

@@ -1,4 +1,4 @@
-"""How a file is cut into records: each line is reported once, and reading costs no more than the file is long."""
+"""Splitting a file into records: each line is reported once, and the cost is linear in the file's length."""
 
 import asyncio
 import sys

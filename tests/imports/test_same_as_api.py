@@ -1,4 +1,4 @@
-"""Whatever the API takes, a file brings in just the same."""
+"""A file imports whatever the API accepts, with the same result."""
 
 import asyncio
 import csv

@@ -1,4 +1,4 @@
-"""Customers of a file are found by their own index, whatever PostgreSQL believes of the table."""
+"""An import finds customers by the right index, whatever the statistics say."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ MOST_READ = 10 * LOOKED_UP
 
 OURS = "SELECT id FROM customers WHERE company_id = $1 ORDER BY id DESC LIMIT $2"
 INDEXES = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'customers'::regclass"
-BELIEVE = """
+SET_STATISTICS = """
     SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', $1::text, 'relpages', $2::int,
                                      'reltuples', $3::real)"""
 READ = """
@@ -47,10 +47,10 @@ def build_customer(number: int, name: str = "Ayu") -> BulkCustomer:
     return BulkCustomer(f"own-{number}", None, CustomerPatch(email=f"{number}@example.com", first_name=name))
 
 
-async def believe(tx: Tx, pages: int, rows: int) -> None:
-    """What PostgreSQL believes until the transaction is rolled back."""
+async def set_statistics(tx: Tx, pages: int, rows: int) -> None:
+    """Sets the statistics until the transaction is rolled back."""
     for name in ["customers", *[row[0] for row in await tx.fetch(INDEXES)]]:
-        await tx.execute(BELIEVE, name, pages, rows)
+        await tx.execute(SET_STATISTICS, name, pages, rows)
 
 
 async def store(
@@ -61,7 +61,7 @@ async def store(
         transaction = db.transaction()
         await transaction.start()
         try:
-            await believe(db, pages, rows)
+            await set_statistics(db, pages, rows)
             await use_generic_plans(db)
             before = await db.fetchval(READ)
             outcomes = await bulk.store_together(db, live, customers)
@@ -70,10 +70,10 @@ async def store(
             await transaction.rollback()
 
 
-BELIEFS = pytest.mark.parametrize(("pages", "rows"), [(5_000, 0), (5_000, 1), (1, 0), (1, 25), (0, -1)])
+STATISTICS = pytest.mark.parametrize(("pages", "rows"), [(5_000, 0), (5_000, 1), (1, 0), (1, 25), (0, -1)])
 
 
-@BELIEFS
+@STATISTICS
 async def test_new_customers_are_recorded_without_reading_the_others(
     owner: Database, live: Company, pages: int, rows: int
 ) -> None:
@@ -83,7 +83,7 @@ async def test_new_customers_are_recorded_without_reading_the_others(
     assert read <= MOST_READ
 
 
-@BELIEFS
+@STATISTICS
 async def test_existing_customers_are_found_by_external_id(
     owner: Database, live: Company, pages: int, rows: int
 ) -> None:
@@ -93,7 +93,7 @@ async def test_existing_customers_are_found_by_external_id(
     assert read <= MOST_READ
 
 
-@BELIEFS
+@STATISTICS
 async def test_changed_customers_are_found_by_external_id(
     owner: Database, live: Company, pages: int, rows: int
 ) -> None:
@@ -103,7 +103,7 @@ async def test_changed_customers_are_found_by_external_id(
     assert read <= MOST_READ
 
 
-@BELIEFS
+@STATISTICS
 async def test_existing_customers_are_found_by_id(owner: Database, live: Company, pages: int, rows: int) -> None:
     async with owner.connection() as db:
         ours = await db.fetch(OURS, live.id, LOOKED_UP)

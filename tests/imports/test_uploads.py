@@ -152,7 +152,7 @@ async def test_a_file_that_keeps_failing_unexpectedly_is_marked_failed_and_does_
 
 @asynccontextmanager
 async def planted_trouble(installation: Installation, word: str) -> AsyncIterator[None]:
-    """A refusal of the database that the product knows nothing of."""
+    """A database error that the app does not expect."""
     async with scratch.connect(installation.server.owner_url) as owner:
         await owner.execute(f"ALTER TABLE orders ADD CONSTRAINT planted CHECK (notes <> '{word}') NOT VALID")
         yield

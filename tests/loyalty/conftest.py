@@ -28,7 +28,7 @@ async def sandbox(
 
 @pytest.fixture
 async def owner(installation: Installation) -> AsyncIterator[Connection]:
-    """Who may change rows behind the product's back."""
+    """A connection that may change rows outside the app."""
     async with scratch.connect(installation.server.owner_url) as connection:
         yield connection
 
@@ -59,6 +59,6 @@ async def rich(sandbox: httpx.AsyncClient, ayu: str) -> str:
 
 @pytest.fixture
 async def whole(sandbox: httpx.AsyncClient) -> AsyncIterator[None]:
-    """Whatever a test does, the ledger does not contradict itself afterwards."""
+    """After every test the ledger has no drift."""
     yield
     assert await drift_of(sandbox) == []

@@ -1,4 +1,4 @@
-"""Adjusting, reserving and earning, as random steps."""
+"""Random steps: adjust, reserve and earn points."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tests ask of the ledger."""
+"""Calls to the ledger that tests share."""
 
 import asyncio
 from collections.abc import Awaitable

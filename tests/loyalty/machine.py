@@ -49,7 +49,7 @@ class Machine(RuleBasedStateMachine):
             self.add(who, 20, months)
 
     def prepare(self) -> None:
-        """What else there is before the first step."""
+        """Prepares more before the first step."""
 
     def send(self, method: str, path: str, body: Any = None) -> httpx.Response:
         return self.api.request(method, path, json=body)
@@ -63,7 +63,7 @@ class Machine(RuleBasedStateMachine):
         return step.replay(self.world, response)
 
     def perform_together(self, steps: Sequence[Step]) -> None:
-        """All at once: some order of them, one after the other, must explain all responses and the ledger."""
+        """Concurrently: some sequence of them must explain all responses and the ledger."""
         responses = asyncio.run(self.send_together(steps))
         instants = [self.instant_of(step, response) for step, response in zip(steps, responses, strict=True)]
         problems: list[str] = []
@@ -176,7 +176,7 @@ class Machine(RuleBasedStateMachine):
         assert data_of(self.send("GET", "/loyalty/reconciliation"))["drift"] == []
 
     def teardown(self) -> None:
-        """Time goes by, and shows which points were spent: those that are left expire by and by."""
+        """Advances the clock: which points expire shows which ones were spent."""
         if not hasattr(self, "world"):
             return
         for customer in self.customers:

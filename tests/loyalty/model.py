@@ -50,7 +50,7 @@ class Wallet:
         return sum(lot.held for lot in self.lots)
 
     def numbers(self, now: datetime) -> tuple[int, int, int, int]:
-        """As they would be were everything settled now."""
+        """As after a settlement now."""
         available = reserved = 0
         late = {id for id, hold in self.holds.items() if hold.expires <= now}
         for lot in self.lots:
@@ -146,13 +146,13 @@ def worth_of(total: int, tiers: dict[int, int], rounding: str) -> int:
 
 @dataclass
 class World:
-    """Everything that the rules know of: two wallets and what is around them."""
+    """The state of the model: two wallets and what belongs to them."""
 
     wallets: dict[str, Wallet]
     orders: dict[str, Order] = field(default_factory=dict)
     offered: dict[str, dict[str, Any]] = field(default_factory=dict)
     taken: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Redemptions as they were last answered."""
+    """Redemptions as last returned."""
 
     def settle(self, now: datetime) -> None:
         for one in self.taken.values():
@@ -164,7 +164,7 @@ class World:
 
 @dataclass
 class Step:
-    """One call, and what the rules say to its response: they go on from it, or raise."""
+    """One call; applies its response to the model, or raises when the rules forbid it."""
 
     customer: str
     path: str

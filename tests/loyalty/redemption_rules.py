@@ -1,4 +1,4 @@
-"""Rewards that come and go, redeeming and ending, as random steps."""
+"""Random steps: create, change and delete rewards; redeem and end redemptions."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What tests ask of rewards and redemptions."""
+"""Calls to rewards and redemptions that tests share."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Many at once: nothing lost, nothing twice."""
+"""Concurrent writes: nothing is lost, nothing happens twice."""
 
 import asyncio
 from collections import Counter

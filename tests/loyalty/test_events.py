@@ -1,4 +1,4 @@
-"""What a change of points announces: one event, and its lines on the timeline."""
+"""A change of points emits one event, and records timeline entries."""
 
 import json
 from datetime import timedelta

@@ -87,7 +87,7 @@ async def kill_a_process(victim: Installation, onlooker: Database) -> None:
 
 
 def is_restored(victim: Installation) -> bool:
-    """A process that dies while it is looked at is one of the reasons why it is not."""
+    """False when a process dies while it is inspected."""
     with suppress(psutil.Error):
         return len(api_processes(victim)) == 2
     return False

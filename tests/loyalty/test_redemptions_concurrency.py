@@ -1,4 +1,4 @@
-"""Many redeem at once: nothing lost, nothing twice."""
+"""Concurrent redemptions: nothing is lost, nothing happens twice."""
 
 import asyncio
 from collections import Counter

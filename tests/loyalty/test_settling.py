@@ -1,4 +1,4 @@
-"""How very much that is overdue is settled, and how it is not in the way of others."""
+"""Settling wallets with many overdue lots, without blocking others."""
 
 from datetime import timedelta
 from typing import Any
@@ -51,7 +51,7 @@ async def make_lots(
 
 
 async def stored(db: Connection, customer_id: str) -> tuple[int, int]:
-    """What is available, and the number of entries, as they are written down."""
+    """What is available, and the number of entries, as stored."""
     row = await db.fetchrow("SELECT available, version FROM loyalty_wallets WHERE customer_id = $1", customer_id)
     assert row is not None
     return row[0], row[1]

@@ -1,4 +1,4 @@
-"""A customer with very many orders is renamed: the newest show it at once, the rest in the background."""
+"""Renaming a customer with many orders: the newest change at once, the others in the background."""
 
 import asyncio
 import signal
@@ -90,7 +90,7 @@ async def quiet(scratch: Scratch) -> AsyncIterator[Database]:
 
 
 async def make_regular(quiet: Database, orders: int) -> tuple[Company, str]:
-    """A company with one customer who has ordered so often."""
+    """A company with one customer who has so many orders."""
     company = Company((await make_company(quiet)).live, "live", "ID", "IDR")
     async with quiet.transaction() as tx:
         customer = await actions.create(tx, company, CustomerIn(first_name="Ayu", email="ayu@example.com"))

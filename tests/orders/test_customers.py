@@ -1,4 +1,4 @@
-"""Whose order it is: the customer is named, found or made."""
+"""The customer of an order: named by id, found or created."""
 
 import asyncio
 from typing import Any

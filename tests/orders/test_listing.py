@@ -69,7 +69,7 @@ def newest_first(orders: list[Order]) -> list[Order]:
 
 
 async def make_crowd(api: httpx.AsyncClient, database: Database, company: Environments) -> list[Order]:
-    """Orders of odd names and ids in every state that three moves lead to, some of the same instant."""
+    """Orders with unusual names and ids in every state within three transitions, some of the same instant."""
     chance = random.Random(7)
     customers = [await make_customer(api, firstName=name) for name in NAMES]
     customers.append(await make_customer(api, firstName="Ayu", lastName="Wulandari"))
@@ -123,7 +123,7 @@ def random_term(chance: random.Random, crowd: list[Order]) -> str:
 
 
 async def believe_the_table_to_hold(installation: Installation, rows: int) -> None:
-    """What PostgreSQL has counted last decides whether a name is looked for in one company's orders or in all."""
+    """The statistics decide whether PostgreSQL searches one company's orders or all."""
     async with open_database(installation.server.owner_url) as owner, owner.connection() as db:
         await db.execute(RESTORE, float(rows))
 

@@ -29,7 +29,7 @@ MOVES = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for na
 
 
 class StoredModel(msgspec.Struct):
-    """An order as the model knows it."""
+    """An order of the model."""
 
     body: Order
     units: int
@@ -203,7 +203,7 @@ class Envelope(msgspec.Struct):
 
 
 def run(work: Any) -> Any:
-    """A coroutine, from a test that is none."""
+    """Runs a coroutine from a synchronous test."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(asyncio.run, work).result()
 

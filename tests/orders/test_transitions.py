@@ -1,4 +1,4 @@
-"""Every order that can come about, and every change of one status: what is allowed and what comes of it."""
+"""Every reachable state of an order and every change of one status: what is allowed, and the result."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ def state_of(order: Order) -> tuple[str, str, str]:
 
 
 async def expect(api: httpx.AsyncClient, order: Order, patch: Order, allowed: bool) -> Order:
-    """Asks for a change; what is refused leaves everything as it was."""
+    """Makes a change; a refused one changes nothing."""
     response = await api.put(f"/orders/{order['id']}", json=patch)
     if not allowed:
         refusal(response, 409, "INVALID_TRANSITION")

@@ -63,7 +63,7 @@ async def test_a_refused_change_is_not_recorded(
 
 
 def product_text(fields: dict[str, Any]) -> str:
-    """A body in which the amounts stand as they are written."""
+    """A body with the amounts exactly as written."""
     text = httpx.Request("POST", "http://x", json=fields).content.decode()
     for variant in fields["variants"]:
         for name in ("price", "compareAtPrice"):

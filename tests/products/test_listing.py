@@ -116,7 +116,7 @@ async def test_a_page_beyond_the_end_is_empty(api: httpx.AsyncClient) -> None:
 
 
 async def change_at_random(api: httpx.AsyncClient, random: Random) -> None:
-    """A product's life: born in some status, moved about, perhaps deleted, perhaps refused."""
+    """Creates a product in some status, changes it, and perhaps deletes it; some calls are refused."""
     made = await make_product(api, status=random.choice(STATUSES))
     path = f"/products/{made['id']}"
     for _ in range(random.randrange(5)):

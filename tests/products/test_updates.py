@@ -276,7 +276,7 @@ def names_of(existing: list[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]
 
 
 def unmistakable(variants: list[dict[str, Any]]) -> bool:
-    """Whether every SKU and key names one variant only, so that the next round knows whom it means."""
+    """Whether every SKU and key belongs to one variant, so that the next round can match by them."""
     skus = [variant["inventorySku"] for variant in variants if variant["inventorySku"]]
     keys = [variant["key"] for variant in variants]
     return len(set(skus)) == len(skus) and len(set(keys)) == len(keys)

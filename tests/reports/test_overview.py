@@ -43,7 +43,7 @@ INSERT_MESSAGE = """
 
 
 def make_instant(dice: random.Random) -> datetime:
-    """Often at the very edge of a day, as the mistakes are."""
+    """Often at the very edge of a day, where mistakes are likely."""
     day = datetime.combine(LAST, datetime.min.time(), UTC) - timedelta(days=dice.randrange(150))
     return day + dice.choice([timedelta(), timedelta(days=1, milliseconds=-1), timedelta(minutes=dice.randrange(1440))])
 

@@ -181,8 +181,8 @@ async def list_redemptions(call: Call, customer_id: CustomerId, query: Redemptio
         call.db, call.company.id, wallet_id_of(customer_id), query.limit + 1, query.before or END_OF_TIME, pattern,
         query.status,
     )  # fmt: skip
-    shown, has_more = found[: query.limit], len(found) > query.limit
-    return Redemptions(shown, HistoryPagination(query.limit, has_more, shown[-1].created_at if has_more else None))
+    page, has_more = found[: query.limit], len(found) > query.limit
+    return Redemptions(page, HistoryPagination(query.limit, has_more, page[-1].created_at if has_more else None))
 
 
 @routes.get("/customers/{customerId}/redemptions/summary", scope=Scope.CUSTOMERS_READ, raises=[NotFound])

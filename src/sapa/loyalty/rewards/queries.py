@@ -31,7 +31,7 @@ LOCK_OPTION = sql(
     row=RewardOption,
 )
 
-# Shared: any number may redeem a reward at once, while nobody changes it.
+# Shared: any number of redemptions may run at once, but no change of the reward.
 SHARE_LOCK_OPTION = sql(
     f"SELECT {OPTION_COLUMNS} FROM loyalty_reward_options AS r WHERE company_id = $1 AND id = $2 FOR SHARE",
     row=RewardOption,
@@ -84,7 +84,7 @@ OPTIONS = Listing(
 REDEMPTION_TEXTS = {name: f"r.{name}::text AS {name}" for name in ("points_cost", "discount_value")}
 REDEMPTION_COLUMNS = ", ".join(REDEMPTION_TEXTS.get(name, f"r.{name}") for name in Redemption.__struct_fields__)
 
-# As the next settlement will store it: what is reserved past its time is expired, whether or not that is written.
+# The status as the next settlement stores it: an overdue reservation counts as expired.
 STATUS = "CASE WHEN r.status = 'reserved' AND r.reserved_until <= t.now THEN 'expired' ELSE r.status END"
 NOW = "(SELECT now() + clock_offset AS now FROM companies WHERE company_id = $1) AS t"
 
@@ -94,7 +94,7 @@ GET_REDEMPTION = sql(
 
 RESERVATION_OF = sql("SELECT id FROM loyalty_reservations WHERE company_id = $1 AND redemption_id = $2")
 
-# Who holds a code though the time is over, because nobody has written that down yet.
+# The holder of a code whose redemption is overdue, but not settled yet.
 OVERDUE_HOLDER = sql(
     f"""
     SELECT r.customer_id
