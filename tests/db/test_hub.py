@@ -59,7 +59,7 @@ async def test_each_subscriber_hears_its_own_channel_on_one_connection(database:
     assert await count(database, own) == 1
 
 
-async def test_a_late_subscriber_is_told_that_its_channel_is_heard(database: Database, own: Database) -> None:
+async def test_a_late_subscriber_is_called_when_its_channel_is_up(database: Database, own: Database) -> None:
     assert await hears(listen(own, CHANNEL)) == "<up>"
     late, new = listen(own, CHANNEL), listen(own, OTHER)
     assert [await hears(late), await hears(new)] == ["<up>", "<up>"]
@@ -67,7 +67,7 @@ async def test_a_late_subscriber_is_told_that_its_channel_is_heard(database: Dat
     assert await hears(new) == "hello"
 
 
-async def test_a_lost_connection_is_told_and_opened_again(database: Database, own: Database) -> None:
+async def test_a_lost_connection_is_reported_and_reopened(database: Database, own: Database) -> None:
     heard = listen(own, CHANNEL)
     assert await hears(heard) == "<up>"
     assert await count(database, own, CUT) == 1

@@ -101,7 +101,7 @@ def is_up(alone: Alone) -> bool:
         return False
 
 
-async def test_while_the_database_is_stopped_every_answer_is_a_503_in_the_envelope(alone: Alone) -> None:
+async def test_while_the_database_is_stopped_every_response_is_a_503_in_the_envelope(alone: Alone) -> None:
     async with alone.client() as api:
         made = await make_customer(api)
         processes = alone.workers()
@@ -189,7 +189,7 @@ def superuser_url(server: EmbeddedServer) -> str:
     return url.replace("@/sapa?", "@/postgres?")
 
 
-async def test_a_flood_of_calls_on_a_busy_database_is_answered_and_passes(alone: Alone) -> None:
+async def test_a_flood_of_calls_on_a_busy_database_is_served(alone: Alone) -> None:
     """More calls than connections, while one transaction blocks every write: some wait, none is lost or odd."""
     async with alone.client() as api, open_database(alone.server.owner_url) as owner:
         made = await make_customer(api)

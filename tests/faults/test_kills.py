@@ -60,7 +60,7 @@ async def is_gone(process: psutil.Process) -> None:
     assert await wait_until(lambda: not process.is_running(), PATIENCE)
 
 
-async def test_writes_survive_the_death_of_the_database_and_the_api_goes_on(
+async def test_writes_survive_a_crash_of_the_database_and_the_api_continues(
     victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
 ) -> None:
     traffic = Traffic()
@@ -87,7 +87,7 @@ async def settled(database: Database) -> Database:
     return database
 
 
-async def test_writes_survive_the_death_of_a_session_and_the_api_goes_on(
+async def test_writes_survive_the_loss_of_a_session_and_the_api_continues(
     victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
 ) -> None:
     traffic = Traffic()

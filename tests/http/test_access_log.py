@@ -25,7 +25,7 @@ async def line_of(installation: Installation, request_id: str) -> dict[str, Any]
     return await eventually(look)
 
 
-async def test_a_call_leaves_one_line_that_says_what_happened(
+async def test_a_call_leaves_one_line_with_its_outcome(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await make_key(database, company.live)

@@ -154,7 +154,7 @@ def test_nobody_is_a_trusted_proxy_by_default() -> None:
         ("2001:db8:0:0::1", "2001:db8::1/128"),
     ],
 )
-def test_entries_are_kept_in_their_normal_form(entry: str, normal: str) -> None:
+def test_entries_are_normalised(entry: str, normal: str) -> None:
     assert parse_allow_list([entry, entry]) == [normal]
 
 

@@ -155,7 +155,7 @@ def _path_of(operation: Operation) -> str:
 
 
 @pytest.mark.parametrize(("base", "operation"), CASES)
-async def test_every_answer_is_documented_and_every_documented_answer_is_given(
+async def test_every_response_is_documented_and_every_documented_response_occurs(
     installation: Installation, database: Database, company: Environments, base: Base, operation: Operation
 ) -> None:
     @asynccontextmanager
@@ -269,7 +269,7 @@ async def test_what_no_document_knows_is_refused_in_the_error_envelope(
     ],
     ids=["field missing", "field unknown", "header malformed", "header unknown", "status unknown", "code", "envelope"],
 )
-def test_the_check_notices_an_answer_outside_the_document(status: int, headers: dict[str, str], body: Any) -> None:
+def test_the_check_finds_a_response_outside_the_document(status: int, headers: dict[str, str], body: Any) -> None:
     request = httpx.Request("GET", "http://127.0.0.1/customer/v1/customers")
     usual = {"x-request-id": f"req_{'0' * 24}"} | {f"ratelimit-{name}": "1" for name in ("limit", "remaining", "reset")}
     good = {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}

@@ -103,7 +103,7 @@ async def test_a_fault_of_the_handler_is_a_500_with_its_traceback_in_the_log(
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "slow-statement"), ("GET", "lost-connection"), ("POST", "lost-connection")]
 )
-async def test_a_lost_database_is_a_503_and_the_next_call_is_answered(
+async def test_a_lost_database_is_a_503_and_the_next_call_succeeds(
     client: httpx.AsyncClient, method: str, path: str
 ) -> None:
     for _ in range(2):

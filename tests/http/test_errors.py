@@ -90,7 +90,7 @@ async def test_success_has_data_and_errors_have_error_and_never_both(api: httpx.
     assert "content-type" not in gone.headers
 
 
-async def test_every_answer_has_a_request_id_of_its_own(api: httpx.AsyncClient, installation: Installation) -> None:
+async def test_every_response_has_its_own_request_id(api: httpx.AsyncClient, installation: Installation) -> None:
     customer = await make_customer(api)
     place = f"/customers/{customer['id']}"
     tag = (await api.get(place)).headers["etag"]
@@ -114,14 +114,14 @@ async def test_every_answer_has_a_request_id_of_its_own(api: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/nowhere", "/customer/v1", "/customer/v1/docs"])
-def test_answers_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
+def test_responses_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
     with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
         ids = [client.get(path).headers.get("x-request-id") for _ in range(2)]
     assert None not in ids
     assert ids[0] != ids[1]
 
 
-async def test_answers_are_for_the_caller_only(api: httpx.AsyncClient) -> None:
+async def test_responses_are_private(api: httpx.AsyncClient) -> None:
     assert (await api.get("/customers")).headers["cache-control"] == "private, no-cache"
 
 
@@ -237,7 +237,7 @@ async def test_when_all_connections_are_busy_a_call_is_a_503_after_a_while(
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
 
 
-async def test_many_clients_at_once_each_get_their_own_answer(
+async def test_concurrent_clients_each_get_their_own_response(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await make_key(database, company.live)

@@ -33,7 +33,7 @@ def post_at_once(installation: Installation, key: str, bodies: list[Any], once: 
         return [call.result() for call in calls]
 
 
-async def test_50_identical_posts_at_once_create_one_customer_and_get_one_answer(
+async def test_50_identical_posts_at_once_create_one_customer_and_get_one_response(
     installation: Installation, api: httpx.AsyncClient
 ) -> None:
     body = {"email": "ayu@example.com", "firstName": "Ayu"}
@@ -56,7 +56,7 @@ async def test_50_posts_of_one_email_at_once_create_one_customer(
     assert await total(api) == 1
 
 
-async def test_a_second_call_gets_the_stored_answer(api: httpx.AsyncClient) -> None:
+async def test_a_second_call_gets_the_stored_response(api: httpx.AsyncClient) -> None:
     first = await api.post("/customers", json={"email": "ayu@example.com"}, headers=ONCE)
     assert "idempotency-replayed" not in first.headers
     await api.put(f"/customers/{first.json()['data']['id']}", json={"firstName": "Changed"})
@@ -157,7 +157,7 @@ async def test_a_replay_needs_the_right_to_do_it(
     assert "ayu@example.com" not in answer.text
 
 
-async def test_a_record_older_than_24_hours_is_forgotten(
+async def test_a_record_older_than_24_hours_is_ignored(
     installation: Installation, company: Environments, api: httpx.AsyncClient
 ) -> None:
     first = await api.post("/customers", json={"email": "ayu@example.com"}, headers=ONCE)
@@ -213,7 +213,7 @@ async def probe_key(database: Database, company: Environments) -> MadeKey:
     return await make_key(database, company.live)
 
 
-async def test_twins_of_a_first_that_still_runs_wait_and_get_its_answer(
+async def test_repeated_requests_wait_for_the_first_and_get_its_response(
     installation: Installation, probe_key: MadeKey
 ) -> None:
     stage = Stage()
@@ -230,7 +230,7 @@ async def test_twins_of_a_first_that_still_runs_wait_and_get_its_answer(
     assert stage.tries == 1
 
 
-async def test_a_twin_that_waited_long_enough_is_told_to_come_again(
+async def test_a_repeated_request_that_waited_too_long_gets_retry_after(
     installation: Installation, probe_key: MadeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.2)
@@ -249,11 +249,11 @@ async def test_a_twin_that_waited_long_enough_is_told_to_come_again(
     assert stage.tries == 1
 
 
-def test_twins_wait_for_five_seconds() -> None:
+def test_repeated_requests_wait_for_five_seconds() -> None:
     assert idempotency.WAIT_SECONDS == 5
 
 
-async def test_a_twin_in_another_process_waits_and_is_told_to_come_again(
+async def test_a_repeated_request_in_another_process_waits_and_gets_retry_after(
     installation: Installation, probe_key: MadeKey
 ) -> None:
     """Two applications on one database are as good as two processes; here PostgreSQL's own lock time-out speaks."""
@@ -273,7 +273,7 @@ async def test_a_twin_in_another_process_waits_and_is_told_to_come_again(
     assert stage.tries == 1
 
 
-async def test_when_the_first_fails_one_of_its_twins_takes_over(
+async def test_when_the_first_request_fails_a_repeated_one_takes_over(
     installation: Installation, api: httpx.AsyncClient
 ) -> None:
     """Ten identical calls: until the e-mail is free all fail; then exactly one makes it, and the rest replay."""

@@ -195,7 +195,7 @@ async def test_a_key_stops_when_its_time_is_over(
     assert call(installation, future.raw).status == 200
 
 
-async def test_a_key_that_is_known_to_every_process_stops_by_itself_at_its_moment(
+async def test_a_key_that_every_process_has_cached_stops_when_it_expires(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with database.connection() as db:
@@ -229,7 +229,7 @@ async def test_a_rotated_key_works_for_24_hours_and_not_longer(
     assert {reply.status for reply in send_many(installation, new.key, 40)} == {200}
 
 
-async def test_answers_to_a_rotated_key_say_since_when_and_until_when(
+async def test_responses_to_a_rotated_key_have_deprecation_and_sunset(
     installation: Installation, database: Database, rotated: tuple[MadeKey, NewKey]
 ) -> None:
     old, new = rotated

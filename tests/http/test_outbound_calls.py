@@ -114,16 +114,18 @@ async def send(client: httpx.AsyncClient, to: str, once: str | None = None) -> h
     return await client.post("/parcels", json={"to": to}, headers={"idempotency-key": once} if once else {})
 
 
-async def test_the_outcome_is_answered(post: httpx.AsyncClient) -> None:
+async def test_the_outcome_is_the_response(post: httpx.AsyncClient) -> None:
     assert (await send(post, "Bandung")).json() == {"data": {"state": "sent"}}
 
 
-async def test_an_outcome_that_is_not_known_is_a_202(post: httpx.AsyncClient) -> None:
+async def test_an_unknown_outcome_is_a_202(post: httpx.AsyncClient) -> None:
     answer = await send(post, "far away")
     assert (answer.status_code, answer.json()) == (202, {"data": {"state": "unclear"}})
 
 
-async def test_a_twin_replays_the_outcome_and_sends_nothing(post: httpx.AsyncClient, office: PostOffice) -> None:
+async def test_a_repeated_call_replays_the_outcome_and_sends_nothing(
+    post: httpx.AsyncClient, office: PostOffice
+) -> None:
     once = uuid4().hex
     first, second = await send(post, "far away", once), await send(post, "far away", once)
     assert (second.status_code, second.content) == (first.status_code, first.content)
@@ -131,7 +133,7 @@ async def test_a_twin_replays_the_outcome_and_sends_nothing(post: httpx.AsyncCli
     assert office.sent == ["far away"]
 
 
-async def test_a_twin_in_another_process_waits_for_the_outcome(
+async def test_a_repeated_call_in_another_process_waits_for_the_outcome(
     post: httpx.AsyncClient, post_elsewhere: httpx.AsyncClient, office: PostOffice
 ) -> None:
     once = uuid4().hex
@@ -175,7 +177,7 @@ async def test_the_same_key_with_another_body_is_refused_also_while_the_first_is
     assert (await first).status_code == 200
 
 
-async def test_after_a_crash_on_the_way_a_retry_is_told_that_it_is_not_known_and_sends_nothing(
+async def test_after_a_crash_on_the_way_a_retry_gets_an_unknown_outcome_and_sends_nothing(
     installation: Installation, database: Database, company: Environments, post: httpx.AsyncClient, office: PostOffice
 ) -> None:
     """What a killed process leaves: the claim with its promise, and nobody who will settle it."""

@@ -113,7 +113,7 @@ async def test_the_replacement_character_itself_is_valid_in_a_path(api: httpx.As
     assert answer.json()["data"]["externalId"] == "a\ufffdb"
 
 
-async def test_percent_signs_that_encode_nothing_are_taken_as_they_are(api: httpx.AsyncClient) -> None:
+async def test_percent_signs_that_encode_nothing_are_literal(api: httpx.AsyncClient) -> None:
     await make_customer(api, firstName="100% Ayu")
     for query in ("search=100%25%20ayu", "search=100%+ayu", "search=100%25+AYU"):
         assert (await api.get(f"/customers?{query}")).json()["meta"]["total"] == 1, query

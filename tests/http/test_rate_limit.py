@@ -56,7 +56,7 @@ async def test_the_headers_of_all_granted_calls_together_count_down_without_a_ga
     assert sorted(int(reply.headers["ratelimit-remaining"]) for reply in replies) == list(range(60))
 
 
-async def test_headers_say_limit_rest_and_seconds_to_wait(
+async def test_headers_have_limit_remaining_and_reset(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await limited(database, company, 3)
@@ -71,7 +71,7 @@ async def test_headers_say_limit_rest_and_seconds_to_wait(
         assert "retry-after" not in reply.headers
 
 
-async def test_a_used_up_minute_is_answered_with_429_and_when_to_come_again(
+async def test_a_used_up_minute_is_a_429_with_retry_after(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await limited(database, company, 1)
@@ -181,5 +181,5 @@ async def test_a_refused_write_changes_nothing(
     assert (await api.get(f"/customers/{customer['id']}")).status_code == 200
 
 
-def test_a_key_may_make_a_hundred_calls_a_minute_unless_told_otherwise() -> None:
+def test_the_default_rate_limit_is_a_hundred_calls_a_minute() -> None:
     assert KeyIn(name="n", scopes=[]).rate_limit == DEFAULT_RATE_LIMIT == 100

@@ -82,7 +82,7 @@ async def test_the_page_asks_for_nothing_but_itself_and_runs_without_complaint(
 
 
 @pytest.mark.parametrize("base", Base)
-async def test_every_operation_schema_and_event_has_its_place_in_page_and_contents(
+async def test_every_operation_schema_and_event_is_in_page_and_contents(
     browser: Browser, installation: Installation, base: Base
 ) -> None:
     opened = await browser.new_page()
@@ -123,7 +123,7 @@ async def test_the_filter_narrows_the_contents(page: Page) -> None:
     assert await shown.count() == everything
 
 
-async def test_a_link_of_the_contents_leads_to_its_place_and_is_marked(page: Page) -> None:
+async def test_a_link_of_the_contents_leads_to_its_section_and_is_marked(page: Page) -> None:
     link = page.locator('nav a[href="#update_customer"]')
     await link.click()
     await page.wait_for_selector('nav a[href="#update_customer"][aria-current]')
@@ -218,7 +218,7 @@ def test_a_quote_in_an_example_does_not_end_the_shells_text() -> None:
         ({"anyOf": [{"$ref": "#/components/schemas/Address"}, {"type": "null"}]}, "Address or null"),
     ],
 )
-def test_types_are_told_in_words(schema: Schema, words: str) -> None:
+def test_types_are_described_in_words(schema: Schema, words: str) -> None:
     assert describe_type(schema) == words
 
 
@@ -233,7 +233,7 @@ def test_types_are_told_in_words(schema: Schema, words: str) -> None:
         ({"const": "true"}, ["always `true`"]),
     ],
 )
-def test_rules_are_told_in_words(schema: Schema, words: list[str]) -> None:
+def test_rules_are_described_in_words(schema: Schema, words: list[str]) -> None:
     assert list(describe_rules(schema)) == words
 
 

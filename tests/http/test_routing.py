@@ -86,7 +86,7 @@ async def test_allow_lists_head_whatever_order_methods_were_declared_in(
     assert set(allow.split(", ")) == {"GET", "HEAD", "POST", "OPTIONS"}
 
 
-async def test_head_answers_like_get_without_a_body(api: httpx.AsyncClient) -> None:
+async def test_head_is_get_without_a_body(api: httpx.AsyncClient) -> None:
     place = f"/customers/{(await make_customer(api))['id']}"
     for path in (place, "/customers"):
         full, bare = await api.get(path), await api.head(path)

@@ -112,7 +112,7 @@ async def test_readyz_is_a_503_while_there_is_no_schema_at_all(installation: Ins
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/console", f"/hooks/channels/hook_1_{43 * 'a'}"])
-async def test_the_log_line_of_a_page_that_failed_names_the_request_that_was_answered(
+async def test_the_log_line_of_a_page_that_failed_has_the_request_id_of_the_response(
     installation: Installation, path: str
 ) -> None:
     """On a database without tables, where every page that reads one fails."""
@@ -176,7 +176,7 @@ async def test_what_callers_make_up_does_not_become_a_label(root: httpx.Client, 
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_pages_answer_get_and_head_only(root: httpx.Client, path: str) -> None:
+def test_pages_allow_get_and_head_only(root: httpx.Client, path: str) -> None:
     assert root.head(path).status_code == 200
     refused = root.post(path)
     assert (refused.status_code, refused.json()["error"]["code"]) == (405, "METHOD_NOT_ALLOWED")

@@ -175,7 +175,7 @@ def test_everything_is_open_where_the_operator_allows_insecure() -> None:
         ("https://xn--mnchen-3ya.example/", "https://xn--mnchen-3ya.example/"),
     ],
 )
-def test_an_address_is_kept_in_one_form(given_text: str, kept: str) -> None:
+def test_an_address_is_normalised(given_text: str, kept: str) -> None:
     assert check_url(given_text, CLOSED) == kept
     assert check_url(kept, CLOSED) == kept
 
@@ -285,7 +285,7 @@ def test_the_socket_has_the_final_word() -> None:
     Guard(CLOSED).open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("1.1.1.1", 443))).close()
 
 
-async def test_a_name_is_looked_up_once_for_all_who_ask() -> None:
+async def test_concurrent_look_ups_of_a_name_are_one() -> None:
     asked: list[str] = []
 
     def look_up(host: str) -> list[str]:
@@ -314,7 +314,7 @@ async def test_a_failure_is_remembered_too() -> None:
     await names.close()
 
 
-async def test_slow_names_do_not_keep_others_from_being_looked_up() -> None:
+async def test_slow_names_do_not_block_other_look_ups() -> None:
     free = threading.Event()
     asked: list[str] = []
 
@@ -338,7 +338,7 @@ async def test_slow_names_do_not_keep_others_from_being_looked_up() -> None:
         await names.close()
 
 
-async def test_a_look_up_that_never_began_is_not_held_against_the_name() -> None:
+async def test_a_look_up_that_never_began_does_not_make_the_name_slow() -> None:
     free = threading.Event()
     names = GuardedResolver(Guard(CLOSED), lambda host: ["1.1.1.1"] if free.wait(30) else [], budget=0.3)
     waiting = [f"slow{place}.example" for place in range(MOST_LOOK_UPS)] + ["late.example"]

@@ -73,7 +73,7 @@ async def test_a_delivery_carries_exactly_these_headers() -> None:
     assert signed["webhook-signature"].startswith("v1,")
 
 
-async def test_an_outcome_tells_status_time_address_and_answer() -> None:
+async def test_an_outcome_has_status_time_address_and_response() -> None:
     async with serve(answering(OK)) as receiver, sending() as sender:
         outcome = await send(sender, receiver.url())
     assert (outcome.status, outcome.error, outcome.message, outcome.response) == (200, None, None, b"ok")
@@ -117,7 +117,7 @@ async def test_every_2xx_acknowledges(status: int) -> None:
         (600, None, "http_5xx", "answered 600: no final status that HTTP knows"),
     ],
 )
-async def test_any_other_answer_is_a_failure_with_its_meaning(
+async def test_any_other_response_is_a_failure_with_its_meaning(
     status: int, location: bytes | None, error: str, message: str
 ) -> None:
     headers = b"Location: " + location + b"\r\n" if location else b""
@@ -251,13 +251,13 @@ async def test_whatever_a_receiver_does_is_an_outcome_in_time(name: str) -> None
         ("breaks its chunks", b"abc"),
     ],
 )
-async def test_the_start_of_an_answer_is_kept_as_it_came(name: str, captured: bytes) -> None:
+async def test_the_start_of_a_response_is_stored_unchanged(name: str, captured: bytes) -> None:
     async with serve(ZOO[name][0]) as receiver, sending(deadline=1) as sender:
         assert (await send(sender, receiver.url())).response == captured
 
 
 @pytest.mark.parametrize("cut", range(20, 60, 3))
-async def test_an_answer_stands_wherever_the_network_cuts_it_and_whatever_follows(cut: int) -> None:
+async def test_a_response_is_valid_wherever_the_network_splits_it_and_whatever_follows(cut: int) -> None:
     answer = b"HTTP/1.1 204 No Content\r\nX-Shop: melati\r\n\r\n\0stray\r\n\r\n"
 
     async def say_the_rest(reader: Reader, writer: Writer) -> None:
@@ -366,7 +366,7 @@ async def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPat
         assert (await send(sender, receiver.url())).delivered
 
 
-async def test_cookies_are_not_kept() -> None:
+async def test_cookies_are_not_stored() -> None:
     answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
     async with serve(answering(answer)) as receiver, sending(localtest_me=["127.0.0.1"]) as sender:
         for _ in range(2):

@@ -41,7 +41,7 @@ async def try_shop(tls: ssl.SSLContext | None, deadline: float = 5) -> tuple[Out
         return await send(sender, receiver.url("shop.example", "https")), receiver
 
 
-async def test_a_good_certificate_is_taken(authority: trustme.CA) -> None:
+async def test_a_valid_certificate_is_accepted(authority: trustme.CA) -> None:
     outcome, receiver = await try_shop(present(authority.issue_cert("shop.example")))
     assert outcome.delivered
     assert outcome.address == "127.0.0.1"

@@ -125,7 +125,7 @@ async def test_a_sample_that_fails_says_why_with_exit_code_1(hook: Hook, shop: S
     assert "these are" in (await hook.run("test", hook.id, "--event", "x")).sentence()
 
 
-async def test_a_delivery_is_listed_and_told_with_its_tries(hook: Hook, shop: Shop, api: httpx.AsyncClient) -> None:
+async def test_a_delivery_is_listed_and_shown_with_its_attempts(hook: Hook, shop: Shop, api: httpx.AsyncClient) -> None:
     shop.answer = lambda _: web.Response(body=b"\xff\x00thanks")
     customer = await make_customer(api, firstName="Ayu")
     (delivery,) = await hook.settled(1)
@@ -148,7 +148,7 @@ async def test_a_delivery_is_listed_and_told_with_its_tries(hook: Hook, shop: Sh
     assert customer["id"] in people.out
 
 
-async def test_what_a_receiver_answers_cannot_steer_the_terminal(
+async def test_a_receiver_s_response_cannot_control_the_terminal(
     hook: Hook, shop: Shop, api: httpx.AsyncClient
 ) -> None:
     shop.answer = lambda _: web.Response(body=b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31m\rfine\n\xe2\x80\xaegnp")
@@ -221,7 +221,7 @@ async def read_rows(owner: Any) -> int:
     return count
 
 
-async def test_a_delivery_that_failed_once_is_told_as_retrying_and_why(
+async def test_a_delivery_that_failed_once_is_shown_as_retrying_with_the_reason(
     hook: Hook, shop: Shop, api: httpx.AsyncClient
 ) -> None:
     shop.answer = lambda _: web.Response(status=500, text="broken")
@@ -300,7 +300,7 @@ async def test_what_is_gone_cannot_be_sent_again(hook: Hook, shop: Shop, api: ht
 
 
 @pytest.mark.parametrize("id", [UNKNOWN, "x", "whe_01jc9y3q5me8w92v7x4t6r0n1k"])
-async def test_an_unknown_delivery_is_told_in_one_sentence(hook: Hook, id: str) -> None:
+async def test_an_unknown_delivery_is_reported_in_one_sentence(hook: Hook, id: str) -> None:
     for command in ("delivery", "resend"):
         assert (await hook.run(command, id)).sentence().startswith("No delivery has this id")
 

@@ -119,7 +119,7 @@ async def test_a_retry_keeps_its_delay_when_a_test_clock_goes_back(
     await until(station.has(2))
 
 
-async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_the_rest(
+async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_its_deliveries(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     made = await make_endpoint(post, seal, client.live, station.url("shop"))

@@ -61,7 +61,7 @@ def test_days_have_bounds(installation: Installation, company: Environments, day
     assert outcome.sentence() == "days: must be from 1 to 365"
 
 
-def test_a_token_of_no_company_is_told_in_one_sentence(installation: Installation) -> None:
+def test_a_token_of_no_company_is_reported_in_one_sentence(installation: Installation) -> None:
     assert "sapa company list" in sapa(installation.data, "token", "create", "--company", "999999999").sentence()
 
 
