@@ -21,8 +21,8 @@ async def code_from(installation: Installation, peer: str, key: str, forwarded: 
     """What a call from an address gets: `ok` or the error's code."""
     headers = [("x-api-key", key)] + [("x-forwarded-for", hop) for hop in [forwarded] if hop is not None]
     async with open_app(installation, ROUTES, peer, **set) as client:
-        answer = await client.get("/customers", headers=headers)
-    return "ok" if answer.status_code == 200 else str(answer.json()["error"]["code"])
+        response = await client.get("/customers", headers=headers)
+    return "ok" if response.status_code == 200 else str(response.json()["error"]["code"])
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,9 @@ class Caller:
     async def _make(self, creator: Operation) -> str:
         media = creator.content["requestBody"]["content"].get("application/json")
         options = UPLOAD if media is None else {"json": self._with_made(media["example"])}
-        answer = await self.client.post(self._with_made(_path_of(creator)), **options)
-        assert answer.status_code == 201, answer.text
-        id = str(answer.json()["data"]["id"])
+        response = await self.client.post(self._with_made(_path_of(creator)), **options)
+        assert response.status_code == 201, response.text
+        id = str(response.json()["data"]["id"])
         if creator.id == "create_customer" and self.operation.path.startswith("/loyalty/"):
             await add_points(self.client, id, 1_000)
         return id
@@ -135,9 +135,9 @@ class Caller:
         method = options.pop("method", self.operation.method)
         options["params"] = QUERIES.get(self.operation.id, {}) | options.get("params", {})
         path = self._with_made(self.path) if path is None else path
-        answer = await (client or self.client).request(method, path, **options)
-        self.seen.add(answer.status_code)
-        return answer
+        response = await (client or self.client).request(method, path, **options)
+        self.seen.add(response.status_code)
+        return response
 
     def _with_made(self, example: Any) -> Any:
         text = json.dumps(example)
@@ -220,11 +220,11 @@ async def provoke_refusals_of_channels(caller: Caller) -> None:
 
 
 async def succeed_reading(caller: Caller) -> None:
-    answer = await caller.call()
-    assert answer.status_code == 200
+    response = await caller.call()
+    assert response.status_code == 200
     assert (await caller.call(method="HEAD")).status_code == 200
-    if "etag" in answer.headers:
-        same = await caller.call(headers={"if-none-match": answer.headers["etag"]})
+    if "etag" in response.headers:
+        same = await caller.call(headers={"if-none-match": response.headers["etag"]})
         assert same.status_code == 304
 
 

@@ -261,8 +261,8 @@ async def test_a_body_that_does_not_arrive_in_time_is_a_408(
 
     async with open_app(installation, [build_probe(Stage())]) as client:
         headers = {"x-api-key": key.raw, "content-type": JSON}
-        answer = await client.post("/probe/things", content=slowly(), headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (408, "REQUEST_TIMEOUT")
+        response = await client.post("/probe/things", content=slowly(), headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (408, "REQUEST_TIMEOUT")
 
 
 def test_a_body_has_thirty_seconds() -> None:

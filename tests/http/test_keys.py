@@ -180,10 +180,10 @@ async def test_a_revoked_key_stops_working_on_all_processes_within_a_second(
 async def test_revoking_a_key_leaves_its_company_s_others_alone(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    lost, kept = await make_key(database, company.live), await make_key(database, company.live)
+    lost, stored = await make_key(database, company.live), await make_key(database, company.live)
     await revoke(database, lost.id)
     await wait_for_answer(installation, lost.raw, 401)
-    assert {reply.status for reply in send_many(installation, kept.raw, 20)} == {200}
+    assert {reply.status for reply in send_many(installation, stored.raw, 20)} == {200}
 
 
 async def test_a_key_stops_when_its_time_is_over(

@@ -204,11 +204,11 @@ def test_what_we_send_has_all_its_fields(parcels: Schema) -> None:
 
 
 def test_a_request_may_leave_out_fields_with_a_default(parcels: Schema) -> None:
-    given = parcels["components"]["schemas"]["ParcelIn"]
-    assert given["required"] == ["fee", "where"]
-    assert given["additionalProperties"] is False
-    assert given["properties"]["note"]["type"] == ["string", "null"]
-    assert "default" not in given["properties"]["note"]
+    value = parcels["components"]["schemas"]["ParcelIn"]
+    assert value["required"] == ["fee", "where"]
+    assert value["additionalProperties"] is False
+    assert value["properties"]["note"]["type"] == ["string", "null"]
+    assert "default" not in value["properties"]["note"]
 
 
 def test_a_type_that_differs_by_direction_has_two_names_and_one_that_does_not_has_one(parcels: Schema) -> None:
@@ -257,15 +257,15 @@ def test_an_example_is_made_of_what_the_schema_says(schema: Schema, example: Any
 
 
 def test_parameters_have_location_schema_and_required(parcels: Schema) -> None:
-    given = {parameter["name"]: parameter for parameter in parcels["paths"]["/parcels"]["get"]["parameters"]}
-    assert given["sentFrom"] == {
+    value = {parameter["name"]: parameter for parameter in parcels["paths"]["/parcels"]["get"]["parameters"]}
+    assert value["sentFrom"] == {
         "name": "sentFrom",
         "in": "query",
         "description": "Sent then or later.",
         "schema": {"type": "string", "format": "date-time"},
     }
-    assert given["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
-    assert (given["tags"]["style"], given["tags"]["explode"]) == ("form", False)
+    assert value["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
+    assert (value["tags"]["style"], value["tags"]["explode"]) == ("form", False)
     (id, once) = parcels["paths"]["/parcels/{parcelId}"]["delete"]["parameters"]
     assert (id["name"], id["in"], id["required"]) == ("parcelId", "path", True)
     assert (once["name"], once["in"]) == ("Idempotency-Key", "header")

@@ -72,10 +72,10 @@ async def test_the_page_asks_for_nothing_but_itself_and_runs_without_complaint(
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     address = f"{installation.address}{base}/docs"
-    answer = await opened.goto(address, wait_until="networkidle")
-    assert answer is not None
-    assert answer.status == 200
-    assert answer.headers["content-type"].startswith("text/html")
+    response = await opened.goto(address, wait_until="networkidle")
+    assert response is not None
+    assert response.status == 200
+    assert response.headers["content-type"].startswith("text/html")
     assert [url for url in requests if not url.startswith("data:")] == [address]
     assert complaints == []
     await opened.close()
@@ -172,9 +172,9 @@ async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, instal
 
 async def test_the_page_needs_no_key_and_forbids_itself_anything_from_elsewhere(installation: Installation) -> None:
     async with httpx.AsyncClient(verify=TLS) as client:
-        answer = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
-    assert answer.status_code == 200
-    assert "default-src &#39;none&#39;" in answer.text
+        response = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
+    assert response.status_code == 200
+    assert "default-src &#39;none&#39;" in response.text
 
 
 async def test_the_example_calls_work_when_pasted_into_a_shell(

@@ -268,8 +268,8 @@ async def test_one_closed_address_closes_a_name(addresses: list[str]) -> None:
 
 
 async def test_a_name_that_comes_to_lead_elsewhere_is_checked_again() -> None:
-    answers = iter([["1.1.1.1"], ["169.254.169.254"], ["1.1.1.1", "10.0.0.1"]])
-    names = GuardedResolver(Guard(CLOSED), lambda host: next(answers), cache_seconds=-1)
+    responses = iter([["1.1.1.1"], ["169.254.169.254"], ["1.1.1.1", "10.0.0.1"]])
+    names = GuardedResolver(Guard(CLOSED), lambda host: next(responses), cache_seconds=-1)
     assert [place["host"] for place in await names.resolve("shop.example", 443)] == ["1.1.1.1"]
     for _ in range(2):
         with pytest.raises(BlockedAddress):
@@ -286,40 +286,40 @@ def test_the_socket_has_the_final_word() -> None:
 
 
 async def test_concurrent_look_ups_of_a_name_are_one() -> None:
-    asked: list[str] = []
+    request: list[str] = []
 
     def look_up(host: str) -> list[str]:
-        asked.append(host)
+        request.append(host)
         return ["1.1.1.1"]
 
     names = GuardedResolver(Guard(CLOSED), look_up)
     for _ in range(3):
         await names.resolve("shop.example", 443)
-    assert asked == ["shop.example"]
+    assert request == ["shop.example"]
     await names.close()
 
 
 async def test_a_failure_is_remembered_too() -> None:
-    asked: list[str] = []
+    request: list[str] = []
 
     def look_up(host: str) -> list[str]:
-        asked.append(host)
+        request.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
     names = GuardedResolver(Guard(CLOSED), look_up)
     for _ in range(3):
         with pytest.raises(socket.gaierror):
             await names.resolve("shop.example", 443)
-    assert asked == ["shop.example"]
+    assert request == ["shop.example"]
     await names.close()
 
 
 async def test_slow_names_do_not_block_other_look_ups() -> None:
     free = threading.Event()
-    asked: list[str] = []
+    request: list[str] = []
 
     def look_up(host: str) -> list[str]:
-        asked.append(host)
+        request.append(host)
         if host.startswith("slow"):
             free.wait(30)
         return ["1.1.1.1"]
@@ -332,7 +332,7 @@ async def test_slow_names_do_not_block_other_look_ups() -> None:
             assert {type(failure) for failure in failures[:MOST_LOOK_UPS]} == {SlowName}
             assert {type(failure) for failure in failures} <= {SlowName, NoRoom}
             assert await names.resolve(f"quick{attempt}.example", 443)
-        assert len(asked) == len(set(asked))
+        assert len(request) == len(set(request))
     finally:
         free.set()
         await names.close()

@@ -53,23 +53,23 @@ async def test_a_delivery_carries_exactly_these_headers() -> None:
     request = receiver.requests[0]
     assert request.line == b"POST /hook?a=%2Fb%41&c HTTP/1.1"
     assert request.body == zoo.BODY
-    given = dict(request.headers)
-    assert len(given) == len(request.headers)
-    signed = {name: given.pop(name) for name in ("X-Service-Webhook-Signature", "webhook-signature")}
-    moment = given.pop("webhook-timestamp")
-    assert given == {
+    value = dict(request.headers)
+    assert len(value) == len(request.headers)
+    signed = {name: value.pop(name) for name in ("X-Service-Webhook-Signature", "webhook-signature")}
+    instant = value.pop("webhook-timestamp")
+    assert value == {
         "Host": f"127.0.0.1:{receiver.port}",
         "Content-Type": "application/json",
         "User-Agent": "Service-Webhooks/1.0",
         "X-Service-Webhook-Id": "evt_1",
         "X-Service-Webhook-Event": "customer.created",
-        "X-Service-Webhook-Timestamp": moment,
+        "X-Service-Webhook-Timestamp": instant,
         "webhook-id": "evt_1",
         "X-Shop": "melati",
         "Content-Length": str(len(zoo.BODY)),
     }
-    assert abs(int(moment) - time.time()) < 60
-    assert signed["X-Service-Webhook-Signature"].startswith(f"t={moment},v1=")
+    assert abs(int(instant) - time.time()) < 60
+    assert signed["X-Service-Webhook-Signature"].startswith(f"t={instant},v1=")
     assert signed["webhook-signature"].startswith("v1,")
 
 
@@ -398,6 +398,6 @@ async def test_during_rotation_both_secrets_sign() -> None:
     secrets = [new_secret(), new_secret()]
     async with serve(answering(OK)) as receiver, sending() as sender:
         await sender.send(Target(receiver.url(), {}, secrets), WebhookMessage("evt_1", "customer.created", zoo.BODY))
-    given = dict(receiver.requests[0].headers)
-    assert given["X-Service-Webhook-Signature"].count("v1=") == 2
-    assert len(given["webhook-signature"].split(" ")) == 2
+    value = dict(receiver.requests[0].headers)
+    assert value["X-Service-Webhook-Signature"].count("v1=") == 2
+    assert len(value["webhook-signature"].split(" ")) == 2

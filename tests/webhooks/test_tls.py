@@ -20,10 +20,10 @@ from tests.webhooks.zoo import LOCAL, OK, Receiver, answering, flooding, hang, s
 @pytest.fixture
 def authority(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> trustme.CA:
     """An authority that the system trusts, as an operator would make it do so."""
-    known = trustme.CA()
-    known.cert_pem.write_to_path(tmp_path / "authority.pem")
+    existing = trustme.CA()
+    existing.cert_pem.write_to_path(tmp_path / "authority.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-    return known
+    return existing
 
 
 def present(certificate: trustme.LeafCert) -> ssl.SSLContext:

@@ -81,15 +81,15 @@ async def test_processes_are_notified_of_keys_that_expired(scratch: Scratch, qui
     company = await make_company(quiet)
     key = await make_key(quiet, company.live)
     await expire(quiet, key.id, "-1 second")
-    heard: list[object] = []
+    received: list[object] = []
     async with connect(scratch.app_url) as listener:
-        await listener.add_listener(CHANNEL, lambda *message: heard.append(message[-1]))
+        await listener.add_listener(CHANNEL, lambda *message: received.append(message[-1]))
         await actions.expire_keys(quiet)
         await listener.execute("SELECT 1")
-        assert heard == [str(company.live)]
+        assert received == [str(company.live)]
         await actions.expire_keys(quiet)
         await listener.execute("SELECT 1")
-        assert heard == [str(company.live)]
+        assert received == [str(company.live)]
 
 
 async def test_the_event_partitions_job_may_run_at_any_time(quiet: Database) -> None:

@@ -219,10 +219,10 @@ async def test_failures_that_are_settled_at_once_suspend_once(
 ) -> None:
     id = await hold(post, seal, client.live, station.url("shop"), 40)
     results = [build_result(client.live, id, number, "tcp") for number in range(40)]
-    told = await asyncio.gather(
+    reported = await asyncio.gather(
         *(settle(post, client.live, "test", results[start : start + 4]) for start in range(0, 40, 4))
     )
-    assert [endpoints for endpoints in told if endpoints] == [[id]]
+    assert [endpoints for endpoints in reported if endpoints] == [[id]]
     assert await count(post, "SELECT count(*) FROM notices WHERE company_id = $1", client.live) == 1
     assert await failures(post, client.live) == 40
 

@@ -145,8 +145,8 @@ def test_what_is_misspelt_is_refused_with_help(
 def test_every_kind_can_be_asked_for_and_is_listed(installation: Installation, company: Environments) -> None:
     kinds = [row["event"] for row in webhook(installation, "events", "--json").json()]
     assert kinds == sorted(CATALOGUE)
-    asked = [item for kind in kinds for item in ("--event", kind)]
-    assert create(installation, company.live, *asked, "--json").json()["events"] == kinds
+    request = [item for kind in kinds for item in ("--event", kind)]
+    assert create(installation, company.live, *request, "--json").json()["events"] == kinds
 
 
 TOKEN = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=100)

@@ -71,8 +71,8 @@ class Terminal:
     def lines(self, kind: str | None = None) -> list[Any]:
         """What it told programs, whole lines only."""
         whole = self.text.rpartition("\n")[0].splitlines()
-        told = [msgspec.json.decode(line) for line in whole]
-        return [line for line in told if kind in {None, line["type"]}]
+        reported = [msgspec.json.decode(line) for line in whole]
+        return [line for line in reported if kind in {None, line["type"]}]
 
     async def tells(self, kind: str, count: int = 1) -> list[Any]:
         async def look() -> list[Any] | None:
@@ -337,10 +337,10 @@ async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_us
                 (arrival,) = await shop.gets(1)
                 assert made["id"].encode() in arrival.body
             other = await make_company(database)
-            asked = await asyncio.to_thread(sapa, running.data, "listen", "--forward-to", "http://127.0.0.1:1")
-            assert asked.sentence().startswith("Which company? Give --company:")
-            assert f"{test_id} (Demo, test)" in asked.sentence()
-            assert str(other.live) in asked.sentence()
+            request = await asyncio.to_thread(sapa, running.data, "listen", "--forward-to", "http://127.0.0.1:1")
+            assert request.sentence().startswith("Which company? Give --company:")
+            assert f"{test_id} (Demo, test)" in request.sentence()
+            assert str(other.live) in request.sentence()
     finally:
         await asyncio.to_thread(stop_installation, running)
 

@@ -59,12 +59,12 @@ async def test_events_are_received_as_they_were_recorded(
         made = await make_customer(api, firstName="Ayu \u2028\r\n \n😀")
         await api.put(f"/customers/{made['id']}", json={"firstName": "Budi"})
         await api.delete(f"/customers/{made['id']}")
-        heard = await ear.hears(3)
+        received = await ear.hears(3)
         recorded = (await events_of(database, company.live))[1:]
-    assert [(one["id"], one["kind"], one["body"].encode(), one["createdAt"]) for one in heard] == [
+    assert [(one["id"], one["kind"], one["body"].encode(), one["createdAt"]) for one in received] == [
         (row["id"], row["kind"], row["body"], row["created_at"]) for row in recorded
     ]
-    assert [f"id: {one['id']}" in ear.lines and f"event: {one['kind']}" in ear.lines for one in heard] == [True] * 3
+    assert [f"id: {one['id']}" in ear.lines and f"event: {one['kind']}" in ear.lines for one in received] == [True] * 3
 
 
 async def test_only_the_company_s_own_environment_is_received(
@@ -87,8 +87,8 @@ async def test_kinds_can_be_chosen(
         made = await make_customer(api)
         await api.put(f"/customers/{made['id']}", json={"firstName": "Budi"})
         await api.delete(f"/customers/{made['id']}")
-        heard = await ear.hears(2)
-    assert [event["kind"] for event in heard] == ["customer.updated", "customer.deleted"]
+        received = await ear.hears(2)
+    assert [event["kind"] for event in received] == ["customer.updated", "customer.deleted"]
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ async def test_what_cannot_be_listened_to_is_a_400(
 ) -> None:
     given_headers = [(name.encode(), value.encode()) for name, value in headers.items()]
     async with httpx.AsyncClient(verify=TLS) as client:
-        answer = await client.get(
+        response = await client.get(
             f"{installation.address}/listen{query}",
             headers=[(b"authorization", f"Bearer {token}".encode()), *given_headers],
         )
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
 async def test_only_get_is_allowed(installation: Installation, token: str) -> None:
@@ -130,9 +130,9 @@ async def test_a_listener_that_comes_back_hears_what_it_missed(
         (first,) = await ear.hears(1)
     missed = [await make_customer(api) for _ in range(5)]
     async with hearing(installation.address, token, last_id=first["id"]) as ear:
-        heard = await ear.hears(6)
-    assert heard[0] == first, "a little before the last one, so that nothing late is lost"
-    assert [customer["id"] in event["body"] for customer, event in zip(missed, heard[1:], strict=True)] == [True] * 5
+        received = await ear.hears(6)
+    assert received[0] == first, "a little before the last one, so that nothing late is lost"
+    assert [customer["id"] in event["body"] for customer, event in zip(missed, received[1:], strict=True)] == [True] * 5
 
 
 async def test_a_long_absence_is_made_up_for_in_order(
@@ -173,9 +173,9 @@ async def test_an_event_that_commits_late_is_received(
         async with (
             hearing(installation.address, token, last_id=seen["id"]) as fourth,
         ):
-            heard = await fourth.hears(2)
+            received = await fourth.hears(2)
         await first.hears(2)
-        assert sorted(first.ids) == sorted(one["id"] for one in heard)
+        assert sorted(first.ids) == sorted(one["id"] for one in received)
         assert late.id in first.events[1]["body"]
         assert before["id"] in first.events[0]["body"]
         assert third.ids == [seen["id"]]
@@ -190,8 +190,8 @@ async def test_a_late_event_reaches_a_listener_that_came_before_its_commit(
         waiting = hearing(installation.address, token)
         ear = await waiting.__aenter__()
     try:
-        (heard,) = await ear.hears(1)
-        assert late.id in heard["body"]
+        (received,) = await ear.hears(1)
+        assert late.id in received["body"]
     finally:
         await waiting.__aexit__(None, None, None)
 
@@ -281,8 +281,8 @@ async def test_a_position_before_any_event_misses_nothing_and_repeats_nothing(
     missed = await make_customer(api)
     async with hearing(installation.address, token, last_id=place) as ear:
         after = await make_customer(api)
-        heard = await ear.hears(2)
-    assert [customer["id"] in event["body"] for customer, event in zip((missed, after), heard, strict=True)] == [
+        received = await ear.hears(2)
+    assert [customer["id"] in event["body"] for customer, event in zip((missed, after), received, strict=True)] == [
         True,
         True,
     ]
@@ -303,9 +303,9 @@ async def test_a_late_event_is_sent_before_a_later_one_of_its_resource(
             assert len((await stream.read(db))[0]) == 1
         async with database.transaction() as tx:
             await actions.delete(tx, ours, late.id)
-        told, _ = await stream.read(db)
-        assert [event.kind for event in told] == ["customer.created", "customer.deleted"]
-        assert {event.resource_id for event in told} == {late.id}
+        reported, _ = await stream.read(db)
+        assert [event.kind for event in reported] == ["customer.created", "customer.deleted"]
+        assert {event.resource_id for event in reported} == {late.id}
         assert (await stream.read(db))[0] == []
 
 
