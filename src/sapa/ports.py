@@ -1,7 +1,7 @@
 """Ports and announcements: how a lower room reaches a higher one without importing it.
 
-A room that only tells others what it changed publishes an announcement; its subscribers run in the same transaction. A
-room that needs an answer declares a port. `domains.py` holds both tables and installs them once for each process.
+A room that only announces a change publishes an announcement; its subscribers run in the same transaction. A
+room that needs a result declares a port. `domains.py` holds both tables and installs them once for each process.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class Port(Generic[T]):
 
 
 class Announcement(Struct, frozen=True):
-    """What a room tells its subscribers. A subclass is the whole declaration."""
+    """What a room announces to its subscribers. A subclass is the whole declaration."""
 
 
 Subscriber = Callable[[Tx, Company, Any], Awaitable[None]]

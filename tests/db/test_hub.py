@@ -12,7 +12,7 @@ CHANNEL, OTHER = "test_hub", "test_hub_other"
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
 CUT = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1"
 
-Heard = asyncio.Queue[str]
+Received = asyncio.Queue[str]
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ async def own(database: Database) -> AsyncIterator[Database]:
         yield opened
 
 
-def listen(own: Database, channel: str) -> Heard:
+def listen(own: Database, channel: str) -> Received:
     """What a subscriber is told, in order."""
-    heard = Heard()
-    own.hub.subscribe(channel, heard.put_nowait, lambda: heard.put_nowait("<up>"), lambda: heard.put_nowait("<down>"))
-    return heard
+    calls = Received()
+    own.hub.subscribe(channel, calls.put_nowait, lambda: calls.put_nowait("<up>"), lambda: calls.put_nowait("<down>"))
+    return calls
 
 
 async def say(database: Database, channel: str, payload: str) -> None:
@@ -33,8 +33,8 @@ async def say(database: Database, channel: str, payload: str) -> None:
         await db.execute("SELECT pg_notify($1, $2)", channel, payload)
 
 
-async def hears(heard: Heard) -> str:
-    return await asyncio.wait_for(heard.get(), 20)
+async def hears(calls: Received) -> str:
+    return await asyncio.wait_for(calls.get(), 20)
 
 
 async def count(database: Database, own: Database, statement: str = SESSIONS) -> int:
@@ -52,14 +52,14 @@ async def wait_for_end(database: Database, own: Database) -> None:
 
 async def test_each_subscriber_hears_its_own_channel_on_one_connection(database: Database, own: Database) -> None:
     first, twin, other = listen(own, CHANNEL), listen(own, CHANNEL), listen(own, OTHER)
-    assert [await hears(heard) for heard in (first, twin, other)] == ["<up>"] * 3
+    assert [await hears(calls) for calls in (first, twin, other)] == ["<up>"] * 3
     await say(database, CHANNEL, "one")
     await say(database, OTHER, "two")
-    assert [await hears(heard) for heard in (first, twin, other)] == ["one", "one", "two"]
+    assert [await hears(calls) for calls in (first, twin, other)] == ["one", "one", "two"]
     assert await count(database, own) == 1
 
 
-async def test_a_late_subscriber_is_told_that_its_channel_is_heard(database: Database, own: Database) -> None:
+async def test_a_late_subscriber_is_called_when_its_channel_is_up(database: Database, own: Database) -> None:
     assert await hears(listen(own, CHANNEL)) == "<up>"
     late, new = listen(own, CHANNEL), listen(own, OTHER)
     assert [await hears(late), await hears(new)] == ["<up>", "<up>"]
@@ -67,25 +67,25 @@ async def test_a_late_subscriber_is_told_that_its_channel_is_heard(database: Dat
     assert await hears(new) == "hello"
 
 
-async def test_a_lost_connection_is_told_and_opened_again(database: Database, own: Database) -> None:
-    heard = listen(own, CHANNEL)
-    assert await hears(heard) == "<up>"
+async def test_a_lost_connection_is_reported_and_reopened(database: Database, own: Database) -> None:
+    calls = listen(own, CHANNEL)
+    assert await hears(calls) == "<up>"
     assert await count(database, own, CUT) == 1
-    assert [await hears(heard), await hears(heard)] == ["<down>", "<up>"]
+    assert [await hears(calls), await hears(calls)] == ["<down>", "<up>"]
     await say(database, CHANNEL, "back")
-    assert await hears(heard) == "back"
+    assert await hears(calls) == "back"
 
 
 async def test_without_an_up_of_its_own_a_subscriber_gets_an_empty_notification(own: Database) -> None:
-    heard = Heard()
-    own.hub.subscribe(CHANNEL, heard.put_nowait)
-    assert await hears(heard) == ""
+    calls = Received()
+    own.hub.subscribe(CHANNEL, calls.put_nowait)
+    assert await hears(calls) == ""
 
 
 async def test_nobody_listens_once_nobody_subscribes(database: Database, own: Database) -> None:
-    heard = Heard()
-    subscription = own.hub.subscribe(CHANNEL, heard.put_nowait)
-    await hears(heard)
+    calls = Received()
+    subscription = own.hub.subscribe(CHANNEL, calls.put_nowait)
+    await hears(calls)
     own.hub.unsubscribe(subscription)
     await wait_for_end(database, own)
     assert await hears(listen(own, CHANNEL)) == "<up>"

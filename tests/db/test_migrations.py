@@ -74,7 +74,7 @@ async def test_a_newer_database_that_this_version_runs_on_is_left_as_it_is(scrat
         assert await app.fetchval("SELECT has_table_privilege('events', 'UPDATE')")
 
 
-async def test_a_history_of_before_the_oldest_code_was_recorded_goes_on(scratch: Scratch) -> None:
+async def test_a_history_without_the_oldest_code_is_migrated(scratch: Scratch) -> None:
     await run(scratch)
     await as_owner(scratch, "ALTER TABLE schema_migrations DROP COLUMN runs_with_code_since")
     async with connect(scratch.app_url) as app:
@@ -102,7 +102,7 @@ async def test_a_database_behind_this_version_is_not_current(scratch: Scratch) -
     "names",
     [["0001_a.sql", "0003_c.sql"], ["0002_b.sql"], ["0000_z.sql", "0001_a.sql"], ["0001_a.sql", "0001_b.sql"]],
 )
-def test_a_gap_or_a_twin_among_the_numbers_is_refused(tmp_path: Path, names: list[str]) -> None:
+def test_a_gap_or_a_duplicate_among_the_numbers_is_refused(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).write_text("SELECT 1;")
     with pytest.raises(MigrationRefused, match="without gaps"):

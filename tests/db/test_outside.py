@@ -108,17 +108,17 @@ async def test_customers_work_on_an_outside_database(
     assert (await api.post("/customers", json=EVERYTHING)).status_code == 409
     for sort in SORTS:
         for direction in ("asc", "desc"):
-            answer = await api.get("/customers", params={"sort": f"{sort}:{direction}"})
-            assert sorted(one["id"] for one in answer.json()["data"]) == sorted([made["id"], other["id"]])
+            response = await api.get("/customers", params={"sort": f"{sort}:{direction}"})
+            assert sorted(one["id"] for one in response.json()["data"]) == sorted([made["id"], other["id"]])
     for query in (
         {"search": "élan strasse"},
         {"search": "0812"},
         {"tags": "vip,jakarta"},
         {"search": "AYU.L", "tags": "vip"},
     ):
-        answer = await api.get("/customers", params=query)
-        assert answer.json()["data"] == [changed], query
-        assert answer.json()["meta"]["total"] == 1
+        response = await api.get("/customers", params=query)
+        assert response.json()["data"] == [changed], query
+        assert response.json()["meta"]["total"] == 1
     assert (await api.delete(f"/customers/{made['id']}")).status_code == 204
     assert (await api.get("/customers")).json()["data"] == [other]
     assert (await api.get("/customers")).json()["meta"]["total"] == 1

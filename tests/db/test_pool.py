@@ -52,7 +52,7 @@ async def add_and_fail(database: Database) -> None:
         raise ZeroDivisionError
 
 
-async def test_a_failing_block_leaves_nothing_and_the_connection_goes_on(notes: Database) -> None:
+async def test_a_failing_block_leaves_nothing_and_the_connection_is_reused(notes: Database) -> None:
     with pytest.raises(ZeroDivisionError):
         await add_and_fail(notes)
     assert await count(notes) == 0
@@ -146,7 +146,7 @@ async def use(database: Database) -> int:
         return one
 
 
-async def test_who_waits_too_long_for_a_connection_is_told_to_come_again(notes: Database) -> None:
+async def test_a_wait_for_a_connection_times_out(notes: Database) -> None:
     let_go, held = asyncio.Event(), asyncio.Event()
     holder = asyncio.create_task(hold(notes, let_go, held))
     await held.wait()
@@ -254,7 +254,7 @@ async def test_a_wrong_number_of_arguments_is_no_lost_database(notes: Database) 
 
 
 @pytest.mark.parametrize("method", ["fetch", "fetchrow", "fetchval", "execute"])
-async def test_a_statement_without_an_answer_in_time_loses_its_connection(notes: Database, method: str) -> None:
+async def test_a_statement_that_times_out_loses_its_connection(notes: Database, method: str) -> None:
     before = await backend(notes)
     with pytest.raises(DatabaseAway, match="TimeoutError"):
         await run_too_long(notes, method)

@@ -67,7 +67,7 @@ async def test_the_failure_says_how_long_to_wait_or_that_it_is_final() -> None:
     assert tries == [1, 2, 3]
 
 
-async def test_something_may_happen_between_two_tries_only() -> None:
+async def test_between_runs_between_two_tries_only() -> None:
     work, tries = fails(9)
     between: list[int] = []
 

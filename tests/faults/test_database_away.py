@@ -52,10 +52,10 @@ class Alone:
         """Waits until the API's answer is that one, and one of two until then."""
         async with self.client() as api:
             for _ in range(PATIENCE * 10):
-                answer = await api.get("/customers")
-                if answer.status_code == status:
+                response = await api.get("/customers")
+                if response.status_code == status:
                     return
-                assert answer.status_code == 200 or is_unavailable(answer), answer.text
+                assert response.status_code == 200 or is_unavailable(response), response.text
                 await asyncio.sleep(0.1)
         raise AssertionError(f"no {status}")
 
@@ -101,7 +101,7 @@ def is_up(alone: Alone) -> bool:
         return False
 
 
-async def test_while_the_database_is_stopped_every_answer_is_a_503_in_the_envelope(alone: Alone) -> None:
+async def test_while_the_database_is_stopped_every_response_is_a_503_in_the_envelope(alone: Alone) -> None:
     async with alone.client() as api:
         made = await make_customer(api)
         processes = alone.workers()
@@ -109,10 +109,10 @@ async def test_while_the_database_is_stopped_every_answer_is_a_503_in_the_envelo
             await alone.server.stop()
             await alone.answers(503)
             for method, path, body in CALLS * 2:
-                answer = await api.request(method, path, json=body)
-                assert answer.status_code == 503, (method, path, answer.text)
+                response = await api.request(method, path, json=body)
+                assert response.status_code == 503, (method, path, response.text)
                 if method != "HEAD":
-                    assert is_unavailable(answer)
+                    assert is_unavailable(response)
             await alone.server.start()
             await alone.answers(200)
             assert (await api.get(f"/customers/{made['id']}")).json()["data"] == made
@@ -133,8 +133,8 @@ async def test_while_the_database_is_stopped_the_process_says_so(alone: Alone) -
         assert "sapa_database_up 1.0" in (await api.get(f"{alone.root}/metrics")).text
 
 
-def is_unavailable_page(answer: httpx.Response) -> bool:
-    return answer.status_code == 503 and answer.json()["error"]["code"] == "SERVICE_UNAVAILABLE"
+def is_unavailable_page(response: httpx.Response) -> bool:
+    return response.status_code == 503 and response.json()["error"]["code"] == "SERVICE_UNAVAILABLE"
 
 
 async def test_a_database_that_stands_still_is_a_503_and_its_return_is_noticed(alone: Alone) -> None:
@@ -150,7 +150,7 @@ async def test_a_database_that_stands_still_is_a_503_and_its_return_is_noticed(a
         finally:
             for process in everything:
                 process.send_signal(signal.SIGCONT)
-        assert {answer.status_code for answer in answers} == {503}
+        assert {response.status_code for response in answers} == {503}
         await alone.answers(200)
         await make_customer(api)
 
@@ -179,7 +179,7 @@ async def test_a_database_that_takes_no_sessions_or_no_writes_is_a_503(alone: Al
             await superuser.execute(admit)
             await superuser.execute(cut)
         await alone.answers(200)
-        assert [answer.status_code for answer in answers] == [503] * 4, answers[-1].text
+        assert [response.status_code for response in answers] == [503] * 4, answers[-1].text
         assert (await api.get(f"/customers/{made['id']}")).status_code == 200
 
 
@@ -189,7 +189,7 @@ def superuser_url(server: EmbeddedServer) -> str:
     return url.replace("@/sapa?", "@/postgres?")
 
 
-async def test_a_flood_of_calls_on_a_busy_database_is_answered_and_passes(alone: Alone) -> None:
+async def test_a_flood_of_calls_on_a_busy_database_is_served(alone: Alone) -> None:
     """More calls than connections, while one transaction blocks every write: some wait, none is lost or odd."""
     async with alone.client() as api, open_database(alone.server.owner_url) as owner:
         made = await make_customer(api)
@@ -197,7 +197,7 @@ async def test_a_flood_of_calls_on_a_busy_database_is_answered_and_passes(alone:
             await tx.execute("LOCK TABLE customers IN EXCLUSIVE MODE")
             changes = [api.put(f"/customers/{made['id']}", json={"firstName": str(n)}) for n in range(40)]
             answers = await asyncio.gather(*changes)
-        for answer in answers:
-            assert answer.status_code == 200 or is_unavailable(answer), answer.text
+        for response in answers:
+            assert response.status_code == 200 or is_unavailable(response), response.text
         await alone.answers(200)
         assert (await api.put(f"/customers/{made['id']}", json={"firstName": "after"})).status_code == 200

@@ -60,7 +60,7 @@ async def is_gone(process: psutil.Process) -> None:
     assert await wait_until(lambda: not process.is_running(), PATIENCE)
 
 
-async def test_writes_survive_the_death_of_the_database_and_the_api_goes_on(
+async def test_writes_survive_a_crash_of_the_database_and_the_api_continues(
     victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
 ) -> None:
     traffic = Traffic()
@@ -87,7 +87,7 @@ async def settled(database: Database) -> Database:
     return database
 
 
-async def test_writes_survive_the_death_of_a_session_and_the_api_goes_on(
+async def test_writes_survive_the_loss_of_a_session_and_the_api_continues(
     victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
 ) -> None:
     traffic = Traffic()
@@ -113,11 +113,11 @@ async def test_a_write_that_is_repeated_through_a_kill_happens_once(
     for number in range(ROUNDS):
         async with Traffic().flowing(victim, key):
             postmaster(victim).kill()
-            answer = await insist(api, number)
-        assert answer.status_code == 201
+            response = await insist(api, number)
+        assert response.status_code == 201
         again = await insist(api, number)
         assert again.headers["idempotency-replayed"] == "true"
-        assert again.json() == answer.json()
+        assert again.json() == response.json()
     found = (await api.get("/customers?search=careful")).json()
     assert found["meta"]["total"] == ROUNDS
 
@@ -126,8 +126,8 @@ async def insist(api: httpx.AsyncClient, number: int) -> httpx.Response:
     body, once = {"email": f"careful-{number}@example.com"}, {"Idempotency-Key": f"n{number}"}
     for _ in range(PATIENCE * 20):
         with suppress(httpx.TransportError):
-            answer = await api.post("/customers", json=body, headers=once)
-            if not is_unavailable(answer):
-                return answer
+            response = await api.post("/customers", json=body, headers=once)
+            if not is_unavailable(response):
+                return response
         await asyncio.sleep(0.05)
     raise AssertionError("the database did not come back")

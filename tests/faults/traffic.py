@@ -48,18 +48,18 @@ class Traffic:
     async def _write_once(self, api: httpx.AsyncClient) -> None:
         email = f"{uuid4().hex}@example.com"
         try:
-            answer = await api.post("/customers", json={"email": email})
+            response = await api.post("/customers", json={"email": email})
         except httpx.TransportError:
             self.cut += 1
             await asyncio.sleep(0.05)
             return
-        if answer.status_code == 201:
-            self.acknowledged[email] = answer.json()["data"]["id"]
-        elif is_unavailable(answer):
+        if response.status_code == 201:
+            self.acknowledged[email] = response.json()["data"]["id"]
+        elif is_unavailable(response):
             self.unavailable += 1
             await asyncio.sleep(0.05)
         else:
-            self.odd.append(f"{answer.status_code} {answer.text[:300]}")
+            self.odd.append(f"{response.status_code} {response.text[:300]}")
 
     async def grows(self, by: int) -> None:
         """Waits until so many more writes were acknowledged."""
@@ -71,15 +71,15 @@ class Traffic:
         raise AssertionError(f"writes are not acknowledged any more: {self.unavailable} × 503, {self.cut} × cut")
 
 
-def is_unavailable(answer: httpx.Response) -> bool:
+def is_unavailable(response: httpx.Response) -> bool:
     """A 503 in the envelope, and in no other shape."""
-    if answer.status_code != 503:
+    if response.status_code != 503:
         return False
-    body: dict[str, Any] = answer.json()
+    body: dict[str, Any] = response.json()
     assert list(body) == ["error"]
     assert body["error"]["code"] == "SERVICE_UNAVAILABLE"
     assert set(body["error"]) == {"code", "message"}
-    assert answer.headers["x-request-id"]
+    assert response.headers["x-request-id"]
     return True
 
 
@@ -88,12 +88,12 @@ async def reckon(database: Database, api: httpx.AsyncClient, company_id: int, tr
     async with database.connection() as db:
         customers = await db.fetch("SELECT email, id FROM customers WHERE company_id = $1", company_id)
         events = await db.fetch("SELECT kind, resource_id FROM events WHERE company_id = $1", company_id)
-    kept = {row["email"]: row["id"] for row in customers}
-    lost = {email: id for email, id in traffic.acknowledged.items() if kept.get(email) != id}
+    stored = {row["email"]: row["id"] for row in customers}
+    lost = {email: id for email, id in traffic.acknowledged.items() if stored.get(email) != id}
     assert lost == {}
-    assert sorted(row["resource_id"] for row in events) == sorted(kept.values())
+    assert sorted(row["resource_id"] for row in events) == sorted(stored.values())
     assert {row["kind"] for row in events} == {"customer.created"}
-    assert (await api.get("/customers")).json()["meta"]["total"] == len(customers) == len(kept)
+    assert (await api.get("/customers")).json()["meta"]["total"] == len(customers) == len(stored)
     assert traffic.odd == []
 
 

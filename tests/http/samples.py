@@ -90,16 +90,16 @@ def _plain(kind: inspect.Type) -> Any:
 
 
 async def an_agent(api: httpx.AsyncClient) -> str:
-    answer = await api.post(f"{root_of(api)}/messaging/v1/agents", json={"name": "Sari"})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["data"]["id"])
+    response = await api.post(f"{root_of(api)}/messaging/v1/agents", json={"name": "Sari"})
+    assert response.status_code == 201, response.text
+    return str(response.json()["data"]["id"])
 
 
 async def a_ticket(api: httpx.AsyncClient) -> str:
     """Of a customer who writes, which needs a test key."""
     base, sender = f"{root_of(api)}/messaging/v1", f"{uuid4().hex}@example.com"
-    answer = await api.post(f"{base}/sandbox/inbound", json={"source": "MAIL", "from": sender, "text": "Halo"})
-    assert answer.status_code == 200, answer.text
+    response = await api.post(f"{base}/sandbox/inbound", json={"source": "MAIL", "from": sender, "text": "Halo"})
+    assert response.status_code == 200, response.text
 
     async def look() -> str | None:
         tickets = (await api.get(f"{base}/tickets")).json()["data"]

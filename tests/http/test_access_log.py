@@ -25,20 +25,20 @@ async def line_of(installation: Installation, request_id: str) -> dict[str, Any]
     return await eventually(look)
 
 
-async def test_a_call_leaves_one_line_that_says_what_happened(
+async def test_a_call_leaves_one_line_with_its_outcome(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await make_key(database, company.live)
     async with connect(installation, key.raw) as client:
         customer = await make_customer(client)
-        answer = await client.get(f"/customers/{customer['id']}")
-    line = await line_of(installation, answer.headers["x-request-id"])
+        response = await client.get(f"/customers/{customer['id']}")
+    line = await line_of(installation, response.headers["x-request-id"])
     assert set(line) == FIELDS | {"key", "company"}
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
     assert line["ms"] > 0
     assert {name: line[name] for name in line if name not in {"time", "ms"}} == {
         "event": "request",
-        "request_id": answer.headers["x-request-id"],
+        "request_id": response.headers["x-request-id"],
         "method": "GET",
         "route": "/customer/v1/customers/{id}",
         "path": f"/customer/v1/customers/{customer['id']}",
@@ -47,7 +47,7 @@ async def test_a_call_leaves_one_line_that_says_what_happened(
         "key": key.id,
         "company": company.live,
     }
-    assert installation.log.read_text().count(answer.headers["x-request-id"]) == 1
+    assert installation.log.read_text().count(response.headers["x-request-id"]) == 1
 
 
 async def test_a_refused_call_leaves_its_code(installation: Installation) -> None:
@@ -62,16 +62,16 @@ async def test_keys_query_strings_headers_and_bodies_are_not_logged(
 ) -> None:
     secret = "hush-hush"
     headers = {"idempotency-key": f"{secret}-once", "user-agent": f"{secret}-agent", "x-forwarded-for": f"{secret}-hop"}
-    answers = [
+    responses = [
         await api.post("/customers", json={"email": f"{secret}@example.com", "firstName": secret}, headers=headers),
         await api.post("/customers", content=f'{{"{secret}":1}}', headers={"content-type": "application/json"}),
         await api.get(f"/customers?search={secret}"),
         await api.get(f"/customers?{secret}=1"),
         await api.get("/customers", headers={"x-api-key": f"svc_live_{secret}"}),
     ]
-    assert [answer.status_code for answer in answers] == [201, 400, 200, 400, 401]
-    for answer in answers:
-        await line_of(installation, answer.headers["x-request-id"])
+    assert [response.status_code for response in responses] == [201, 400, 200, 400, 401]
+    for response in responses:
+        await line_of(installation, response.headers["x-request-id"])
     text = installation.log.read_text()
     assert secret not in text
     assert api.headers["x-api-key"] not in text
@@ -79,18 +79,18 @@ async def test_keys_query_strings_headers_and_bodies_are_not_logged(
 
 
 async def test_whatever_is_in_a_path_every_line_is_json(installation: Installation, api: httpx.AsyncClient) -> None:
-    answers = [
+    responses = [
         await api.get(f"/customers/{odd}")
         for odd in ("%0A%0D", "%22%7D", "%1B%5B31m", "\u2028", "%F0%9F%98%80", "%FF", "%00", '"')
     ]
-    lines = [await line_of(installation, answer.headers["x-request-id"]) for answer in answers]
+    lines = [await line_of(installation, response.headers["x-request-id"]) for response in responses]
     assert lines[0]["path"] == "/customer/v1/customers/\n\r"
-    assert [line["status"] for line in lines] == [answer.status_code for answer in answers]
+    assert [line["status"] for line in lines] == [response.status_code for response in responses]
 
 
 async def test_the_log_of_the_processes_is_json_lines(installation: Installation, api: httpx.AsyncClient) -> None:
-    answer = await api.get("/customers")
-    await line_of(installation, answer.headers["x-request-id"])
+    response = await api.get("/customers")
+    await line_of(installation, response.headers["x-request-id"])
     lines = [line for line in installation.log.read_bytes().split(b"\n") if line.startswith(b"{")]
     assert len(lines) > 1
     for line in lines:
@@ -99,6 +99,6 @@ async def test_the_log_of_the_processes_is_json_lines(installation: Installation
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "DELETE", "BREW"])
 async def test_every_method_leaves_a_line(installation: Installation, api: httpx.AsyncClient, method: str) -> None:
-    answer = await api.request(method, "/customers")
-    line = await line_of(installation, answer.headers["x-request-id"])
-    assert (line["method"], line["status"]) == (method, answer.status_code)
+    response = await api.request(method, "/customers")
+    line = await line_of(installation, response.headers["x-request-id"])
+    assert (line["method"], line["status"]) == (method, response.status_code)

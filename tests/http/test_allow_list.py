@@ -21,8 +21,8 @@ async def code_from(installation: Installation, peer: str, key: str, forwarded: 
     """What a call from an address gets: `ok` or the error's code."""
     headers = [("x-api-key", key)] + [("x-forwarded-for", hop) for hop in [forwarded] if hop is not None]
     async with open_app(installation, ROUTES, peer, **set) as client:
-        answer = await client.get("/customers", headers=headers)
-    return "ok" if answer.status_code == 200 else str(answer.json()["error"]["code"])
+        response = await client.get("/customers", headers=headers)
+    return "ok" if response.status_code == 200 else str(response.json()["error"]["code"])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_nobody_is_a_trusted_proxy_by_default() -> None:
         ("2001:db8:0:0::1", "2001:db8::1/128"),
     ],
 )
-def test_entries_are_kept_in_their_normal_form(entry: str, normal: str) -> None:
+def test_entries_are_normalised(entry: str, normal: str) -> None:
     assert parse_allow_list([entry, entry]) == [normal]
 
 

@@ -115,9 +115,9 @@ class Caller:
     async def _make(self, creator: Operation) -> str:
         media = creator.content["requestBody"]["content"].get("application/json")
         options = UPLOAD if media is None else {"json": self._with_made(media["example"])}
-        answer = await self.client.post(self._with_made(_path_of(creator)), **options)
-        assert answer.status_code == 201, answer.text
-        id = str(answer.json()["data"]["id"])
+        response = await self.client.post(self._with_made(_path_of(creator)), **options)
+        assert response.status_code == 201, response.text
+        id = str(response.json()["data"]["id"])
         if creator.id == "create_customer" and self.operation.path.startswith("/loyalty/"):
             await add_points(self.client, id, 1_000)
         return id
@@ -135,9 +135,9 @@ class Caller:
         method = options.pop("method", self.operation.method)
         options["params"] = QUERIES.get(self.operation.id, {}) | options.get("params", {})
         path = self._with_made(self.path) if path is None else path
-        answer = await (client or self.client).request(method, path, **options)
-        self.seen.add(answer.status_code)
-        return answer
+        response = await (client or self.client).request(method, path, **options)
+        self.seen.add(response.status_code)
+        return response
 
     def _with_made(self, example: Any) -> Any:
         text = json.dumps(example)
@@ -155,7 +155,7 @@ def _path_of(operation: Operation) -> str:
 
 
 @pytest.mark.parametrize(("base", "operation"), CASES)
-async def test_every_answer_is_documented_and_every_documented_answer_is_given(
+async def test_every_response_is_documented_and_every_documented_response_occurs(
     installation: Installation, database: Database, company: Environments, base: Base, operation: Operation
 ) -> None:
     @asynccontextmanager
@@ -220,11 +220,11 @@ async def provoke_refusals_of_channels(caller: Caller) -> None:
 
 
 async def succeed_reading(caller: Caller) -> None:
-    answer = await caller.call()
-    assert answer.status_code == 200
+    response = await caller.call()
+    assert response.status_code == 200
     assert (await caller.call(method="HEAD")).status_code == 200
-    if "etag" in answer.headers:
-        same = await caller.call(headers={"if-none-match": answer.headers["etag"]})
+    if "etag" in response.headers:
+        same = await caller.call(headers={"if-none-match": response.headers["etag"]})
         assert same.status_code == 304
 
 
@@ -269,7 +269,7 @@ async def test_what_no_document_knows_is_refused_in_the_error_envelope(
     ],
     ids=["field missing", "field unknown", "header malformed", "header unknown", "status unknown", "code", "envelope"],
 )
-def test_the_check_notices_an_answer_outside_the_document(status: int, headers: dict[str, str], body: Any) -> None:
+def test_the_check_finds_a_response_outside_the_document(status: int, headers: dict[str, str], body: Any) -> None:
     request = httpx.Request("GET", "http://127.0.0.1/customer/v1/customers")
     usual = {"x-request-id": f"req_{'0' * 24}"} | {f"ratelimit-{name}": "1" for name in ("limit", "remaining", "reset")}
     good = {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}

@@ -111,7 +111,7 @@ async def test_what_is_no_proper_json_is_a_400(installation: Installation, key: 
         ({"email": "a@example.com", "externalId": ""}, "externalId", "must have at least 1 characters"),
     ],
 )
-async def test_a_refusal_names_the_field_and_says_how_to_mend_it(
+async def test_an_error_names_the_field_and_says_how_to_fix_it(
     installation: Installation, key: MadeKey, body: Any, field: str, message: str
 ) -> None:
     reply = post(installation, key, msgspec.json.encode(body))
@@ -137,7 +137,7 @@ async def test_a_refusal_names_the_field_and_says_how_to_mend_it(
         (b'{"email":"a@example.com","additionalData":[]}', "additionalData"),
     ],
 )
-async def test_numbers_that_cannot_be_kept_exactly_are_refused(
+async def test_numbers_that_cannot_be_stored_exactly_are_refused(
     installation: Installation, key: MadeKey, body: bytes, field: str
 ) -> None:
     status, code, fields = refusal(post(installation, key, body))
@@ -155,7 +155,7 @@ async def test_a_body_that_is_no_object_is_refused(installation: Installation, k
 @pytest.mark.parametrize(
     "first_name", ["\\u0001", "\\\\u0000", "ayu \\ud83d\\ude00", "é", "\U0001f600", "\\u2028", "a\\/b", "\\\\\\\\u0000"]
 )
-async def test_unusual_but_proper_text_is_kept(installation: Installation, key: MadeKey, first_name: str) -> None:
+async def test_unusual_but_valid_text_is_stored(installation: Installation, key: MadeKey, first_name: str) -> None:
     body = f'{{"email":"a@example.com","firstName":"{first_name}"}}'.encode()
     reply = post(installation, key, body)
     assert reply.status == 201, reply.body
@@ -261,8 +261,8 @@ async def test_a_body_that_does_not_arrive_in_time_is_a_408(
 
     async with open_app(installation, [build_probe(Stage())]) as client:
         headers = {"x-api-key": key.raw, "content-type": JSON}
-        answer = await client.post("/probe/things", content=slowly(), headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (408, "REQUEST_TIMEOUT")
+        response = await client.post("/probe/things", content=slowly(), headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (408, "REQUEST_TIMEOUT")
 
 
 def test_a_body_has_thirty_seconds() -> None:
@@ -343,7 +343,7 @@ def test_deep_nesting_is_refused_even_where_anything_goes(body: bytes) -> None:
 
 @settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=customer_like)
-def test_any_json_over_http_is_answered_below_500(installation: Installation, hammer_key: str, body: Any) -> None:
+def test_any_json_over_http_gets_a_status_below_500(installation: Installation, hammer_key: str, body: Any) -> None:
     headers = [("x-api-key", hammer_key), ("content-type", JSON)]
     reply = send(installation, "POST", "/customers", headers, msgspec.json.encode(body))
     assert reply.status < 500

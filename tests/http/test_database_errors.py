@@ -93,20 +93,20 @@ async def test_a_fault_of_the_handler_is_a_500_with_its_traceback_in_the_log(
     client: httpx.AsyncClient, method: str, path: str, cause: str
 ) -> None:
     with capture_logs() as lines:
-        answer = await client.request(method, f"/faults/{path}")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
+        response = await client.request(method, f"/faults/{path}")
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
     (line,) = [line for line in lines if line["event"] == "internal error"]
-    assert line["request_id"] == answer.headers["x-request-id"]
+    assert line["request_id"] == response.headers["x-request-id"]
     assert type(line["exc_info"]).__name__ == cause
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "slow-statement"), ("GET", "lost-connection"), ("POST", "lost-connection")]
 )
-async def test_a_lost_database_is_a_503_and_the_next_call_is_answered(
+async def test_a_lost_database_is_a_503_and_the_next_call_succeeds(
     client: httpx.AsyncClient, method: str, path: str
 ) -> None:
     for _ in range(2):
-        answer = await client.request(method, f"/faults/{path}")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+        response = await client.request(method, f"/faults/{path}")
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert (await client.get("/faults/missing-file")).status_code == 500

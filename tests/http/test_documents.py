@@ -11,9 +11,9 @@ from tests.http.probe import open_app
 
 async def test_first_requests_at_once_get_the_whole_document(installation: Installation) -> None:
     async with open_app(installation, ROUTES) as client:
-        answers = await asyncio.gather(*(client.get(path) for path in ["/openapi.json", "/docs"] * 3))
+        responses = await asyncio.gather(*(client.get(path) for path in ["/openapi.json", "/docs"] * 3))
         later = await client.get("/openapi.json")
     wanted = build_document(Base.CUSTOMER, "http://127.0.0.1:8000", ROUTES).encode()
-    assert {answer.status_code for answer in answers} == {200}
-    assert {answer.content for answer in [*answers[::2], later]} == {wanted}
-    assert len({answer.content for answer in answers[1::2]}) == 1
+    assert {response.status_code for response in responses} == {200}
+    assert {response.content for response in [*responses[::2], later]} == {wanted}
+    assert len({response.content for response in responses[1::2]}) == 1

@@ -90,11 +90,11 @@ async def test_success_has_data_and_errors_have_error_and_never_both(api: httpx.
     assert "content-type" not in gone.headers
 
 
-async def test_every_answer_has_a_request_id_of_its_own(api: httpx.AsyncClient, installation: Installation) -> None:
+async def test_every_response_has_its_own_request_id(api: httpx.AsyncClient, installation: Installation) -> None:
     customer = await make_customer(api)
     place = f"/customers/{customer['id']}"
     tag = (await api.get(place)).headers["etag"]
-    answers = [
+    responses = [
         await api.get(place),
         await api.get(place, headers={"if-none-match": tag}),
         await api.head(place),
@@ -107,21 +107,21 @@ async def test_every_answer_has_a_request_id_of_its_own(api: httpx.AsyncClient, 
         await api.delete(place),
         await api.get(place, headers={"x-request-id": "mine"}),
     ]
-    ids = [answer.headers.get_list("x-request-id") for answer in answers]
+    ids = [response.headers.get_list("x-request-id") for response in responses]
     assert {len(each) for each in ids} == {1}
-    assert len({each[0] for each in ids}) == len(answers)
+    assert len({each[0] for each in ids}) == len(responses)
     assert all(re.fullmatch(r"req_[0-9a-f]{24}", each[0]) for each in ids)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/nowhere", "/customer/v1", "/customer/v1/docs"])
-def test_answers_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
+def test_responses_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
     with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
         ids = [client.get(path).headers.get("x-request-id") for _ in range(2)]
     assert None not in ids
     assert ids[0] != ids[1]
 
 
-async def test_answers_are_for_the_caller_only(api: httpx.AsyncClient) -> None:
+async def test_responses_are_private(api: httpx.AsyncClient) -> None:
     assert (await api.get("/customers")).headers["cache-control"] == "private, no-cache"
 
 
@@ -165,15 +165,15 @@ async def test_a_fault_of_ours_is_a_500_that_gives_nothing_away_and_is_logged_by
 ) -> None:
     async with open_app(installation, [build_probe(Stage())]) as client:
         with capture_logs() as lines:
-            answer = await client.get("/probe/fault", headers={"x-api-key": probe_key.raw})
-    assert answer.status_code == 500
-    assert is_envelope(answer.json())
-    assert answer.json()["error"]["code"] == "INTERNAL_ERROR"
+            response = await client.get("/probe/fault", headers={"x-api-key": probe_key.raw})
+    assert response.status_code == 500
+    assert is_envelope(response.json())
+    assert response.json()["error"]["code"] == "INTERNAL_ERROR"
     for word in (SECRET, "RuntimeError", "Traceback", ".py"):
-        assert word not in answer.text
-    told = [line for line in lines if line["log_level"] == "error"]
-    assert [line["request_id"] for line in told] == [answer.headers["x-request-id"]]
-    assert str(told[0]["exc_info"]) == SECRET
+        assert word not in response.text
+    reported = [line for line in lines if line["log_level"] == "error"]
+    assert [line["request_id"] for line in reported] == [response.headers["x-request-id"]]
+    assert str(reported[0]["exc_info"]) == SECRET
 
 
 async def test_after_a_fault_the_next_call_is_served(installation: Installation, probe_key: MadeKey) -> None:
@@ -181,24 +181,24 @@ async def test_after_a_fault_the_next_call_is_served(installation: Installation,
         client.headers["x-api-key"] = probe_key.raw
         with capture_logs():
             faults = [await client.get("/probe/fault") for _ in range(2 * CONNECTIONS)]
-        assert {answer.status_code for answer in faults} == {500}
+        assert {response.status_code for response in faults} == {500}
         assert (await client.get("/probe/things")).status_code == 200
 
 
 async def test_a_statement_that_takes_too_long_is_a_503(installation: Installation, probe_key: MadeKey) -> None:
     async with open_app(installation, [build_probe(Stage())]) as client:
-        answer = await client.get("/probe/endless", headers={"x-api-key": probe_key.raw})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
-    assert answer.headers["retry-after"] == "1"
-    assert is_envelope(answer.json())
+        response = await client.get("/probe/endless", headers={"x-api-key": probe_key.raw})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+    assert response.headers["retry-after"] == "1"
+    assert is_envelope(response.json())
 
 
 async def test_two_calls_that_deadlock_both_succeed(installation: Installation, probe_key: MadeKey) -> None:
     stage = Stage()
     async with open_app(installation, [build_probe(stage)]) as client:
         client.headers["x-api-key"] = probe_key.raw
-        answers = await asyncio.gather(*(client.post(f"/probe/tangle/{side}") for side in ("left", "right")))
-    assert [answer.json() for answer in answers] == [{"data": {"name": "left"}}, {"data": {"name": "right"}}]
+        responses = await asyncio.gather(*(client.post(f"/probe/tangle/{side}") for side in ("left", "right")))
+    assert [response.json() for response in responses] == [{"data": {"name": "left"}}, {"data": {"name": "right"}}]
     assert stage.tries == 3, "PostgreSQL ended one of the two, and it was run again"
 
 
@@ -207,8 +207,8 @@ async def test_a_transaction_that_always_collides_is_tried_three_times(
 ) -> None:
     stage = Stage()
     async with open_app(installation, [build_probe(stage)]) as client:
-        answer = await client.post("/probe/collide", headers={"x-api-key": probe_key.raw})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+        response = await client.post("/probe/collide", headers={"x-api-key": probe_key.raw})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert stage.tries == 3
 
 
@@ -217,8 +217,8 @@ async def test_a_database_that_cannot_be_reached_is_a_503(installation: Installa
     async with open_app(installation, ROUTES, SAPA_DATABASE_URL=nobody) as client:
         refused = await client.get("/customers", headers={"x-api-key": probe_key.raw})
         unready, alive = await client.get("http://probe/readyz"), await client.get("http://probe/healthz")
-    for answer in (refused, unready):
-        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+    for response in (refused, unready):
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert alive.status_code == 200
 
 
@@ -230,18 +230,18 @@ async def test_when_all_connections_are_busy_a_call_is_a_503_after_a_while(
         client.headers["x-api-key"] = probe_key.raw
         busy = [asyncio.create_task(client.post("/probe/slow", json={"name": str(n)})) for n in range(CONNECTIONS)]
         await eventually(stage.all_busy)
-        answer = await client.get("/probe/things")
+        response = await client.get("/probe/things")
         stage.go_on.set()
         assert {(await task).status_code for task in busy} == {201}
         assert (await client.get("/probe/things")).status_code == 200
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
 
 
-async def test_many_clients_at_once_each_get_their_own_answer(
+async def test_concurrent_clients_each_get_their_own_response(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await make_key(database, company.live)
     async with connect(installation, key.raw) as client:
         emails = [f"c{number}@example.com" for number in range(40)]
-        answers = await asyncio.gather(*(client.post("/customers", json={"email": email}) for email in emails))
-    assert [answer.json()["data"]["email"] for answer in answers] == emails
+        responses = await asyncio.gather(*(client.post("/customers", json={"email": email}) for email in emails))
+    assert [response.json()["data"]["email"] for response in responses] == emails

@@ -186,7 +186,7 @@ def test_sample_bodies_are_valid(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("endpoint", WITH_IDS, ids=name_of)
-async def test_foreign_and_unknown_ids_get_the_same_answer(
+async def test_foreign_and_unknown_ids_get_the_same_response(
     installation: Installation, database: Database, company: Environments, endpoint: Endpoint
 ) -> None:
     keys = [await make_key(database, id) for id in (company.live, company.test, (await make_company(database)).test)]
@@ -205,7 +205,7 @@ async def test_foreign_and_unknown_ids_get_the_same_answer(
 
 
 @pytest.mark.parametrize("endpoint", WITH_IDS, ids=name_of)
-async def test_garbage_ids_get_the_same_answer(api: httpx.AsyncClient, endpoint: Endpoint) -> None:
+async def test_malformed_ids_get_the_same_response(api: httpx.AsyncClient, endpoint: Endpoint) -> None:
     for name, kind in kinds_of(endpoint).items():
         unknown = await call(api, endpoint, {name: kind.new()})
         assert unknown.status_code == 404

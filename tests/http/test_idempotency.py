@@ -33,7 +33,7 @@ def post_at_once(installation: Installation, key: str, bodies: list[Any], once: 
         return [call.result() for call in calls]
 
 
-async def test_50_identical_posts_at_once_create_one_customer_and_get_one_answer(
+async def test_50_identical_posts_at_once_create_one_customer_and_get_one_response(
     installation: Installation, api: httpx.AsyncClient
 ) -> None:
     body = {"email": "ayu@example.com", "firstName": "Ayu"}
@@ -56,7 +56,7 @@ async def test_50_posts_of_one_email_at_once_create_one_customer(
     assert await total(api) == 1
 
 
-async def test_a_second_call_gets_the_stored_answer(api: httpx.AsyncClient) -> None:
+async def test_a_second_call_gets_the_stored_response(api: httpx.AsyncClient) -> None:
     first = await api.post("/customers", json={"email": "ayu@example.com"}, headers=ONCE)
     assert "idempotency-replayed" not in first.headers
     await api.put(f"/customers/{first.json()['data']['id']}", json={"firstName": "Changed"})
@@ -75,17 +75,17 @@ async def test_without_the_header_nothing_is_replayed(api: httpx.AsyncClient) ->
 async def test_the_same_key_with_other_bytes_is_refused(api: httpx.AsyncClient, body: bytes) -> None:
     headers = {**ONCE, "content-type": "application/json"}
     await api.post("/customers", content=b'{"email":"ayu@example.com"}', headers=headers)
-    answer = await api.post("/customers", content=body, headers=headers)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+    response = await api.post("/customers", content=body, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
     assert await total(api) == 1
 
 
 async def test_the_key_belongs_to_one_method_and_path(api: httpx.AsyncClient) -> None:
     one, other = await make_customer(api), await make_customer(api)
     for customer in (one, other):
-        answer = await api.put(f"/customers/{customer['id']}", json={"firstName": "Ayu"}, headers=ONCE)
-        assert answer.json()["data"]["id"] == customer["id"]
-        assert "idempotency-replayed" not in answer.headers
+        response = await api.put(f"/customers/{customer['id']}", json={"firstName": "Ayu"}, headers=ONCE)
+        assert response.json()["data"]["id"] == customer["id"]
+        assert "idempotency-replayed" not in response.headers
     gone = await api.delete(f"/customers/{one['id']}", headers=ONCE)
     assert gone.status_code == 204
     assert "idempotency-replayed" not in gone.headers
@@ -99,9 +99,9 @@ async def test_the_key_belongs_to_one_company_and_environment(
     for environment in (company.live, company.test, other.live):
         key = await make_key(database, environment)
         async with connect(installation, key.raw) as client:
-            answer = await client.post("/customers", json={"email": "ayu@example.com"}, headers=ONCE)
-            assert "idempotency-replayed" not in answer.headers
-            ids.add(answer.json()["data"]["id"])
+            response = await client.post("/customers", json={"email": "ayu@example.com"}, headers=ONCE)
+            assert "idempotency-replayed" not in response.headers
+            ids.add(response.json()["data"]["id"])
     assert len(ids) == 3
 
 
@@ -131,17 +131,17 @@ async def test_failures_are_not_stored(api: httpx.AsyncClient) -> None:
 
 async def test_a_delete_is_replayed_although_the_resource_is_gone(api: httpx.AsyncClient) -> None:
     place = f"/customers/{(await make_customer(api))['id']}"
-    answers = [await api.delete(place, headers=ONCE) for _ in range(2)]
-    assert [(answer.status_code, answer.content) for answer in answers] == [(204, b"")] * 2
-    assert [answer.headers.get("idempotency-replayed") for answer in answers] == [None, "true"]
+    responses = [await api.delete(place, headers=ONCE) for _ in range(2)]
+    assert [(response.status_code, response.content) for response in responses] == [(204, b"")] * 2
+    assert [response.headers.get("idempotency-replayed") for response in responses] == [None, "true"]
     assert (await api.delete(place)).status_code == 404
 
 
 async def test_a_put_that_made_something_replays_its_201(api: httpx.AsyncClient) -> None:
     place, body = "/customers/by-external-id/shop-1", {"email": "ayu@example.com"}
-    answers = [await api.put(place, json=body, headers=ONCE) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [201, 201]
-    assert answers[0].content == answers[1].content
+    responses = [await api.put(place, json=body, headers=ONCE) for _ in range(2)]
+    assert [response.status_code for response in responses] == [201, 201]
+    assert responses[0].content == responses[1].content
     assert (await api.put(place, json=body)).status_code == 200
 
 
@@ -152,12 +152,12 @@ async def test_a_replay_needs_the_right_to_do_it(
     assert (await api.post("/customers", json=body, headers=ONCE)).status_code == 201
     key = await make_key(database, company.live, scopes=["customers:READ"])
     async with connect(installation, key.raw) as reader:
-        answer = await reader.post("/customers", json=body, headers=ONCE)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
-    assert "ayu@example.com" not in answer.text
+        response = await reader.post("/customers", json=body, headers=ONCE)
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+    assert "ayu@example.com" not in response.text
 
 
-async def test_a_record_older_than_24_hours_is_forgotten(
+async def test_a_record_older_than_24_hours_is_ignored(
     installation: Installation, company: Environments, api: httpx.AsyncClient
 ) -> None:
     first = await api.post("/customers", json={"email": "ayu@example.com"}, headers=ONCE)
@@ -187,18 +187,18 @@ async def age_record(installation: Installation, company_id: int, age: str) -> N
 @pytest.mark.parametrize("once", ["", "x" * 256, "caf\xe9", "a\tb"])
 async def test_a_key_that_cannot_be_used_is_refused(api: httpx.AsyncClient, once: str) -> None:
     headers = {b"idempotency-key": once.encode("latin-1")}
-    answer = await api.post("/customers", json={"email": "ayu@example.com"}, headers=headers)
-    assert answer.status_code == 400
+    response = await api.post("/customers", json={"email": "ayu@example.com"}, headers=headers)
+    assert response.status_code == 400
     message = "must be 1 to 255 printable ASCII characters"
-    assert answer.json()["error"]["details"] == [{"field": "Idempotency-Key", "message": message}]
+    assert response.json()["error"]["details"] == [{"field": "Idempotency-Key", "message": message}]
     assert await total(api) == 0
 
 
 @pytest.mark.parametrize("once", ["x" * 255, "a b", "{}'\"\\;--", "0"])
 async def test_any_printable_key_of_up_to_255_characters_will_do(api: httpx.AsyncClient, once: str) -> None:
     for _ in range(2):
-        answer = await api.post("/customers", json={"email": "a@example.com"}, headers={"idempotency-key": once})
-        assert answer.status_code == 201
+        response = await api.post("/customers", json={"email": "a@example.com"}, headers={"idempotency-key": once})
+        assert response.status_code == 201
 
 
 async def test_reads_take_no_notice_of_the_header(api: httpx.AsyncClient) -> None:
@@ -213,7 +213,7 @@ async def probe_key(database: Database, company: Environments) -> MadeKey:
     return await make_key(database, company.live)
 
 
-async def test_twins_of_a_first_that_still_runs_wait_and_get_its_answer(
+async def test_repeated_requests_wait_for_the_first_and_get_its_response(
     installation: Installation, probe_key: MadeKey
 ) -> None:
     stage = Stage()
@@ -223,14 +223,14 @@ async def test_twins_of_a_first_that_still_runs_wait_and_get_its_answer(
         await stage.entered.wait()
         reads = [await client.get("/probe/things") for _ in range(CONNECTIONS)]
         stage.go_on.set()
-        answers = [await twin for twin in twins]
+        responses = [await twin for twin in twins]
     assert {read.status_code for read in reads} == {200}, "waiting twins hold no connection"
-    assert {(answer.status_code, answer.text) for answer in answers} == {(201, '{"data":{"name":"a"}}')}
-    assert [answer.headers.get("idempotency-replayed") for answer in answers].count("true") == 19
+    assert {(response.status_code, response.text) for response in responses} == {(201, '{"data":{"name":"a"}}')}
+    assert [response.headers.get("idempotency-replayed") for response in responses].count("true") == 19
     assert stage.tries == 1
 
 
-async def test_a_twin_that_waited_long_enough_is_told_to_come_again(
+async def test_a_repeated_request_that_waited_too_long_gets_retry_after(
     installation: Installation, probe_key: MadeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "WAIT_SECONDS", 0.2)
@@ -249,11 +249,11 @@ async def test_a_twin_that_waited_long_enough_is_told_to_come_again(
     assert stage.tries == 1
 
 
-def test_twins_wait_for_five_seconds() -> None:
+def test_repeated_requests_wait_for_five_seconds() -> None:
     assert idempotency.WAIT_SECONDS == 5
 
 
-async def test_a_twin_in_another_process_waits_and_is_told_to_come_again(
+async def test_a_repeated_request_in_another_process_waits_and_gets_retry_after(
     installation: Installation, probe_key: MadeKey
 ) -> None:
     """Two applications on one database are as good as two processes; here PostgreSQL's own lock time-out speaks."""
@@ -273,7 +273,7 @@ async def test_a_twin_in_another_process_waits_and_is_told_to_come_again(
     assert stage.tries == 1
 
 
-async def test_when_the_first_fails_one_of_its_twins_takes_over(
+async def test_when_the_first_request_fails_a_repeated_one_takes_over(
     installation: Installation, api: httpx.AsyncClient
 ) -> None:
     """Ten identical calls: until the e-mail is free all fail; then exactly one makes it, and the rest replay."""

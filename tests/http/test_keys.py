@@ -180,10 +180,10 @@ async def test_a_revoked_key_stops_working_on_all_processes_within_a_second(
 async def test_revoking_a_key_leaves_its_company_s_others_alone(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    lost, kept = await make_key(database, company.live), await make_key(database, company.live)
+    lost, stored = await make_key(database, company.live), await make_key(database, company.live)
     await revoke(database, lost.id)
     await wait_for_answer(installation, lost.raw, 401)
-    assert {reply.status for reply in send_many(installation, kept.raw, 20)} == {200}
+    assert {reply.status for reply in send_many(installation, stored.raw, 20)} == {200}
 
 
 async def test_a_key_stops_when_its_time_is_over(
@@ -195,7 +195,7 @@ async def test_a_key_stops_when_its_time_is_over(
     assert call(installation, future.raw).status == 200
 
 
-async def test_a_key_that_is_known_to_every_process_stops_by_itself_at_its_moment(
+async def test_a_key_that_every_process_has_cached_stops_when_it_expires(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with database.connection() as db:
@@ -229,7 +229,7 @@ async def test_a_rotated_key_works_for_24_hours_and_not_longer(
     assert {reply.status for reply in send_many(installation, new.key, 40)} == {200}
 
 
-async def test_answers_to_a_rotated_key_say_since_when_and_until_when(
+async def test_responses_to_a_rotated_key_have_deprecation_and_sunset(
     installation: Installation, database: Database, rotated: tuple[MadeKey, NewKey]
 ) -> None:
     old, new = rotated

@@ -203,12 +203,12 @@ def test_what_we_send_has_all_its_fields(parcels: Schema) -> None:
     assert parcels["components"]["schemas"]["ErrorBody"]["required"] == ["code", "message"]
 
 
-def test_what_is_given_may_leave_out_what_has_a_default(parcels: Schema) -> None:
-    given = parcels["components"]["schemas"]["ParcelIn"]
-    assert given["required"] == ["fee", "where"]
-    assert given["additionalProperties"] is False
-    assert given["properties"]["note"]["type"] == ["string", "null"]
-    assert "default" not in given["properties"]["note"]
+def test_a_request_may_leave_out_fields_with_a_default(parcels: Schema) -> None:
+    value = parcels["components"]["schemas"]["ParcelIn"]
+    assert value["required"] == ["fee", "where"]
+    assert value["additionalProperties"] is False
+    assert value["properties"]["note"]["type"] == ["string", "null"]
+    assert "default" not in value["properties"]["note"]
 
 
 def test_a_type_that_differs_by_direction_has_two_names_and_one_that_does_not_has_one(parcels: Schema) -> None:
@@ -256,16 +256,16 @@ def test_an_example_is_made_of_what_the_schema_says(schema: Schema, example: Any
     assert build_example(schema, {"Sticker": sticker}) == example
 
 
-def test_parameters_tell_place_form_and_need(parcels: Schema) -> None:
-    given = {parameter["name"]: parameter for parameter in parcels["paths"]["/parcels"]["get"]["parameters"]}
-    assert given["sentFrom"] == {
+def test_parameters_have_location_schema_and_required(parcels: Schema) -> None:
+    value = {parameter["name"]: parameter for parameter in parcels["paths"]["/parcels"]["get"]["parameters"]}
+    assert value["sentFrom"] == {
         "name": "sentFrom",
         "in": "query",
         "description": "Sent then or later.",
         "schema": {"type": "string", "format": "date-time"},
     }
-    assert given["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
-    assert (given["tags"]["style"], given["tags"]["explode"]) == ("form", False)
+    assert value["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
+    assert (value["tags"]["style"], value["tags"]["explode"]) == ("form", False)
     (id, once) = parcels["paths"]["/parcels/{parcelId}"]["delete"]["parameters"]
     assert (id["name"], id["in"], id["required"]) == ("parcelId", "path", True)
     assert (once["name"], once["in"]) == ("Idempotency-Key", "header")
@@ -295,7 +295,7 @@ def test_errors_are_listed_by_status_with_their_codes(
         assert {example["value"]["error"]["code"] for example in media["examples"].values()} == expected
 
 
-def test_an_operation_has_only_the_answers_it_can_give(parcels: Schema) -> None:
+def test_an_operation_has_only_its_possible_responses(parcels: Schema) -> None:
     paths = parcels["paths"]
     assert not {"404", "409", "413"} & paths["/parcels"]["get"]["responses"].keys()
     assert {"200", "201"} <= paths["/parcels/{parcelId}"]["put"]["responses"].keys()
@@ -303,7 +303,7 @@ def test_an_operation_has_only_the_answers_it_can_give(parcels: Schema) -> None:
     assert "413" not in paths["/parcels/{parcelId}"]["delete"]["responses"]
 
 
-def test_what_a_key_needs_is_told(parcels: Schema) -> None:
+def test_the_needed_scope_is_described(parcels: Schema) -> None:
     operation = parcels["paths"]["/parcels"]["post"]
     assert (operation["x-sapa-scope"], operation["x-sapa-product"]) == ("orders:WRITE", "CRM")
     assert operation["summary"] == "Send a parcel."

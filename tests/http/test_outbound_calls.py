@@ -55,13 +55,13 @@ class PostOffice:
 def build_routes(office: PostOffice) -> Routes:
     routes = Routes("/parcels", base=Base.CUSTOMER, tag="Parcels")
 
-    async def record(context: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
+    async def record(context: AppContext, company: Company, request: RequestInfo, error: ApiError) -> None:
         if not office.has_ink:
             raise RuntimeError("no ink")
-        office.refusals.append((asked, error.code))
+        office.refusals.append((request, error.code))
 
     @routes.post("", scope=Scope.ORDERS_WRITE, status=200, raises=(Conflict,), recorder=record)
-    async def send_parcel(errand: OutboundCall, body: ParcelIn) -> Parcel | Accepted[Parcel]:
+    async def send_parcel(call: OutboundCall, body: ParcelIn) -> Parcel | Accepted[Parcel]:
         """Send one."""
 
         async def intend(tx: Tx) -> Parcel:
@@ -70,14 +70,14 @@ def build_routes(office: PostOffice) -> Routes:
         async def conclude(tx: Tx) -> Parcel | Accepted[Parcel]:
             return Accepted(Parcel("unclear")) if body.to == "far away" else Parcel("sent")
 
-        await errand.intend(intend)
+        await call.intend(intend)
         await office.send(body.to)
         if body.to == "nowhere":
             raise Conflict("There is no such place.")
-        return await errand.conclude(conclude)
+        return await call.conclude(conclude)
 
     @routes.post("/price", scope=Scope.ORDERS_READ, status=200)
-    async def ask_price(errand: OutboundCall, body: ParcelIn) -> Parcel:
+    async def ask_price(call: OutboundCall, body: ParcelIn) -> Parcel:
         """Ask what one costs: nothing is intended."""
         await office.send(body.to)
         return Parcel(f"price {len(office.sent)}")
@@ -114,16 +114,18 @@ async def send(client: httpx.AsyncClient, to: str, once: str | None = None) -> h
     return await client.post("/parcels", json={"to": to}, headers={"idempotency-key": once} if once else {})
 
 
-async def test_the_outcome_is_answered(post: httpx.AsyncClient) -> None:
+async def test_the_outcome_is_the_response(post: httpx.AsyncClient) -> None:
     assert (await send(post, "Bandung")).json() == {"data": {"state": "sent"}}
 
 
-async def test_an_outcome_that_is_not_known_is_a_202(post: httpx.AsyncClient) -> None:
-    answer = await send(post, "far away")
-    assert (answer.status_code, answer.json()) == (202, {"data": {"state": "unclear"}})
+async def test_an_unknown_outcome_is_a_202(post: httpx.AsyncClient) -> None:
+    response = await send(post, "far away")
+    assert (response.status_code, response.json()) == (202, {"data": {"state": "unclear"}})
 
 
-async def test_a_twin_replays_the_outcome_and_sends_nothing(post: httpx.AsyncClient, office: PostOffice) -> None:
+async def test_a_repeated_call_replays_the_outcome_and_sends_nothing(
+    post: httpx.AsyncClient, office: PostOffice
+) -> None:
     once = uuid4().hex
     first, second = await send(post, "far away", once), await send(post, "far away", once)
     assert (second.status_code, second.content) == (first.status_code, first.content)
@@ -131,7 +133,7 @@ async def test_a_twin_replays_the_outcome_and_sends_nothing(post: httpx.AsyncCli
     assert office.sent == ["far away"]
 
 
-async def test_a_twin_in_another_process_waits_for_the_outcome(
+async def test_a_repeated_call_in_another_process_waits_for_the_outcome(
     post: httpx.AsyncClient, post_elsewhere: httpx.AsyncClient, office: PostOffice
 ) -> None:
     once = uuid4().hex
@@ -143,14 +145,14 @@ async def test_a_twin_in_another_process_waits_for_the_outcome(
     assert not second.done()
     office.opens.set()
     answers = await asyncio.gather(first, second)
-    assert [answer.json() for answer in answers] == [{"data": {"state": "sent"}}] * 2
+    assert [response.json() for response in answers] == [{"data": {"state": "sent"}}] * 2
     assert office.sent == ["Bandung"]
 
 
 async def test_a_question_is_asked_once_for_a_key(post: httpx.AsyncClient, office: PostOffice) -> None:
     once = {"idempotency-key": uuid4().hex}
     answers = [await post.post("/parcels/price", json={"to": "Bandung"}, headers=once) for _ in range(2)]
-    assert [answer.json()["data"]["state"] for answer in answers] == ["price 1", "price 1"]
+    assert [response.json()["data"]["state"] for response in answers] == ["price 1", "price 1"]
     assert answers[1].headers["idempotency-replayed"] == "true"
     other = await post.post("/parcels/price", json={"to": "Medan"}, headers=once)
     assert other.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
@@ -175,7 +177,7 @@ async def test_the_same_key_with_another_body_is_refused_also_while_the_first_is
     assert (await first).status_code == 200
 
 
-async def test_after_a_crash_on_the_way_a_retry_is_told_that_it_is_not_known_and_sends_nothing(
+async def test_after_a_crash_on_the_way_a_retry_gets_an_unknown_outcome_and_sends_nothing(
     installation: Installation, database: Database, company: Environments, post: httpx.AsyncClient, office: PostOffice
 ) -> None:
     """What a killed process leaves: the claim with its promise, and nobody who will settle it."""
@@ -191,8 +193,8 @@ async def test_after_a_crash_on_the_way_a_retry_is_told_that_it_is_not_known_and
         )  # fmt: skip
     async with open_app(installation, [build_routes(office)]) as other:
         other.headers["x-api-key"] = post.headers["x-api-key"]
-        answer = await send(other, "Bandung", once)
-    assert (answer.status_code, answer.json()) == (202, {"data": {"state": "intended"}})
+        response = await send(other, "Bandung", once)
+    assert (response.status_code, response.json()) == (202, {"data": {"state": "intended"}})
     assert office.sent == ["Bandung"]
     office.opens.set()
     await first
@@ -215,17 +217,17 @@ async def test_refused_calls_are_recorded_as_they_came(
         "x-own": "Own",
     }
     await post.post(f"/parcels{query}", content=body, headers=headers)
-    ((asked, recorded),) = office.refusals
+    ((request, recorded),) = office.refusals
     assert recorded == code
-    assert (asked.body, asked.method, asked.path, asked.base_url) == (
+    assert (request.body, request.method, request.path, request.base_url) == (
         body,
         "POST",
         "/customer/v1/parcels",
         "/customer/v1",
     )
-    assert asked.query == ({"a": ["1", "2"], "b": ""} if query else {})
-    assert asked.forwarded == ["203.0.113.7", "10.0.0.1"]
-    assert (asked.hostname, asked.headers["x-own"]) == ("probe", "Own")
+    assert request.query == ({"a": ["1", "2"], "b": ""} if query else {})
+    assert request.forwarded == ["203.0.113.7", "10.0.0.1"]
+    assert (request.hostname, request.headers["x-own"]) == ("probe", "Own")
 
 
 async def test_calls_without_the_right_are_not_recorded(
@@ -252,7 +254,7 @@ async def test_a_record_that_cannot_be_stored_does_not_replace_the_refusal(
     office.has_ink = False
     with capture_logs() as lines:
         answers = [await send(post, "nowhere"), await post.post("/parcels", json={"from": "here"})]
-    assert [answer.status_code for answer in answers] == [409, 400]
+    assert [response.status_code for response in answers] == [409, 400]
     failures = [line for line in lines if line["log_level"] == "error"]
-    assert [line["request_id"] for line in failures] == [answer.headers["x-request-id"] for answer in answers]
+    assert [line["request_id"] for line in failures] == [response.headers["x-request-id"] for response in answers]
     assert {str(line["exc_info"]) for line in failures} == {"no ink"}

@@ -21,9 +21,9 @@ ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30
 
 
 async def refused_field(api: httpx.AsyncClient, query: str) -> tuple[str, str]:
-    answer = await api.get(f"/customers?{query}")
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"]) == (400, "VALIDATION_ERROR")
+    response = await api.get(f"/customers?{query}")
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "VALIDATION_ERROR")
     (detail,) = error["details"]
     assert error["message"] == f"{detail['field']}: {detail['message']}"
     return detail["field"], detail["message"]
@@ -81,9 +81,9 @@ async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
 
 @pytest.mark.parametrize("query", ["%FF", "page=%C3%28", "search=%ED%A0%80", "search=%C0%AF", "search=%80", "%FF=1"])
 async def test_bad_utf_8_is_a_400(api: httpx.AsyncClient, query: str) -> None:
-    answer = await api.get(f"/customers?{query}")
-    assert answer.status_code == 400
-    assert answer.json()["error"] == {"code": "VALIDATION_ERROR", "message": "The query string is not valid UTF-8."}
+    response = await api.get(f"/customers?{query}")
+    assert response.status_code == 400
+    assert response.json()["error"] == {"code": "VALIDATION_ERROR", "message": "The query string is not valid UTF-8."}
 
 
 def test_raw_bytes_that_are_no_utf_8_are_a_400(installation: Installation, api: httpx.AsyncClient) -> None:
@@ -93,9 +93,9 @@ def test_raw_bytes_that_are_no_utf_8_are_a_400(installation: Installation, api: 
 
 @pytest.mark.parametrize("query", ["search=%00", "search=a%00b", "page=1%00", "%00=1", "tags=%00", "sort=%00"])
 async def test_a_nul_is_a_400(api: httpx.AsyncClient, query: str) -> None:
-    answer = await api.get(f"/customers?{query}")
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == "The query string holds a NUL character."
+    response = await api.get(f"/customers?{query}")
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == "The query string holds a NUL character."
 
 
 @pytest.mark.parametrize("path", ["/customers/%FF", "/customers/%C3%28", "/%FF", "/customers/by-external-id/%80"])
@@ -108,12 +108,12 @@ async def test_bad_utf_8_in_the_path_is_a_400(api: httpx.AsyncClient, installati
 
 
 async def test_the_replacement_character_itself_is_valid_in_a_path(api: httpx.AsyncClient) -> None:
-    answer = await api.put("/customers/by-external-id/a%EF%BF%BDb", json={"email": "a@example.com"})
-    assert answer.status_code == 201
-    assert answer.json()["data"]["externalId"] == "a\ufffdb"
+    response = await api.put("/customers/by-external-id/a%EF%BF%BDb", json={"email": "a@example.com"})
+    assert response.status_code == 201
+    assert response.json()["data"]["externalId"] == "a\ufffdb"
 
 
-async def test_percent_signs_that_encode_nothing_are_taken_as_they_are(api: httpx.AsyncClient) -> None:
+async def test_percent_signs_that_encode_nothing_are_literal(api: httpx.AsyncClient) -> None:
     await make_customer(api, firstName="100% Ayu")
     for query in ("search=100%25%20ayu", "search=100%+ayu", "search=100%25+AYU"):
         assert (await api.get(f"/customers?{query}")).json()["meta"]["total"] == 1, query
@@ -131,10 +131,10 @@ async def test_empty_parts_are_nothing(api: httpx.AsyncClient) -> None:
 async def test_an_endpoint_without_parameters_refuses_any(api: httpx.AsyncClient, method: str, path: str) -> None:
     place = path.format(id=(await make_customer(api))["id"])
     body = None if method in {"GET", "DELETE"} else {"firstName": "Ayu"}
-    answer = await api.request(method, f"{place}?expand=1", json=body)
-    assert answer.status_code == 400
+    response = await api.request(method, f"{place}?expand=1", json=body)
+    assert response.status_code == 400
     message = "is not a parameter here; these are: none"
-    assert answer.json()["error"]["details"] == [{"field": "expand", "message": message}]
+    assert response.json()["error"]["details"] == [{"field": "expand", "message": message}]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ async def test_the_headers_of_all_granted_calls_together_count_down_without_a_ga
     assert sorted(int(reply.headers["ratelimit-remaining"]) for reply in replies) == list(range(60))
 
 
-async def test_headers_say_limit_rest_and_seconds_to_wait(
+async def test_headers_have_limit_remaining_and_reset(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await limited(database, company, 3)
@@ -71,7 +71,7 @@ async def test_headers_say_limit_rest_and_seconds_to_wait(
         assert "retry-after" not in reply.headers
 
 
-async def test_a_used_up_minute_is_answered_with_429_and_when_to_come_again(
+async def test_a_used_up_minute_is_a_429_with_retry_after(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await limited(database, company, 1)
@@ -99,7 +99,7 @@ async def test_every_authenticated_call_counts_whatever_becomes_of_it(
 ) -> None:
     key = await make_key(database, company.live, scopes=["customers:READ"], rate_limit=100)
     async with connect(installation, key.raw) as client:
-        answers = [
+        responses = [
             await client.get("/customers"),
             await client.get("/customers?page=0"),
             await client.get("/customers/unknown"),
@@ -108,8 +108,8 @@ async def test_every_authenticated_call_counts_whatever_becomes_of_it(
             await client.post("/customers", content=b"{"),
             await client.head("/customers"),
         ]
-    assert [answer.status_code for answer in answers] == [200, 400, 404, 404, 405, 403, 200]
-    assert [answer.headers["ratelimit-remaining"] for answer in answers] == [str(100 - n) for n in range(1, 8)]
+    assert [response.status_code for response in responses] == [200, 400, 404, 404, 405, 403, 200]
+    assert [response.headers["ratelimit-remaining"] for response in responses] == [str(100 - n) for n in range(1, 8)]
 
 
 async def test_calls_from_a_forbidden_address_count_and_are_limited(
@@ -142,11 +142,11 @@ async def test_a_replay_counts_like_any_call(
     key = await limited(database, company, 10)
     async with connect(installation, key.raw) as client:
         for remaining in ("9", "8"):
-            answer = await client.post(
+            response = await client.post(
                 "/customers", json={"email": "once@example.com"}, headers={"idempotency-key": "once"}
             )
-            assert answer.status_code == 201
-            assert answer.headers["ratelimit-remaining"] == remaining
+            assert response.status_code == 201
+            assert response.headers["ratelimit-remaining"] == remaining
 
 
 async def test_a_new_minute_starts_anew(installation: Installation, database: Database, company: Environments) -> None:
@@ -181,5 +181,5 @@ async def test_a_refused_write_changes_nothing(
     assert (await api.get(f"/customers/{customer['id']}")).status_code == 200
 
 
-def test_a_key_may_make_a_hundred_calls_a_minute_unless_told_otherwise() -> None:
+def test_the_default_rate_limit_is_a_hundred_calls_a_minute() -> None:
     assert KeyIn(name="n", scopes=[]).rate_limit == DEFAULT_RATE_LIMIT == 100

@@ -72,17 +72,17 @@ async def test_the_page_asks_for_nothing_but_itself_and_runs_without_complaint(
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     address = f"{installation.address}{base}/docs"
-    answer = await opened.goto(address, wait_until="networkidle")
-    assert answer is not None
-    assert answer.status == 200
-    assert answer.headers["content-type"].startswith("text/html")
+    response = await opened.goto(address, wait_until="networkidle")
+    assert response is not None
+    assert response.status == 200
+    assert response.headers["content-type"].startswith("text/html")
     assert [url for url in requests if not url.startswith("data:")] == [address]
     assert complaints == []
     await opened.close()
 
 
 @pytest.mark.parametrize("base", Base)
-async def test_every_operation_schema_and_event_has_its_place_in_page_and_contents(
+async def test_every_operation_schema_and_event_is_in_page_and_contents(
     browser: Browser, installation: Installation, base: Base
 ) -> None:
     opened = await browser.new_page()
@@ -123,7 +123,7 @@ async def test_the_filter_narrows_the_contents(page: Page) -> None:
     assert await shown.count() == everything
 
 
-async def test_a_link_of_the_contents_leads_to_its_place_and_is_marked(page: Page) -> None:
+async def test_a_link_of_the_contents_leads_to_its_section_and_is_marked(page: Page) -> None:
     link = page.locator('nav a[href="#update_customer"]')
     await link.click()
     await page.wait_for_selector('nav a[href="#update_customer"][aria-current]')
@@ -172,9 +172,9 @@ async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, instal
 
 async def test_the_page_needs_no_key_and_forbids_itself_anything_from_elsewhere(installation: Installation) -> None:
     async with httpx.AsyncClient(verify=TLS) as client:
-        answer = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
-    assert answer.status_code == 200
-    assert "default-src &#39;none&#39;" in answer.text
+        response = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
+    assert response.status_code == 200
+    assert "default-src &#39;none&#39;" in response.text
 
 
 async def test_the_example_calls_work_when_pasted_into_a_shell(
@@ -218,7 +218,7 @@ def test_a_quote_in_an_example_does_not_end_the_shells_text() -> None:
         ({"anyOf": [{"$ref": "#/components/schemas/Address"}, {"type": "null"}]}, "Address or null"),
     ],
 )
-def test_types_are_told_in_words(schema: Schema, words: str) -> None:
+def test_types_are_described_in_words(schema: Schema, words: str) -> None:
     assert describe_type(schema) == words
 
 
@@ -233,7 +233,7 @@ def test_types_are_told_in_words(schema: Schema, words: str) -> None:
         ({"const": "true"}, ["always `true`"]),
     ],
 )
-def test_rules_are_told_in_words(schema: Schema, words: list[str]) -> None:
+def test_rules_are_described_in_words(schema: Schema, words: list[str]) -> None:
     assert list(describe_rules(schema)) == words
 
 

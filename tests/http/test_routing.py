@@ -35,20 +35,20 @@ async def test_an_unknown_path_is_a_404_for_every_method(
     "path", ["/", "/nowhere", "/customer/v1", "/customer/v2/customers", "/healthz/", "//healthz", "/favicon.ico"]
 )
 def test_outside_the_two_bases_errors_have_the_same_envelope(installation: Installation, path: str) -> None:
-    answer = httpx.get(installation.address + path, verify=TLS)
-    assert answer.status_code == 404
-    assert answer.json() == {"error": {"code": "NOT_FOUND", "message": "resource not found"}}
-    assert answer.headers["content-type"] == "application/json"
+    response = httpx.get(installation.address + path, verify=TLS)
+    assert response.status_code == 404
+    assert response.json() == {"error": {"code": "NOT_FOUND", "message": "resource not found"}}
+    assert response.headers["content-type"] == "application/json"
 
 
 def test_an_unknown_path_does_not_tell_a_caller_without_a_key_what_exists(installation: Installation) -> None:
-    known, unknown = send(installation, "GET", "/customers"), send(installation, "GET", "/nowhere")
-    assert (known.status, known.body) == (unknown.status, unknown.body)
+    existing, unknown = send(installation, "GET", "/customers"), send(installation, "GET", "/nowhere")
+    assert (existing.status, existing.body) == (unknown.status, unknown.body)
 
 
 def test_the_other_base_is_served_too(installation: Installation) -> None:
-    answer = httpx.get(f"{installation.address}/messaging/v1/nowhere", verify=TLS)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "MISSING_API_KEY")
+    response = httpx.get(f"{installation.address}/messaging/v1/nowhere", verify=TLS)
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "MISSING_API_KEY")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_allow_lists_head_whatever_order_methods_were_declared_in(
     assert set(allow.split(", ")) == {"GET", "HEAD", "POST", "OPTIONS"}
 
 
-async def test_head_answers_like_get_without_a_body(api: httpx.AsyncClient) -> None:
+async def test_head_is_get_without_a_body(api: httpx.AsyncClient) -> None:
     place = f"/customers/{(await make_customer(api))['id']}"
     for path in (place, "/customers"):
         full, bare = await api.get(path), await api.head(path)
@@ -99,8 +99,8 @@ async def test_head_answers_like_get_without_a_body(api: httpx.AsyncClient) -> N
 
 
 async def test_head_of_something_unknown_is_a_404_without_a_body(api: httpx.AsyncClient) -> None:
-    answer = await api.head("/customers/unknown")
-    assert (answer.status_code, answer.content) == (404, b"")
+    response = await api.head("/customers/unknown")
+    assert (response.status_code, response.content) == (404, b"")
 
 
 def test_options_needs_no_key_and_lists_methods(installation: Installation) -> None:

@@ -71,7 +71,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404]
 
 
 @pytest.mark.parametrize("base", [base for base in Base if operations_of(base)])
-async def test_no_call_is_answered_with_a_fault_or_outside_the_document(
+async def test_no_response_is_a_500_or_outside_the_document(
     installation: Installation, database: Database, company: Environments, base: Base, tmp_path: Path
 ) -> None:
     key = await make_key(database, company.test)

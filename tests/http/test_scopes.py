@@ -84,7 +84,7 @@ async def test_a_writing_key_may_neither_read_nor_delete(
         assert (await writer.head(place)).status_code == 403
 
 
-async def test_a_key_without_any_scope_is_known_and_may_nothing(
+async def test_a_key_without_any_scope_is_valid_and_permits_nothing(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await make_key(database, company.live, scopes=[], products=[])

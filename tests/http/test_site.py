@@ -33,7 +33,7 @@ def total(root: httpx.Client, name: str, **labels: str) -> float:
     """The sum of a metric's samples that have these labels."""
     found = [re.fullmatch(rf"{name}(?:\{{(.*)\}})? (\S+)", line) for line in read_metrics(root).splitlines()]
     samples = [(dict(re.findall(r'(\w+)="([^"]*)"', match[1] or "")), float(match[2])) for match in found if match]
-    return sum(number for given, number in samples if labels.items() <= given.items())
+    return sum(number for value, number in samples if labels.items() <= value.items())
 
 
 async def wait_for_total(root: httpx.Client, wanted: float, name: str, **labels: str) -> None:
@@ -46,13 +46,13 @@ async def wait_for_total(root: httpx.Client, wanted: float, name: str, **labels:
 
 
 def test_healthz_says_that_the_process_runs(root: httpx.Client) -> None:
-    answer = root.get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    response = root.get("/healthz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
 def test_readyz_says_that_database_and_schema_are_there(root: httpx.Client) -> None:
-    answer = root.get("/readyz")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+    response = root.get("/readyz")
+    assert (response.status_code, response.json()) == (200, {"status": "ready"})
 
 
 async def test_readyz_is_a_503_while_the_schema_is_another_version_s(installation: Installation) -> None:
@@ -66,11 +66,11 @@ async def test_readyz_is_a_503_while_the_schema_is_another_version_s(installatio
             await owner.execute("GRANT SELECT ON elsewhere.schema_migrations TO sapa_app")
             url = installation.server.app_url + "&search_path=elsewhere,public"
             async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
-                answer = await client.get("http://probe/readyz")
+                response = await client.get("http://probe/readyz")
         finally:
             await owner.execute("DROP SCHEMA elsewhere CASCADE")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
-    assert "sapa migrate" in answer.json()["error"]["message"]
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+    assert "sapa migrate" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(("header", "status"), [("-- runs with code since: {own:04}\n", 200), ("", 503)])
@@ -99,31 +99,31 @@ async def test_readyz_is_a_503_while_the_database_is_behind(installation: Instal
         async with connect(scratch.owner_url) as owner:
             await owner.execute("DELETE FROM schema_migrations WHERE number = $1", len(list_migrations()))
         async with open_app(installation, [], SAPA_DATABASE_URL=scratch.app_url) as client:
-            answer = await client.get("http://probe/readyz")
-    assert answer.status_code == 503
-    assert "sapa migrate" in answer.json()["error"]["message"]
+            response = await client.get("http://probe/readyz")
+    assert response.status_code == 503
+    assert "sapa migrate" in response.json()["error"]["message"]
 
 
 async def test_readyz_is_a_503_while_there_is_no_schema_at_all(installation: Installation) -> None:
     url = installation.server.app_url + "&search_path=pg_temp"
     async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
-        answer = await client.get("http://probe/readyz")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+        response = await client.get("http://probe/readyz")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/console", f"/hooks/channels/hook_1_{43 * 'a'}"])
-async def test_the_log_line_of_a_page_that_failed_names_the_request_that_was_answered(
+async def test_the_log_line_of_a_page_that_failed_has_the_request_id_of_the_response(
     installation: Installation, path: str
 ) -> None:
     """On a database without tables, where every page that reads one fails."""
     url = installation.server.app_url + "&search_path=pg_temp"
     async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
         with capture_logs() as lines:
-            answer = await client.get(f"http://probe{path}", headers={"cookie": f"{COOKIE}=stale"})
-    assert answer.status_code == 500
+            response = await client.get(f"http://probe{path}", headers={"cookie": f"{COOKIE}=stale"})
+    assert response.status_code == 500
     (line,) = [line for line in lines if line["log_level"] == "error"]
     assert line["exc_info"]
-    assert line["request_id"] == answer.headers["x-request-id"]
+    assert line["request_id"] == response.headers["x-request-id"]
 
 
 async def test_metrics_count_calls_by_route_and_status_over_all_processes(
@@ -141,14 +141,14 @@ async def test_metrics_count_calls_by_route_and_status_over_all_processes(
 
 
 def test_metrics_have_histograms_pool_and_queue_ages(root: httpx.Client) -> None:
-    answer = root.get("/metrics")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/plain")
+    response = root.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain")
     for name in (
         "sapa_http_request_seconds_bucket", "sapa_database_up", "sapa_pool_connections", "sapa_pool_idle",
         "sapa_counter_oldest_seconds", "sapa_counter_waiting", "sapa_worker_unseen_seconds",
     ):  # fmt: skip
-        assert re.search(rf"^{name}[ {{]", answer.text, re.MULTILINE), name
+        assert re.search(rf"^{name}[ {{]", response.text, re.MULTILINE), name
     assert total(root, "sapa_database_up") == 1
 
 
@@ -176,7 +176,7 @@ async def test_what_callers_make_up_does_not_become_a_label(root: httpx.Client, 
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_pages_answer_get_and_head_only(root: httpx.Client, path: str) -> None:
+def test_pages_allow_get_and_head_only(root: httpx.Client, path: str) -> None:
     assert root.head(path).status_code == 200
     refused = root.post(path)
     assert (refused.status_code, refused.json()["error"]["code"]) == (405, "METHOD_NOT_ALLOWED")

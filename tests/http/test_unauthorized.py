@@ -24,17 +24,17 @@ async def key_with(database: Database, company: Environments, scopes: list[str],
     return (await make_key(database, company.live, scopes=scopes, products=products)).raw
 
 
-def said(answer: httpx.Response) -> tuple[int, str, str]:
-    error = answer.json()["error"]
-    return answer.status_code, error["code"], error["message"]
+def said(response: httpx.Response) -> tuple[int, str, str]:
+    error = response.json()["error"]
+    return response.status_code, error["code"], error["message"]
 
 
 async def test_a_key_with_product_and_scope_is_served(
     client: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     key = await key_with(database, company, ["orders:READ"], ["CRM"])
-    answer = await client.get(SHIPMENT, headers={"x-api-key": key})
-    assert answer.json() == {"data": {"name": SHIPMENT_ID.example}}
+    response = await client.get(SHIPMENT, headers={"x-api-key": key})
+    assert response.json() == {"data": {"name": SHIPMENT_ID.example}}
 
 
 @pytest.mark.parametrize("path", [SHIPMENT, "/shipping/nowhere", "/shipping/", "/shipping/shipments/unknown"])
@@ -53,8 +53,8 @@ async def test_lacking_the_product_or_the_scope_is_unauthorized_and_says_which(
 ) -> None:
     no_product = await key_with(database, company, ["orders:READ"], [])
     no_scope = await key_with(database, company, ["orders:WRITE", "customers:READ"], ["CRM"])
-    answers = [await client.get(SHIPMENT, headers={"x-api-key": key}) for key in (no_product, no_scope)]
-    assert [said(answer) for answer in answers] == [
+    responses = [await client.get(SHIPMENT, headers={"x-api-key": key}) for key in (no_product, no_scope)]
+    assert [said(response) for response in responses] == [
         (401, "UNAUTHORIZED", "The API key lacks the product CRM."),
         (401, "UNAUTHORIZED", "The API key lacks the scope orders:READ."),
     ]

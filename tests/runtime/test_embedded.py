@@ -160,7 +160,7 @@ async def test_later_start_keeps_data_and_passwords(data: Path) -> None:
     assert not is_running(recorded_pid(data))
 
 
-async def test_first_start_killed_in_the_middle_is_taken_up_again(fresh: Path) -> None:
+async def test_first_start_killed_in_the_middle_is_resumed(fresh: Path) -> None:
     child = spawn([sys.executable, "-c", HOLD, str(fresh), "cli"], SIGKILL)
     assert await wait_until(lambda: bool(unfinished(fresh)), 30)
     child.kill()
@@ -275,7 +275,7 @@ async def test_lock_of_a_killed_serve_is_free(data: Path) -> None:
             assert await ask(server.app_url, "SELECT 1") == 1
 
 
-async def test_faults_are_told_in_a_sentence(data: Path) -> None:
+async def test_errors_are_reported_in_a_sentence(data: Path) -> None:
     async with open_embedded(data):
         pass
     (data / "pg" / "global" / "pg_control").unlink()
@@ -288,7 +288,7 @@ async def test_faults_are_told_in_a_sentence(data: Path) -> None:
             pass
 
 
-async def test_file_in_place_of_the_folder_is_told_in_a_sentence(fresh: Path) -> None:
+async def test_file_instead_of_the_folder_is_reported_in_a_sentence(fresh: Path) -> None:
     (fresh.parent / "file").touch()
     with pytest.raises(CannotStart, match="cannot be used"):
         async with open_embedded(fresh.parent / "file"):

@@ -277,7 +277,7 @@ async def test_kill_of_the_embedded_server(running: Serving) -> None:
     assert "The embedded PostgreSQL was ended by SIGKILL; starting it again." in running.output
 
 
-async def test_children_are_told_the_lesser_password_only(running: Serving) -> None:
+async def test_children_get_the_lesser_password_only(running: Serving) -> None:
     for name in ("api", "worker"):
         environment = running.get(name).environ()
         assert environment["SAPA_DATABASE_URL"].startswith("postgresql://sapa_app:")
@@ -297,7 +297,7 @@ async def test_outside_database(serve: Start, folder: Path) -> None:
         await sapa.clean_up()
 
 
-async def test_outside_database_that_is_away_is_told_in_a_sentence(serve: Start, port: int) -> None:
+async def test_outside_database_that_is_away_is_reported_in_a_sentence(serve: Start, port: int) -> None:
     sapa = serve(SAPA_DATABASE_URL=f"postgresql://nobody:secret@127.0.0.1:{port}/sapa")
     assert await sapa.exit_code() == 1
     assert "The database cannot be used" in sapa.output

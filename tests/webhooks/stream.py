@@ -72,10 +72,10 @@ async def _hear(ear: Ear, address: str, token: str, last_id: str | None, kinds: 
     with suppress(httpx.TransportError):
         async with (
             httpx.AsyncClient(timeout=QUIET, verify=TLS) as client,
-            client.stream("GET", f"{address}/listen", headers=headers, params=params) as answer,
+            client.stream("GET", f"{address}/listen", headers=headers, params=params) as response,
         ):
-            assert answer.headers["content-type"].startswith("text/event-stream")
-            async for line in answer.aiter_lines():
+            assert response.headers["content-type"].startswith("text/event-stream")
+            async for line in response.aiter_lines():
                 ear.lines.append(line)
             ear.is_whole = True
     ear.is_ended = True

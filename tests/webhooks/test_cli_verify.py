@@ -52,7 +52,7 @@ def test_a_good_request_is_valid(case: Case) -> None:
     assert not (case.folder / "unused").exists(), "it needs no database"
 
 
-def test_during_a_rotation_either_secret_will_do(case: Case) -> None:
+def test_during_a_rotation_either_secret_is_accepted(case: Case) -> None:
     case.headers = build_headers([OTHER, SECRET], "evt_1", "customer.created", BODY, NOW)
     for secrets in ([SECRET], [OTHER], [OTHER, SECRET]):
         case.secrets = secrets
@@ -119,7 +119,7 @@ def swap_id(case: Case) -> None:
         (swap_id, "id"),
     ],
 )
-def test_what_is_wrong_is_told_with_exit_code_1(case: Case, spoil: object, told: str) -> None:
+def test_problems_are_reported_with_exit_code_1(case: Case, spoil: object, told: str) -> None:
     assert callable(spoil)
     spoil(case)
     outcome = case.run()
@@ -147,11 +147,11 @@ def test_headers_can_come_from_a_file_and_the_body_from_standard_input(tmp_path:
 
 
 @pytest.mark.parametrize("moment", ["nan", "inf"])
-def test_a_moment_that_is_none_is_refused(case: Case, moment: str) -> None:
+def test_an_invalid_time_is_refused(case: Case, moment: str) -> None:
     assert case.run("--at", moment).code == 2
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     outcome = sapa(tmp_path, "webhook", "verify", "--secret", SECRET, "--body", str(tmp_path / "none"))
     assert outcome.code == 2
     assert "Traceback" not in outcome.err

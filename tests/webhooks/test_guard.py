@@ -175,7 +175,7 @@ def test_everything_is_open_where_the_operator_allows_insecure() -> None:
         ("https://xn--mnchen-3ya.example/", "https://xn--mnchen-3ya.example/"),
     ],
 )
-def test_an_address_is_kept_in_one_form(given_text: str, kept: str) -> None:
+def test_an_address_is_normalised(given_text: str, kept: str) -> None:
     assert check_url(given_text, CLOSED) == kept
     assert check_url(kept, CLOSED) == kept
 
@@ -268,8 +268,8 @@ async def test_one_closed_address_closes_a_name(addresses: list[str]) -> None:
 
 
 async def test_a_name_that_comes_to_lead_elsewhere_is_checked_again() -> None:
-    answers = iter([["1.1.1.1"], ["169.254.169.254"], ["1.1.1.1", "10.0.0.1"]])
-    names = GuardedResolver(Guard(CLOSED), lambda host: next(answers), cache_seconds=-1)
+    responses = iter([["1.1.1.1"], ["169.254.169.254"], ["1.1.1.1", "10.0.0.1"]])
+    names = GuardedResolver(Guard(CLOSED), lambda host: next(responses), cache_seconds=-1)
     assert [place["host"] for place in await names.resolve("shop.example", 443)] == ["1.1.1.1"]
     for _ in range(2):
         with pytest.raises(BlockedAddress):
@@ -285,41 +285,41 @@ def test_the_socket_has_the_final_word() -> None:
     Guard(CLOSED).open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("1.1.1.1", 443))).close()
 
 
-async def test_a_name_is_looked_up_once_for_all_who_ask() -> None:
-    asked: list[str] = []
+async def test_concurrent_look_ups_of_a_name_are_one() -> None:
+    request: list[str] = []
 
     def look_up(host: str) -> list[str]:
-        asked.append(host)
+        request.append(host)
         return ["1.1.1.1"]
 
     names = GuardedResolver(Guard(CLOSED), look_up)
     for _ in range(3):
         await names.resolve("shop.example", 443)
-    assert asked == ["shop.example"]
+    assert request == ["shop.example"]
     await names.close()
 
 
 async def test_a_failure_is_remembered_too() -> None:
-    asked: list[str] = []
+    request: list[str] = []
 
     def look_up(host: str) -> list[str]:
-        asked.append(host)
+        request.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
     names = GuardedResolver(Guard(CLOSED), look_up)
     for _ in range(3):
         with pytest.raises(socket.gaierror):
             await names.resolve("shop.example", 443)
-    assert asked == ["shop.example"]
+    assert request == ["shop.example"]
     await names.close()
 
 
-async def test_slow_names_do_not_keep_others_from_being_looked_up() -> None:
+async def test_slow_names_do_not_block_other_look_ups() -> None:
     free = threading.Event()
-    asked: list[str] = []
+    request: list[str] = []
 
     def look_up(host: str) -> list[str]:
-        asked.append(host)
+        request.append(host)
         if host.startswith("slow"):
             free.wait(30)
         return ["1.1.1.1"]
@@ -332,13 +332,13 @@ async def test_slow_names_do_not_keep_others_from_being_looked_up() -> None:
             assert {type(failure) for failure in failures[:MOST_LOOK_UPS]} == {SlowName}
             assert {type(failure) for failure in failures} <= {SlowName, NoRoom}
             assert await names.resolve(f"quick{attempt}.example", 443)
-        assert len(asked) == len(set(asked))
+        assert len(request) == len(set(request))
     finally:
         free.set()
         await names.close()
 
 
-async def test_a_look_up_that_never_began_is_not_held_against_the_name() -> None:
+async def test_a_look_up_that_never_began_does_not_make_the_name_slow() -> None:
     free = threading.Event()
     names = GuardedResolver(Guard(CLOSED), lambda host: ["1.1.1.1"] if free.wait(30) else [], budget=0.3)
     waiting = [f"slow{place}.example" for place in range(MOST_LOOK_UPS)] + ["late.example"]

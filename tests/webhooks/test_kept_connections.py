@@ -44,7 +44,7 @@ def fickle(second: Behaviour) -> Behaviour:
 
 
 @pytest.mark.parametrize("drop", [close, reset])
-async def test_a_kept_connection_that_was_dropped_is_tried_once_more_at_once(drop: zoo.Drop) -> None:
+async def test_a_kept_alive_connection_that_was_dropped_is_retried_at_once(drop: zoo.Drop) -> None:
     async with serve(fickle(answering_and(drop))) as receiver, sending() as sender:
         assert (await send(sender, receiver.url())).delivered
         outcome = await send(sender, receiver.url())
@@ -53,13 +53,13 @@ async def test_a_kept_connection_that_was_dropped_is_tried_once_more_at_once(dro
         assert receiver.connections == 2
 
 
-async def test_a_receiver_may_close_right_after_its_answer() -> None:
+async def test_a_receiver_may_close_right_after_its_response() -> None:
     async with serve(answering_and(close, OK)) as receiver, sending() as sender:
         for _ in range(20):
             assert (await send(sender, receiver.url())).delivered
 
 
-async def test_a_kept_connection_that_fails_in_its_answer_is_not_tried_again() -> None:
+async def test_a_kept_alive_connection_that_fails_in_its_response_is_not_retried() -> None:
     async with serve(fickle(answering_and(close, b"HTTP/1.1 200 OK\r\n"))) as receiver, sending() as sender:
         assert (await send(sender, receiver.url())).delivered
         outcome = await send(sender, receiver.url())

@@ -174,7 +174,7 @@ def as_scope(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("shape", [as_message, as_scope, Bag, lambda headers: list(headers.items())])
-def test_headers_are_taken_in_the_shape_that_frameworks_have_them(shape: Callable[[Headers], Any]) -> None:
+def test_headers_are_accepted_in_the_shapes_of_frameworks(shape: Callable[[Headers], Any]) -> None:
     several: list[str | bytes] = [new_secret().encode(), SECRET]
     for secret in (SECRET, SECRET.encode(), several):
         assert verify(shape(signed()), BODY, secret) == "evt_1"
@@ -237,7 +237,7 @@ def test_any_header_is_refused_with_a_sentence(text: str) -> None:
     assert explain(signed() | {OWN: text}, BODY, SECRET)
 
 
-def test_nothing_is_said_about_a_genuine_request() -> None:
+def test_a_genuine_request_has_no_explanation() -> None:
     assert explain(signed(), BODY, SECRET) == []
     assert explain(own_only(signed()), BODY, SECRET) == []
     assert explain(signed(0, new_secret(), SECRET), BODY, [SECRET]) == []

@@ -53,27 +53,27 @@ async def test_a_delivery_carries_exactly_these_headers() -> None:
     request = receiver.requests[0]
     assert request.line == b"POST /hook?a=%2Fb%41&c HTTP/1.1"
     assert request.body == zoo.BODY
-    given = dict(request.headers)
-    assert len(given) == len(request.headers)
-    signed = {name: given.pop(name) for name in ("X-Service-Webhook-Signature", "webhook-signature")}
-    moment = given.pop("webhook-timestamp")
-    assert given == {
+    value = dict(request.headers)
+    assert len(value) == len(request.headers)
+    signed = {name: value.pop(name) for name in ("X-Service-Webhook-Signature", "webhook-signature")}
+    instant = value.pop("webhook-timestamp")
+    assert value == {
         "Host": f"127.0.0.1:{receiver.port}",
         "Content-Type": "application/json",
         "User-Agent": "Service-Webhooks/1.0",
         "X-Service-Webhook-Id": "evt_1",
         "X-Service-Webhook-Event": "customer.created",
-        "X-Service-Webhook-Timestamp": moment,
+        "X-Service-Webhook-Timestamp": instant,
         "webhook-id": "evt_1",
         "X-Shop": "melati",
         "Content-Length": str(len(zoo.BODY)),
     }
-    assert abs(int(moment) - time.time()) < 60
-    assert signed["X-Service-Webhook-Signature"].startswith(f"t={moment},v1=")
+    assert abs(int(instant) - time.time()) < 60
+    assert signed["X-Service-Webhook-Signature"].startswith(f"t={instant},v1=")
     assert signed["webhook-signature"].startswith("v1,")
 
 
-async def test_an_outcome_tells_status_time_address_and_answer() -> None:
+async def test_an_outcome_has_status_time_address_and_response() -> None:
     async with serve(answering(OK)) as receiver, sending() as sender:
         outcome = await send(sender, receiver.url())
     assert (outcome.status, outcome.error, outcome.message, outcome.response) == (200, None, None, b"ok")
@@ -117,7 +117,7 @@ async def test_every_2xx_acknowledges(status: int) -> None:
         (600, None, "http_5xx", "answered 600: no final status that HTTP knows"),
     ],
 )
-async def test_any_other_answer_is_a_failure_with_its_meaning(
+async def test_any_other_response_is_a_failure_with_its_meaning(
     status: int, location: bytes | None, error: str, message: str
 ) -> None:
     headers = b"Location: " + location + b"\r\n" if location else b""
@@ -251,13 +251,13 @@ async def test_whatever_a_receiver_does_is_an_outcome_in_time(name: str) -> None
         ("breaks its chunks", b"abc"),
     ],
 )
-async def test_the_start_of_an_answer_is_kept_as_it_came(name: str, captured: bytes) -> None:
+async def test_the_start_of_a_response_is_stored_unchanged(name: str, captured: bytes) -> None:
     async with serve(ZOO[name][0]) as receiver, sending(deadline=1) as sender:
         assert (await send(sender, receiver.url())).response == captured
 
 
 @pytest.mark.parametrize("cut", range(20, 60, 3))
-async def test_an_answer_stands_wherever_the_network_cuts_it_and_whatever_follows(cut: int) -> None:
+async def test_a_response_is_valid_wherever_the_network_splits_it_and_whatever_follows(cut: int) -> None:
     answer = b"HTTP/1.1 204 No Content\r\nX-Shop: melati\r\n\r\n\0stray\r\n\r\n"
 
     async def say_the_rest(reader: Reader, writer: Writer) -> None:
@@ -366,7 +366,7 @@ async def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPat
         assert (await send(sender, receiver.url())).delivered
 
 
-async def test_cookies_are_not_kept() -> None:
+async def test_cookies_are_not_stored() -> None:
     answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
     async with serve(answering(answer)) as receiver, sending(localtest_me=["127.0.0.1"]) as sender:
         for _ in range(2):
@@ -398,6 +398,6 @@ async def test_during_rotation_both_secrets_sign() -> None:
     secrets = [new_secret(), new_secret()]
     async with serve(answering(OK)) as receiver, sending() as sender:
         await sender.send(Target(receiver.url(), {}, secrets), WebhookMessage("evt_1", "customer.created", zoo.BODY))
-    given = dict(receiver.requests[0].headers)
-    assert given["X-Service-Webhook-Signature"].count("v1=") == 2
-    assert len(given["webhook-signature"].split(" ")) == 2
+    value = dict(receiver.requests[0].headers)
+    assert value["X-Service-Webhook-Signature"].count("v1=") == 2
+    assert len(value["webhook-signature"].split(" ")) == 2

@@ -86,11 +86,11 @@ async def test_during_rotation_either_secret_is_enough() -> None:
 @given(
     st.binary(max_size=200), st.integers(0, 2**33), st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=2)
 )
-def test_the_formulas_over_any_bytes(body: bytes, moment: int, keys: list[bytes]) -> None:
+def test_the_formulas_over_any_bytes(body: bytes, instant: int, keys: list[bytes]) -> None:
     secrets = ["whsec_" + base64.b64encode(key).decode() for key in keys]
-    headers = build_headers(secrets, "evt_1", "order.created", body, moment)
-    signed = str(moment).encode() + b"." + body
+    headers = build_headers(secrets, "evt_1", "order.created", body, instant)
+    signed = str(instant).encode() + b"." + body
     own = [hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest() for secret in secrets]
     standard = [hmac.new(key, b"evt_1." + signed, hashlib.sha256).digest() for key in keys]
-    assert headers["X-Service-Webhook-Signature"] == ",".join([f"t={moment}", *(f"v1={one}" for one in own)])
+    assert headers["X-Service-Webhook-Signature"] == ",".join([f"t={instant}", *(f"v1={one}" for one in own)])
     assert headers["webhook-signature"] == " ".join(f"v1,{base64.b64encode(one).decode()}" for one in standard)

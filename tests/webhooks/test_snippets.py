@@ -80,8 +80,8 @@ def test_a_server_of_the_guide_looks_at_time_body_and_form(language: str, tmp_pa
             headers = build_headers([secret], "evt_1", "customer.created", BODY, now + moment)
             assert httpx.post(url, content=body, headers=headers, verify=TLS).status_code == status
         for forged in [b"", b"t=1", b"v1=", b"t=%d" % now, b"t=%d,v1=" % now, b"t=%d,v1=\xe9" % now, b"=,=="]:
-            answer = httpx.post(url, content=BODY, headers={b"X-Service-Webhook-Signature": forged}, verify=TLS)
-            assert answer.status_code == 400
+            response = httpx.post(url, content=BODY, headers={b"X-Service-Webhook-Signature": forged}, verify=TLS)
+            assert response.status_code == 400
 
 
 def test_the_guides_example_is_signed_as_it_says() -> None:

@@ -20,10 +20,10 @@ from tests.webhooks.zoo import LOCAL, OK, Receiver, answering, flooding, hang, s
 @pytest.fixture
 def authority(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> trustme.CA:
     """An authority that the system trusts, as an operator would make it do so."""
-    known = trustme.CA()
-    known.cert_pem.write_to_path(tmp_path / "authority.pem")
+    existing = trustme.CA()
+    existing.cert_pem.write_to_path(tmp_path / "authority.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
-    return known
+    return existing
 
 
 def present(certificate: trustme.LeafCert) -> ssl.SSLContext:
@@ -41,7 +41,7 @@ async def try_shop(tls: ssl.SSLContext | None, deadline: float = 5) -> tuple[Out
         return await send(sender, receiver.url("shop.example", "https")), receiver
 
 
-async def test_a_good_certificate_is_taken(authority: trustme.CA) -> None:
+async def test_a_valid_certificate_is_accepted(authority: trustme.CA) -> None:
     outcome, receiver = await try_shop(present(authority.issue_cert("shop.example")))
     assert outcome.delivered
     assert outcome.address == "127.0.0.1"

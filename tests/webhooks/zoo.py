@@ -90,11 +90,11 @@ async def serve(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def answering(*answers: bytes) -> Behaviour:
+def answering(*responses: bytes) -> Behaviour:
     """Answers one after the other on a connection, the last one for ever."""
 
     async def behave(receiver: Receiver, reader: Reader, writer: Writer) -> None:
-        left = list(answers)
+        left = list(responses)
         while True:
             receiver.requests.append(await read_request(reader))
             writer.write(left.pop(0) if len(left) > 1 else left[0])
@@ -153,12 +153,12 @@ async def sending(
     settings: WebhookSettings = INSECURE, deadline: float = 10, **names: list[str]
 ) -> AsyncIterator[WebhookSender]:
     """A sender to whom the given names lead to the given addresses (`shop_example` is shop.example)."""
-    known = {name.replace("_", "."): addresses for name, addresses in names.items()}
+    existing = {name.replace("_", "."): addresses for name, addresses in names.items()}
 
     def look_up(host: str) -> list[str]:
-        if host not in known:
+        if host not in existing:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return known[host]
+        return existing[host]
 
     sender = WebhookSender(settings, deadline=deadline, look_up=look_up)
     try:

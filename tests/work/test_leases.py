@@ -71,8 +71,8 @@ async def test_a_released_lease_is_free_and_its_epoch_still_grows(quiet: Databas
 
 async def test_of_many_who_ask_at_once_one_gets_it(quiet: Database) -> None:
     for round_ in range(5):
-        asked = (try_to_take(quiet, f"race {round_}", f"holder {n}") for n in range(10))
-        assert sum(epoch is not None for epoch in await asyncio.gather(*asked)) == 1
+        request = (try_to_take(quiet, f"race {round_}", f"holder {n}") for n in range(10))
+        assert sum(epoch is not None for epoch in await asyncio.gather(*request)) == 1
     await run_out(quiet, "race 0")
-    asked = (try_to_take(quiet, "race 0", f"new holder {n}") for n in range(10))
-    assert sum(epoch is not None for epoch in await asyncio.gather(*asked)) == 1
+    request = (try_to_take(quiet, "race 0", f"new holder {n}") for n in range(10))
+    assert sum(epoch is not None for epoch in await asyncio.gather(*request)) == 1

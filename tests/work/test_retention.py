@@ -34,7 +34,7 @@ async def expire(database: Database, key_id: str, when: str) -> None:
         await db.execute("UPDATE api_keys SET expires_at = now() + $2::text::interval WHERE id = $1", key_id, when)
 
 
-async def test_idempotency_records_are_forgotten_after_a_day_however_many(quiet: Database) -> None:
+async def test_idempotency_records_are_purged_after_a_day_however_many(quiet: Database) -> None:
     async with quiet.connection() as db:
         await db.execute(
             """
@@ -77,19 +77,19 @@ async def test_a_test_environments_keys_expire_by_its_own_clock(quiet: Database)
     assert [await status(quiet, key.id) for key in (live, test)] == ["active", "expired"]
 
 
-async def test_the_processes_are_told_of_keys_that_expired(scratch: Scratch, quiet: Database) -> None:
+async def test_processes_are_notified_of_keys_that_expired(scratch: Scratch, quiet: Database) -> None:
     company = await make_company(quiet)
     key = await make_key(quiet, company.live)
     await expire(quiet, key.id, "-1 second")
-    heard: list[object] = []
+    received: list[object] = []
     async with connect(scratch.app_url) as listener:
-        await listener.add_listener(CHANNEL, lambda *message: heard.append(message[-1]))
+        await listener.add_listener(CHANNEL, lambda *message: received.append(message[-1]))
         await actions.expire_keys(quiet)
         await listener.execute("SELECT 1")
-        assert heard == [str(company.live)]
+        assert received == [str(company.live)]
         await actions.expire_keys(quiet)
         await listener.execute("SELECT 1")
-        assert heard == [str(company.live)]
+        assert received == [str(company.live)]
 
 
 async def test_the_event_partitions_job_may_run_at_any_time(quiet: Database) -> None:

@@ -124,7 +124,7 @@ async def test_a_worker_that_is_asked_to_stop_finishes_and_releases_its_leases(
     assert await ask(database, held) == 0
 
 
-async def test_what_a_killed_worker_held_is_taken_over_when_its_lease_ends(
+async def test_the_leases_of_a_killed_worker_are_taken_over_when_they_end(
     scratch: Scratch, database: Database, tmp_path: Path
 ) -> None:
     fold = "SELECT {} FROM leases WHERE name = 'fold counters'"

@@ -15,7 +15,7 @@ FLUSH_SECONDS = 0.2
 
 
 class FinishedCall(msgspec.Struct, frozen=True, gc=False):
-    """A call that was answered. Never a header, a query string or a body, so never a secret."""
+    """A finished call. Never a header, a query string or a body, so never a secret."""
 
     at: float
     request_id: str

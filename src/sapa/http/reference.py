@@ -186,7 +186,9 @@ def _operation(path: str, method: str, operation: Schema, content: Schema) -> Op
         body=unfold(media["schema"], components["schemas"]) if media else [],
         body_schema=_schema_name(media.get("schema", {})),
         curl=build_curl(content["servers"][0]["url"], path, method, operation),
-        answers=[_answer(status, answer) for status, answer in operation["responses"].items() if status[0] in "23"],
+        answers=[
+            _build_row(status, response) for status, response in operation["responses"].items() if status[0] in "23"
+        ],
         refusals=_collect(operation["responses"].values(), content),
     )
 
@@ -215,12 +217,12 @@ def _curl_body(content: Schema) -> list[str]:
     return ['-H "content-type: application/json"', "-d '{}'".format(body.replace("'", "'\\''"))]
 
 
-def _answer(status: str, answer: Schema) -> ResponseRow:
-    media = answer.get("content", {}).get("application/json", {})
+def _build_row(status: str, response: Schema) -> ResponseRow:
+    media = response.get("content", {}).get("application/json", {})
     schema = media.get("schema", {})
     return ResponseRow(
         status=status,
-        text=answer["description"],
+        text=response["description"],
         schema=_schema_name(schema) or _schema_name(schema.get("properties", {}).get("data", {})),
         example=media.get("example"),
     )

@@ -21,7 +21,7 @@ class StoredJson:
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """An answer that is a whole body by itself. All others are put into `{data}`."""
+    """A result that is a whole body by itself. All others are put into `{data}`."""
 
 
 class PageMeta(msgspec.Struct, frozen=True, rename="camel"):

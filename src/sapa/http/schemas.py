@@ -99,9 +99,9 @@ class SchemaRegistry:
             fields = self._fields(hint, is_response=is_response)
             name = readable_name(hint)
             if not is_response:
-                twin = self._struct(hint, is_response=True)
+                response_struct = self._struct(hint, is_response=True)
                 if fields == self._fields(hint, is_response=True):
-                    return structs.setdefault(hint, twin)
+                    return structs.setdefault(hint, response_struct)
                 name = name if name.endswith(("In", "Patch", "Query")) else name + "In"
             structs[hint] = _define(name, get_origin(hint) or hint, fields)
         return structs[hint]

@@ -230,12 +230,12 @@ class WebhookSender:
         """One attempt. Every failure of the receiver is an outcome, never an exception."""
         started_at, began = datetime.now(UTC), time.monotonic()
         connection_info = _ConnectionInfo()
-        status, response = None, b""
+        status, captured = None, b""
         try:
-            answer = await self._post(connection_info, target, message)
-            response = await self._capture(connection_info, answer, began)
-            status = answer.status
-            failure = find_refusal(status, answer.headers.get("Location"), target.url)
+            response = await self._post(connection_info, target, message)
+            captured = await self._capture(connection_info, response, began)
+            status = response.status
+            failure = find_refusal(status, response.headers.get("Location"), target.url)
         except Exception as error:
             connection_info.abort()
             failure = await self._explain(error, connection_info, parse_url(target.url))
@@ -246,7 +246,7 @@ class WebhookSender:
             error=failure.error if failure else None,
             message=failure.message if failure else None,
             address=connection_info.address,
-            response=response,
+            response=captured,
             retry_uncounted=failure.is_ours if failure else False,
         )
 
@@ -279,9 +279,9 @@ class WebhookSender:
             url, data=body, headers=headers, allow_redirects=False, server_hostname=server_hostname
         )
 
-    async def _capture(self, connection_info: _ConnectionInfo, answer: ClientResponse, began: float) -> bytes:
+    async def _capture(self, connection_info: _ConnectionInfo, response: ClientResponse, began: float) -> bytes:
         """The response is valid already, so an incomplete body is not a failure."""
-        content = answer.content
+        content = response.content
         if content.is_eof() and content.exception() is None:
             return content.read_nowait(CAPTURED_BYTES)
         left = max(0, began + self.deadline - time.monotonic())
@@ -290,7 +290,7 @@ class WebhookSender:
         finally:
             if not content.is_eof():
                 connection_info.abort()
-            answer.release()
+            response.release()
 
     def _open_socket(self, place: AddrInfoType) -> socket:
         connection_info = _CONNECTION_INFO.get()

@@ -125,7 +125,7 @@ async def test_a_sample_that_fails_says_why_with_exit_code_1(hook: Hook, shop: S
     assert "these are" in (await hook.run("test", hook.id, "--event", "x")).sentence()
 
 
-async def test_a_delivery_is_listed_and_told_with_its_tries(hook: Hook, shop: Shop, api: httpx.AsyncClient) -> None:
+async def test_a_delivery_is_listed_and_shown_with_its_attempts(hook: Hook, shop: Shop, api: httpx.AsyncClient) -> None:
     shop.answer = lambda _: web.Response(body=b"\xff\x00thanks")
     customer = await make_customer(api, firstName="Ayu")
     (delivery,) = await hook.settled(1)
@@ -133,14 +133,14 @@ async def test_a_delivery_is_listed_and_told_with_its_tries(hook: Hook, shop: Sh
     assert delivery["eventId"] == arrival.event_id
     assert (delivery["event"], delivery["status"], delivery["attempts"]) == ("customer.created", "delivered", 1)
     assert (delivery["responseStatus"], delivery["error"], delivery["nextAttemptAt"]) == (200, None, None)
-    told = await hook.json("delivery", delivery["id"])
-    assert told["delivery"] == delivery
-    assert told["request"]["url"] == shop.url
-    assert told["request"]["body"].encode() == arrival.body
-    assert customer["id"] in told["request"]["body"]
-    assert {"X-Service-Webhook-Signature", "X-Shop"} <= set(told["request"]["headers"])
-    assert "melati" not in str(told["request"]["headers"])
-    (attempt,) = told["attempts"]
+    reported = await hook.json("delivery", delivery["id"])
+    assert reported["delivery"] == delivery
+    assert reported["request"]["url"] == shop.url
+    assert reported["request"]["body"].encode() == arrival.body
+    assert customer["id"] in reported["request"]["body"]
+    assert {"X-Service-Webhook-Signature", "X-Shop"} <= set(reported["request"]["headers"])
+    assert "melati" not in str(reported["request"]["headers"])
+    (attempt,) = reported["attempts"]
     assert (attempt["number"], attempt["outcome"], attempt["response"]) == (1, "delivered", "\ufffd\x00thanks")
     assert attempt["address"] == "127.0.0.1"
     people = await hook.run("delivery", delivery["id"])
@@ -148,7 +148,7 @@ async def test_a_delivery_is_listed_and_told_with_its_tries(hook: Hook, shop: Sh
     assert customer["id"] in people.out
 
 
-async def test_what_a_receiver_answers_cannot_steer_the_terminal(
+async def test_a_receiver_s_response_cannot_control_the_terminal(
     hook: Hook, shop: Shop, api: httpx.AsyncClient
 ) -> None:
     shop.answer = lambda _: web.Response(body=b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31m\rfine\n\xe2\x80\xaegnp")
@@ -166,10 +166,10 @@ async def test_a_body_too_large_to_be_sent_is_shown_as_it_was_sent(
 ) -> None:
     await make_customer(api, additionalData={f"k{n}": "x" * 4900 for n in range(20)})
     (delivery,) = await hook.settled(1)
-    told = await hook.json("delivery", delivery["id"])
+    reported = await hook.json("delivery", delivery["id"])
     (arrival,) = shop.arrivals
-    assert '"truncated":true' in told["request"]["body"]
-    sent, shown = (msgspec.json.decode(body) for body in (arrival.body, told["request"]["body"]))
+    assert '"truncated":true' in reported["request"]["body"]
+    sent, shown = (msgspec.json.decode(body) for body in (arrival.body, reported["request"]["body"]))
     assert shown["id"] == sent["id"]
     assert shown["url"].partition("/customer/v1/")[2] == sent["url"].partition("/customer/v1/")[2]
 
@@ -221,7 +221,7 @@ async def read_rows(owner: Any) -> int:
     return count
 
 
-async def test_a_delivery_that_failed_once_is_told_as_retrying_and_why(
+async def test_a_delivery_that_failed_once_is_shown_as_retrying_with_the_reason(
     hook: Hook, shop: Shop, api: httpx.AsyncClient
 ) -> None:
     shop.answer = lambda _: web.Response(status=500, text="broken")
@@ -295,12 +295,12 @@ async def test_what_is_gone_cannot_be_sent_again(hook: Hook, shop: Shop, api: ht
     assert (await hook.json("delivery", first["id"]))["request"]["body"] is None
     await hook.json("delete", hook.id)
     assert "webhook endpoint" in (await hook.run("resend", first["id"])).sentence()
-    kept = await hook.json("delivery", first["id"])
-    assert (kept["delivery"], kept["request"]["url"]) == (first, None)
+    stored = await hook.json("delivery", first["id"])
+    assert (stored["delivery"], stored["request"]["url"]) == (first, None)
 
 
 @pytest.mark.parametrize("id", [UNKNOWN, "x", "whe_01jc9y3q5me8w92v7x4t6r0n1k"])
-async def test_an_unknown_delivery_is_told_in_one_sentence(hook: Hook, id: str) -> None:
+async def test_an_unknown_delivery_is_reported_in_one_sentence(hook: Hook, id: str) -> None:
     for command in ("delivery", "resend"):
         assert (await hook.run(command, id)).sentence().startswith("No delivery has this id")
 
@@ -311,16 +311,16 @@ async def test_a_time_is_replayed_in_its_order(hook: Hook, shop: Shop, api: http
         await api.put(f"/customers/{customer['id']}", json={"firstName": f"n{number}"})
     other = await make_customer(api)
     events = {one["eventId"]: one for one in await hook.settled(14)}
-    told = sorted(events.values(), key=lambda one: one["eventAt"])
-    start, end = told[3]["eventAt"], told[9]["eventAt"]
+    reported = sorted(events.values(), key=lambda one: one["eventAt"])
+    start, end = reported[3]["eventAt"], reported[9]["eventAt"]
     shop.arrivals.clear()
-    wanted = [one for one in told if start <= one["eventAt"] < end]
+    wanted = [one for one in reported if start <= one["eventAt"] < end]
     report = await hook.json("replay", hook.id, "--since", start, "--until", end)
     assert report["count"] == len(wanted) >= 5
     arrived = await shop.gets(len(wanted))
     assert [one.event_id for one in arrived] == [one["eventId"] for one in wanted]
     shop.arrivals.clear()
-    again = await hook.json("replay", hook.id, "--since", told[0]["eventAt"], "--event", "customer.created")
+    again = await hook.json("replay", hook.id, "--since", reported[0]["eventAt"], "--event", "customer.created")
     assert again["count"] == 2
     bodies = b"".join(one.body for one in await shop.gets(2))
     assert customer["id"].encode() in bodies

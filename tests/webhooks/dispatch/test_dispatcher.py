@@ -191,7 +191,7 @@ async def test_what_is_queued_for_an_endpoint_that_is_gone_is_dropped(
     assert station.arrivals == []
 
 
-async def test_an_event_that_is_no_longer_kept_fails_with_a_sentence_and_counts_against_nobody(
+async def test_an_event_past_its_retention_fails_with_a_message_and_does_not_count(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     made = await make_endpoint(post, seal, client.live, station.url("shop"))
@@ -211,7 +211,7 @@ async def test_an_event_that_is_no_longer_kept_fails_with_a_sentence_and_counts_
 
 
 @pytest.mark.parametrize(("size", "is_whole"), [(65_536, True), (65_537, False)])
-async def test_a_body_over_64_kb_is_replaced_by_where_to_get_it(
+async def test_a_body_over_64_kb_is_replaced_by_a_link(
     post_office: Installation,
     post: Database,
     seal: Vault,
@@ -322,7 +322,7 @@ async def test_a_due_retry_does_not_wait_for_the_end_of_a_backlog(
     assert [arrival.event_id for arrival in station.arrivals].index(retry) < 10
 
 
-async def test_retries_and_first_tries_share_the_places(
+async def test_retries_and_first_attempts_share_the_slots(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     """And whatever the ones do not need, the others get."""

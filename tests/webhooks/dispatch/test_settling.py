@@ -119,7 +119,7 @@ async def test_a_retry_keeps_its_delay_when_a_test_clock_goes_back(
     await until(station.has(2))
 
 
-async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_the_rest(
+async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_its_deliveries(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     made = await make_endpoint(post, seal, client.live, station.url("shop"))
@@ -219,10 +219,10 @@ async def test_failures_that_are_settled_at_once_suspend_once(
 ) -> None:
     id = await hold(post, seal, client.live, station.url("shop"), 40)
     results = [build_result(client.live, id, number, "tcp") for number in range(40)]
-    told = await asyncio.gather(
+    reported = await asyncio.gather(
         *(settle(post, client.live, "test", results[start : start + 4]) for start in range(0, 40, 4))
     )
-    assert [endpoints for endpoints in told if endpoints] == [[id]]
+    assert [endpoints for endpoints in reported if endpoints] == [[id]]
     assert await count(post, "SELECT count(*) FROM notices WHERE company_id = $1", client.live) == 1
     assert await failures(post, client.live) == 40
 

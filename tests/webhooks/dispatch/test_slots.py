@@ -60,7 +60,7 @@ def test_a_lane_grows_with_success_and_shrinks_with_a_failure() -> None:
     assert widths == [1, 2, 3, MOST_PER_ENDPOINT, 4, 3, 2, 1, 1, 2]
 
 
-def test_endpoints_that_hang_leave_the_places_of_those_that_answer(clock: list[float]) -> None:
+def test_endpoints_that_hang_leave_the_slots_of_those_that_respond(clock: list[float]) -> None:
     spaces = Slots()
     hanging = [make_lane(number, 10) for number in range(HEALTHY_SLOTS)]
     assert len(start(spaces, *hanging)) == HEALTHY_SLOTS
@@ -79,7 +79,7 @@ def test_endpoints_that_fail_share_the_small_pool() -> None:
     assert len(start(spaces, make_lane(5000, 10))) == 1
 
 
-def test_a_company_has_its_share_of_the_small_pool_and_what_is_held_back_goes_on() -> None:
+def test_a_company_has_its_share_of_the_small_pool_and_deferred_lanes_continue() -> None:
     spaces = Slots()
     lanes = [make_lane(1, 3, failures=1) for _ in range(MOST_SLOW_PER_COMPANY + 8)]
     under_way = start(spaces, *lanes)
@@ -118,7 +118,7 @@ def test_endpoints_that_hang_leave_those_of_their_own_company_alone(clock: list[
 
 
 @given(st.lists(st.tuples(st.sampled_from(["finish", "fail", "wait"]), st.integers(0, 50)), max_size=120))
-def test_nothing_is_forgotten_while_lanes_change_pools(moves: list[tuple[str, int]]) -> None:
+def test_no_delivery_is_lost_while_lanes_change_pools(moves: list[tuple[str, int]]) -> None:
     """Whatever happens to twelve endpoints of one company: when all answer again, all is sent."""
     now = [1000.0]
     with pytest.MonkeyPatch.context() as patch:

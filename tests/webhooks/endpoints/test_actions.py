@@ -55,7 +55,7 @@ async def queued(database: Database, company_id: int) -> int:
 
 
 @pytest.mark.smoke
-def test_a_new_endpoint_is_told_with_its_secret(installation: Installation, company: Environments) -> None:
+def test_a_new_endpoint_is_shown_with_its_secret(installation: Installation, company: Environments) -> None:
     more = ["--event", "customer.created", "--event", "customer.updated", "--event", "customer.created"]
     made = create(installation, company.live, *more, "--description", "The shop", "--json").json()
     assert set(made) == FIELDS | {"secret"}
@@ -123,7 +123,7 @@ async def test_secret_and_header_values_are_never_seen_again(
         (["--description", "x" * 501], "500"),
     ],
 )
-def test_what_cannot_be_registered_is_told_in_one_sentence(
+def test_an_invalid_endpoint_is_reported_in_one_sentence(
     installation: Installation, company: Environments, arguments: list[str], told: str
 ) -> None:
     given = {"--url": URL, "--event": "customer.created"}
@@ -145,8 +145,8 @@ def test_what_is_misspelt_is_refused_with_help(
 def test_every_kind_can_be_asked_for_and_is_listed(installation: Installation, company: Environments) -> None:
     kinds = [row["event"] for row in webhook(installation, "events", "--json").json()]
     assert kinds == sorted(CATALOGUE)
-    asked = [item for kind in kinds for item in ("--event", kind)]
-    assert create(installation, company.live, *asked, "--json").json()["events"] == kinds
+    request = [item for kind in kinds for item in ("--event", kind)]
+    assert create(installation, company.live, *request, "--json").json()["events"] == kinds
 
 
 TOKEN = st.text("!#$%&'*+-.^_`|~09azAZ", min_size=1, max_size=100)
@@ -164,7 +164,7 @@ def test_no_header_of_the_delivery_itself_can_be_replaced_whatever_its_case(name
 
 
 @given(name=TOKEN, value=st.text(max_size=8))
-def test_a_header_is_taken_only_if_it_can_be_sent_as_it_is(name: str, value: str) -> None:
+def test_a_header_is_accepted_only_if_it_can_be_sent_unchanged(name: str, value: str) -> None:
     sendable = value != "" and all(" " <= char <= "~" for char in value) and value == value.strip(" ")
     try:
         taken = check_headers({f"x-{name}"[:100]: value})
@@ -208,7 +208,7 @@ async def test_a_company_gets_ten_endpoints_even_when_all_ask_at_once(
     assert create(installation, company.live, "--all-events").code == 0
 
 
-def test_an_endpoint_of_no_company_is_told_in_one_sentence(installation: Installation) -> None:
+def test_an_endpoint_of_no_company_is_reported_in_one_sentence(installation: Installation) -> None:
     assert "sapa company list" in create(installation, 2**40, "--all-events").sentence()
 
 
@@ -220,7 +220,7 @@ def test_an_endpoint_of_no_company_is_told_in_one_sentence(installation: Install
         ("replay", UNKNOWN),
     ],
 )
-def test_an_unknown_endpoint_is_told_in_one_sentence(installation: Installation, command: str, id: str) -> None:
+def test_an_unknown_endpoint_is_reported_in_one_sentence(installation: Installation, command: str, id: str) -> None:
     more = ["--since", "2026-01-31T09:00:00Z"] if command == "replay" else []
     assert webhook(installation, command, id, *more).sentence() == (
         "No webhook endpoint has this id; `sapa webhook list` shows them."
@@ -253,7 +253,7 @@ async def test_another_company_s_endpoint_is_unknown_to_every_action(
         assert await actions.list_endpoints(db, vault, foreign) == []
 
 
-def test_what_is_changed_changes_and_the_rest_stays(installation: Installation, company: Environments) -> None:
+def test_an_update_changes_only_the_given_fields(installation: Installation, company: Environments) -> None:
     options = ["--event", "customer.created", "--header", "X-Shop: melati", "--description", "The shop", "--json"]
     made = create(installation, company.live, *options).json()
     expected = {name: made[name] for name in FIELDS}
@@ -281,7 +281,7 @@ def test_a_contradiction_is_refused(installation: Installation, company: Environ
     assert (show(installation, made["id"])["events"], show(installation, made["id"])["headers"]) == ([], ["X-A"])
 
 
-def test_lists_of_no_company_are_told_in_one_sentence(installation: Installation) -> None:
+def test_lists_of_no_company_are_reported_in_one_sentence(installation: Installation) -> None:
     for command in (["webhook", "list"], ["webhook", "notices"], ["token", "list"]):
         assert "sapa company list" in sapa(installation.data, *command, "--company", str(2**40)).sentence()
 
@@ -321,7 +321,7 @@ async def test_while_it_is_paused_what_waits_is_held_and_nothing_new_is_queued(
     assert row["missed_since"] <= row["updated_at"] == again["updatedAt"], "pausing it again changed nothing"
 
 
-async def test_resuming_says_how_to_catch_up_and_forgets_the_failures(
+async def test_resuming_chooses_how_to_catch_up_and_resets_the_failures(
     installation: Installation, database: Database, vault: Vault, company: Environments
 ) -> None:
     id = (await make_endpoint(database, vault, company.live)).endpoint.id

@@ -71,8 +71,8 @@ class Terminal:
     def lines(self, kind: str | None = None) -> list[Any]:
         """What it told programs, whole lines only."""
         whole = self.text.rpartition("\n")[0].splitlines()
-        told = [msgspec.json.decode(line) for line in whole]
-        return [line for line in told if kind in {None, line["type"]}]
+        reported = [msgspec.json.decode(line) for line in whole]
+        return [line for line in reported if kind in {None, line["type"]}]
 
     async def tells(self, kind: str, count: int = 1) -> list[Any]:
         async def look() -> list[Any] | None:
@@ -239,7 +239,7 @@ async def test_a_forward_that_fails_is_shown_and_tried_again(
     assert {line["id"] for line in failed} == {forwarded[0]["id"]}
 
 
-async def test_ready_is_not_said_before_there_is_a_stream(
+async def test_ready_is_not_printed_before_there_is_a_stream(
     victim: Installation, company: Environments, tmp_path: Path
 ) -> None:
     arguments = ["--company", str(company.live), "--server", f"http://127.0.0.1:{free_port()}"]
@@ -277,7 +277,7 @@ class Wire:
             writer.transport.abort()
 
 
-async def test_what_happens_while_the_wire_is_cut_is_heard_though_nothing_was_heard_before(
+async def test_events_during_a_broken_connection_are_received_though_none_was_received_before(
     victim: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     await make_customer(api, firstName="long before")
@@ -300,7 +300,7 @@ async def test_what_happens_while_the_wire_is_cut_is_heard_though_nothing_was_he
     ]
 
 
-def test_a_token_that_does_not_work_is_told_in_one_sentence(victim: Installation, tmp_path: Path) -> None:
+def test_an_invalid_token_is_reported_in_one_sentence(victim: Installation, tmp_path: Path) -> None:
     outcome = sapa_process(tmp_path / "unused", "listen", "--server", victim.address, "--token", "dev_x")
     assert outcome.code == 1
     assert "sapa token create" in outcome.err
@@ -311,14 +311,14 @@ def test_a_token_that_does_not_work_is_told_in_one_sentence(victim: Installation
     ("arguments", "code"),
     [([], 2), (["--token", "dev_x", "--events", "x"], 1), (["--token", "dev_x", "--forward-to", "ftp://x"], 1)],
 )
-def test_what_cannot_be_listened_to_is_told_at_once(tmp_path: Path, arguments: list[str], code: int) -> None:
+def test_an_impossible_request_is_reported_at_once(tmp_path: Path, arguments: list[str], code: int) -> None:
     outcome = sapa(tmp_path / "unused", "listen", *arguments)
     assert outcome.code == code
     assert "Traceback" not in outcome.err
 
 
 @pytest.mark.processes
-async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_heard(tmp_path: Path) -> None:
+async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_used(tmp_path: Path) -> None:
     running = await asyncio.to_thread(start_installation, tmp_path / "data", SAPA_PROCESSES="1")
     try:
         async with open_database(running.server.app_url, size=2) as database:
@@ -337,15 +337,15 @@ async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_he
                 (arrival,) = await shop.gets(1)
                 assert made["id"].encode() in arrival.body
             other = await make_company(database)
-            asked = await asyncio.to_thread(sapa, running.data, "listen", "--forward-to", "http://127.0.0.1:1")
-            assert asked.sentence().startswith("Which company? Give --company:")
-            assert f"{test_id} (Demo, test)" in asked.sentence()
-            assert str(other.live) in asked.sentence()
+            request = await asyncio.to_thread(sapa, running.data, "listen", "--forward-to", "http://127.0.0.1:1")
+            assert request.sentence().startswith("Which company? Give --company:")
+            assert f"{test_id} (Demo, test)" in request.sentence()
+            assert str(other.live) in request.sentence()
     finally:
         await asyncio.to_thread(stop_installation, running)
 
 
-async def test_a_forward_that_never_succeeds_is_given_up_and_said_so(
+async def test_a_forward_that_never_succeeds_is_abandoned_and_reported(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forwarding, "RETRY_PAUSES", (0, 0))
@@ -360,7 +360,7 @@ async def test_a_forward_that_never_succeeds_is_given_up_and_said_so(
     assert len(shop.arrivals) == 3
 
 
-def test_what_was_heard_is_remembered_for_as_long_as_a_stream_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_received_ids_are_remembered_for_as_long_as_a_stream_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "_MOST_IDS", 10)
     received = ReceivedEvents()
     digits = "0123456789abcdefghjkmnpqrstvwxyz"

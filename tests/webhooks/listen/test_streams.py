@@ -51,7 +51,7 @@ async def events_of(database: Database, company_id: int) -> list[Any]:
         )
 
 
-async def test_events_are_heard_as_they_were_recorded(
+async def test_events_are_received_as_they_were_recorded(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments, token: str
 ) -> None:
     await make_customer(api)
@@ -59,15 +59,15 @@ async def test_events_are_heard_as_they_were_recorded(
         made = await make_customer(api, firstName="Ayu \u2028\r\n \n😀")
         await api.put(f"/customers/{made['id']}", json={"firstName": "Budi"})
         await api.delete(f"/customers/{made['id']}")
-        heard = await ear.hears(3)
+        received = await ear.hears(3)
         recorded = (await events_of(database, company.live))[1:]
-    assert [(one["id"], one["kind"], one["body"].encode(), one["createdAt"]) for one in heard] == [
+    assert [(one["id"], one["kind"], one["body"].encode(), one["createdAt"]) for one in received] == [
         (row["id"], row["kind"], row["body"], row["created_at"]) for row in recorded
     ]
-    assert [f"id: {one['id']}" in ear.lines and f"event: {one['kind']}" in ear.lines for one in heard] == [True] * 3
+    assert [f"id: {one['id']}" in ear.lines and f"event: {one['kind']}" in ear.lines for one in received] == [True] * 3
 
 
-async def test_only_the_company_s_own_environment_is_heard(
+async def test_only_the_company_s_own_environment_is_received(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments, token: str
 ) -> None:
     others = [company.test, (await make_company(database)).live]
@@ -87,8 +87,8 @@ async def test_kinds_can_be_chosen(
         made = await make_customer(api)
         await api.put(f"/customers/{made['id']}", json={"firstName": "Budi"})
         await api.delete(f"/customers/{made['id']}")
-        heard = await ear.hears(2)
-    assert [event["kind"] for event in heard] == ["customer.updated", "customer.deleted"]
+        received = await ear.hears(2)
+    assert [event["kind"] for event in received] == ["customer.updated", "customer.deleted"]
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ async def test_what_cannot_be_listened_to_is_a_400(
 ) -> None:
     given_headers = [(name.encode(), value.encode()) for name, value in headers.items()]
     async with httpx.AsyncClient(verify=TLS) as client:
-        answer = await client.get(
+        response = await client.get(
             f"{installation.address}/listen{query}",
             headers=[(b"authorization", f"Bearer {token}".encode()), *given_headers],
         )
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_only_get_is_answered(installation: Installation, token: str) -> None:
+async def test_only_get_is_allowed(installation: Installation, token: str) -> None:
     async with httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}, verify=TLS) as client:
         assert [
             (await client.request(way, f"{installation.address}/listen")).status_code for way in ("HEAD", "POST")
@@ -130,9 +130,9 @@ async def test_a_listener_that_comes_back_hears_what_it_missed(
         (first,) = await ear.hears(1)
     missed = [await make_customer(api) for _ in range(5)]
     async with hearing(installation.address, token, last_id=first["id"]) as ear:
-        heard = await ear.hears(6)
-    assert heard[0] == first, "a little before the last one, so that nothing late is lost"
-    assert [customer["id"] in event["body"] for customer, event in zip(missed, heard[1:], strict=True)] == [True] * 5
+        received = await ear.hears(6)
+    assert received[0] == first, "a little before the last one, so that nothing late is lost"
+    assert [customer["id"] in event["body"] for customer, event in zip(missed, received[1:], strict=True)] == [True] * 5
 
 
 async def test_a_long_absence_is_made_up_for_in_order(
@@ -154,7 +154,7 @@ async def test_a_long_absence_is_made_up_for_in_order(
     assert ear.ids == [f"evt_{n:026d}" for n in range(1, 1001)]
 
 
-async def test_an_event_that_commits_late_is_heard(
+async def test_an_event_that_commits_late_is_received(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments, token: str
 ) -> None:
     """Its transaction stays open for three seconds, while later events come and go, and listeners come anew."""
@@ -173,9 +173,9 @@ async def test_an_event_that_commits_late_is_heard(
         async with (
             hearing(installation.address, token, last_id=seen["id"]) as fourth,
         ):
-            heard = await fourth.hears(2)
+            received = await fourth.hears(2)
         await first.hears(2)
-        assert sorted(first.ids) == sorted(one["id"] for one in heard)
+        assert sorted(first.ids) == sorted(one["id"] for one in received)
         assert late.id in first.events[1]["body"]
         assert before["id"] in first.events[0]["body"]
         assert third.ids == [seen["id"]]
@@ -190,8 +190,8 @@ async def test_a_late_event_reaches_a_listener_that_came_before_its_commit(
         waiting = hearing(installation.address, token)
         ear = await waiting.__aenter__()
     try:
-        (heard,) = await ear.hears(1)
-        assert late.id in heard["body"]
+        (received,) = await ear.hears(1)
+        assert late.id in received["body"]
     finally:
         await waiting.__aexit__(None, None, None)
 
@@ -215,7 +215,7 @@ async def test_a_stream_ends_with_its_token(installation: Installation, database
         assert ear.is_whole
 
 
-async def test_the_places_of_a_process_are_bounded_and_become_free(
+async def test_the_streams_of_a_process_are_limited_and_become_free(
     database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listen, "MOST_STREAMS", 3)
@@ -228,7 +228,7 @@ async def test_the_places_of_a_process_are_bounded_and_become_free(
     await listeners.open(one_more, [], None)
 
 
-async def test_one_token_gets_five_places_and_the_others_keep_theirs(
+async def test_one_token_gets_five_streams_and_the_others_keep_theirs(
     database: Database, company: Environments, token: str
 ) -> None:
     listeners = Listeners(database, "https://sapa.example.com")
@@ -252,7 +252,7 @@ async def own(tmp_path: Path) -> AsyncIterator[Installation]:
             await asyncio.to_thread(stop_installation, running)
 
 
-async def test_listeners_that_leave_free_their_places_and_a_stop_ends_the_rest(own: Installation) -> None:
+async def test_listeners_that_leave_free_their_streams_and_a_stop_ends_the_others(own: Installation) -> None:
     async with open_database(own.server.app_url) as database:
         token = await make_token(database, (await make_company(database)).live)
         company_id = (await make_company(database)).live
@@ -272,7 +272,7 @@ async def test_listeners_that_leave_free_their_places_and_a_stop_ends_the_rest(o
             await stream.__aexit__(None, None, None)
 
 
-async def test_a_place_before_any_event_misses_nothing_and_repeats_nothing(
+async def test_a_position_before_any_event_misses_nothing_and_repeats_nothing(
     installation: Installation, api: httpx.AsyncClient, token: str
 ) -> None:
     await make_customer(api, firstName="before it listened")
@@ -281,14 +281,14 @@ async def test_a_place_before_any_event_misses_nothing_and_repeats_nothing(
     missed = await make_customer(api)
     async with hearing(installation.address, token, last_id=place) as ear:
         after = await make_customer(api)
-        heard = await ear.hears(2)
-    assert [customer["id"] in event["body"] for customer, event in zip((missed, after), heard, strict=True)] == [
+        received = await ear.hears(2)
+    assert [customer["id"] in event["body"] for customer, event in zip((missed, after), received, strict=True)] == [
         True,
         True,
     ]
 
 
-async def test_a_late_event_is_told_before_a_later_one_of_its_resource(
+async def test_a_late_event_is_sent_before_a_later_one_of_its_resource(
     database: Database, company: Environments, token: str
 ) -> None:
     """Looks of a stream, each right after the one before: nobody waits for a sweep that comes later."""
@@ -303,13 +303,13 @@ async def test_a_late_event_is_told_before_a_later_one_of_its_resource(
             assert len((await stream.read(db))[0]) == 1
         async with database.transaction() as tx:
             await actions.delete(tx, ours, late.id)
-        told, _ = await stream.read(db)
-        assert [event.kind for event in told] == ["customer.created", "customer.deleted"]
-        assert {event.resource_id for event in told} == {late.id}
+        reported, _ = await stream.read(db)
+        assert [event.kind for event in reported] == ["customer.created", "customer.deleted"]
+        assert {event.resource_id for event in reported} == {late.id}
         assert (await stream.read(db))[0] == []
 
 
-async def test_an_event_inside_a_savepoint_is_heard_when_it_commits(
+async def test_an_event_inside_a_savepoint_is_received_when_it_commits(
     database: Database, company: Environments, token: str
 ) -> None:
     ours = Company(company.live, "live", "ID", "IDR")
@@ -325,7 +325,7 @@ async def test_an_event_inside_a_savepoint_is_heard_when_it_commits(
 
 
 @given(milliseconds=st.integers(0, 1_700_000_000_000), oldest=st.integers(0, 2**62))
-def test_a_place_is_found_again(milliseconds: int, oldest: int) -> None:
+def test_a_position_is_parsed_back(milliseconds: int, oldest: int) -> None:
     at = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     place = StreamPosition(at, oldest)
     assert parse_position(listen.build_position(place)) == place
@@ -343,7 +343,7 @@ def test_an_id_made_now_was_made_now() -> None:
     assert earlier <= later < earlier + 60
 
 
-async def test_an_id_beyond_every_calendar_is_no_fault(
+async def test_an_id_beyond_every_calendar_is_accepted(
     installation: Installation, api: httpx.AsyncClient, token: str
 ) -> None:
     async with hearing(installation.address, token, last_id="evt_7" + "z" * 25) as ear:
@@ -351,7 +351,7 @@ async def test_an_id_beyond_every_calendar_is_no_fault(
         assert made["id"] in (await ear.hears(1))[0]["body"]
 
 
-async def test_a_body_too_large_for_a_delivery_is_told_as_it_would_be_delivered(
+async def test_a_body_too_large_for_a_delivery_is_sent_as_it_would_be_delivered(
     installation: Installation, api: httpx.AsyncClient, token: str
 ) -> None:
     async with hearing(installation.address, token) as ear:

@@ -213,7 +213,7 @@ async def test_a_run_that_was_stopped_in_the_middle_is_finished_by_the_next(
     assert numbers(station) == list(range(1500))
 
 
-async def test_nothing_comes_twice_while_changes_go_on(
+async def test_no_delivery_is_repeated_while_changes_continue(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     made = await make_endpoint(post, seal, client.live, station.url("shop"))
@@ -287,7 +287,7 @@ async def test_a_long_absence_keeps_nobody_waiting(
 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(("chosen", "owed"), [(Missed.ALL, 200), (Missed.LATEST, 40)])
-async def test_a_run_goes_on_where_the_last_one_was_cut_short(
+async def test_a_run_continues_where_the_last_one_stopped(
     post: Database,
     seal: Vault,
     client: Environments,
@@ -338,7 +338,7 @@ async def test_a_held_delivery_is_outdated_by_a_newer_one_that_arrived(
 
 
 @pytest.mark.usefixtures("alone")
-async def test_the_latest_of_each_resource_is_kept_wherever_it_waits(
+async def test_the_latest_event_of_each_resource_is_delivered_wherever_it_waits(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     """Random histories: each event is held, missed or delivered already, and only the last one of each counts."""

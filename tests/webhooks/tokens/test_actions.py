@@ -14,11 +14,11 @@ from tests.factories import Environments
 def listen(installation: Installation, token: str | None) -> tuple[int, str]:
     """The answer's status, and the first line of the stream or the error's code."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    with httpx.stream("GET", f"{installation.address}/listen", headers=headers, timeout=30, verify=TLS) as answer:
-        if answer.status_code != 200:
-            answer.read()
-            return answer.status_code, str(answer.json()["error"]["code"])
-        return 200, next(answer.iter_lines())
+    with httpx.stream("GET", f"{installation.address}/listen", headers=headers, timeout=30, verify=TLS) as response:
+        if response.status_code != 200:
+            response.read()
+            return response.status_code, str(response.json()["error"]["code"])
+        return 200, next(response.iter_lines())
 
 
 async def test_a_token_opens_until_it_is_revoked(
@@ -61,7 +61,7 @@ def test_days_have_bounds(installation: Installation, company: Environments, day
     assert outcome.sentence() == "days: must be from 1 to 365"
 
 
-def test_a_token_of_no_company_is_told_in_one_sentence(installation: Installation) -> None:
+def test_a_token_of_no_company_is_reported_in_one_sentence(installation: Installation) -> None:
     assert "sapa company list" in sapa(installation.data, "token", "create", "--company", "999999999").sentence()
 
 

@@ -1,4 +1,4 @@
-"""Migrations: numbered SQL files, applied in order, once, by whoever comes first."""
+"""Migrations: numbered SQL files, applied in order and once, by the first process that starts."""
 
 import re
 from functools import cache
@@ -63,7 +63,7 @@ def list_migrations(folder: Path = FOLDER) -> list[Migration]:
 
 
 async def migrate(owner_url: str, app_url: str, folder: Path = FOLDER) -> list[str]:
-    """Brings the schema up to date and grants the product its rights; answers with what was applied.
+    """Brings the schema up to date and grants the product its rights; returns what was applied.
 
     A database of a newer version that this one's code still runs on is left as it is.
     """
@@ -142,7 +142,7 @@ async def _role_of(url: str) -> str:
 
 
 async def _grant(connection: Connection, role: str) -> None:
-    """Rights are given table by table and anew each time, so that grants.sql is the whole truth of them."""
+    """Rights are granted table by table on each run, so that grants.sql is complete."""
     owner = await connection.fetchval("SELECT current_user")
     if role != owner:
         quoted = '"' + role.replace('"', '""') + '"'
@@ -163,5 +163,5 @@ async def is_current(db: Connection) -> bool:
 
 
 async def is_writable(db: Connection) -> bool:
-    """Whether this is a primary: a replica answers reads, and no call of the API is only a read."""
+    """Whether this is a primary: a replica serves only reads, and every API call writes."""
     return not await db.fetchval("SELECT current_setting('transaction_read_only')::bool")

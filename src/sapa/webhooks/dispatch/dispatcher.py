@@ -181,8 +181,8 @@ class Dispatcher:
         """Reads more deliveries, and the current endpoints, for the lanes that need it."""
         await self._read_requested.wait()
         self._read_requested.clear()
-        asked, self._to_read = self._to_read, set()
-        own = [lane for lane in asked if self._lanes.get((lane.company_id, lane.endpoint_id)) is lane]
+        requested, self._to_read = self._to_read, set()
+        own = [lane for lane in requested if self._lanes.get((lane.company_id, lane.endpoint_id)) is lane]
         for lane in own:
             lane.is_being_read = True
         try:
