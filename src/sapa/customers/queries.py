@@ -8,10 +8,12 @@ from sapa.customers.types import Customer
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 
 COUNTER = "customers"
 COLUMNS = ", ".join(Customer.__struct_fields__)
+WRITTEN = WriteColumns(Profile, "email_key", "search_text")
 
 GET = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2", row=Customer)
 
@@ -51,9 +53,8 @@ INSERT = sql(
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'customers', '', 1)
     )
-    INSERT INTO customers (company_id, id, external_id, email, phone_number, first_name, last_name, image_url, tags,
-                           addresses, additional_data, subscription_status, email_key, search_text)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    INSERT INTO customers (company_id, id, {WRITTEN.listed})
+    VALUES ($1, $2, {WRITTEN.numbered(3)})
     RETURNING {COLUMNS}""",
     row=Customer,
 )
@@ -62,8 +63,7 @@ INSERT = sql(
 UPDATE = sql(
     f"""
     UPDATE customers
-       SET external_id = $3, email = $4, phone_number = $5, first_name = $6, last_name = $7, image_url = $8, tags = $9,
-           addresses = $10, additional_data = $11, subscription_status = $12, email_key = $13, search_text = $14,
+       SET {WRITTEN.assigned(3)},
            updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
@@ -108,19 +108,14 @@ LOCK_MANY = sql(
 SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
 
 # A tag contains no comma, so the tags of one customer are passed as one text.
-_ROWS = """unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-                  $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])
-           AS given (id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses,
-                     additional_data, subscription_status, email_key, search_text)"""
+_ROWS = f"unnest($2::text[], {WRITTEN.arrays(3)}) AS given (id, {WRITTEN.listed})"
 
 # Rows that conflict with another customer are skipped; the unique indexes decide.
 INSERT_MANY = sql(
     f"""
     WITH made AS (
-        INSERT INTO customers (company_id, id, external_id, email, phone_number, first_name, last_name, image_url, tags,
-                               addresses, additional_data, subscription_status, email_key, search_text)
-        SELECT $1, id, external_id, email, phone_number, first_name, last_name, image_url, string_to_array(tags, ','),
-               addresses::json, additional_data::json, subscription_status::json, email_key, search_text
+        INSERT INTO customers (company_id, id, {WRITTEN.listed})
+        SELECT $1, id, {WRITTEN.cast}
           FROM {_ROWS}
             ON CONFLICT DO NOTHING
         RETURNING company_id, {COLUMNS}
@@ -136,17 +131,12 @@ INSERT_MANY = sql(
 # whatever the statistics say.
 UPDATE_MANY = sql(
     f"""
-    INSERT INTO customers AS c (company_id, id, external_id, email, phone_number, first_name, last_name, image_url,
-                                tags, addresses, additional_data, subscription_status, email_key, search_text)
-    SELECT $1, id, external_id, email, phone_number, first_name, last_name, image_url, string_to_array(tags, ','),
-           addresses::json, additional_data::json, subscription_status::json, email_key, search_text
+    INSERT INTO customers AS c (company_id, id, {WRITTEN.listed})
+    SELECT $1, id, {WRITTEN.cast}
       FROM {_ROWS}
         ON CONFLICT (company_id, id) DO UPDATE
-       SET external_id = excluded.external_id, email = excluded.email, phone_number = excluded.phone_number,
-           first_name = excluded.first_name, last_name = excluded.last_name, image_url = excluded.image_url,
-           tags = excluded.tags, addresses = excluded.addresses, additional_data = excluded.additional_data,
-           subscription_status = excluded.subscription_status, email_key = excluded.email_key,
-           search_text = excluded.search_text, updated_at = GREATEST(clock_timestamp(), c.updated_at)
+       SET {WRITTEN.excluded},
+           updated_at = GREATEST(clock_timestamp(), c.updated_at)
     RETURNING {COLUMNS}""",
     row=Customer,
 )
@@ -206,11 +196,11 @@ async def find_locked_by_external_id(tx: Tx, company_id: int, external_id: str) 
 
 
 async def insert_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
-    return _found(await INSERT.find(tx, company_id, id, *_columns(profile)))
+    return _found(await INSERT.find(tx, company_id, id, *WRITTEN.values(profile)))
 
 
 async def update_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
-    return _found(await UPDATE.find(tx, company_id, id, *_columns(profile)))
+    return _found(await UPDATE.find(tx, company_id, id, *WRITTEN.values(profile)))
 
 
 async def delete_customer(tx: Tx, company_id: int, id: str) -> Customer:
@@ -262,27 +252,5 @@ def _found(customer: Customer | None) -> Customer:
     return customer
 
 
-def _columns(profile: Profile) -> list[object]:
-    return [*(getattr(profile, name) for name in profile.__struct_fields__), profile.email_key, profile.search_text]
-
-
 def _text_columns(profiles: Sequence[Profile]) -> list[list[str | None]]:
-    rows = [_texts(profile) for profile in profiles]
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _texts(profile: Profile) -> tuple[str | None, ...]:
-    return (
-        profile.external_id,
-        profile.email,
-        profile.phone_number,
-        profile.first_name,
-        profile.last_name,
-        profile.image_url,
-        ",".join(profile.tags),
-        profile.addresses.decode(),
-        profile.additional_data.decode(),
-        profile.subscription_status.decode(),
-        profile.email_key,
-        profile.search_text,
-    )
+    return [list(column) for column in zip(*map(WRITTEN.texts, profiles), strict=True)]
