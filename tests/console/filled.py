@@ -22,7 +22,7 @@ from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.send_steps import list_records, make_template, send
 from tests.shipping import parcels
-from tests.support.desk import Desk
+from tests.support.ticket_steps import Desk
 from tests.webhooks.station import Station
 
 AYU = {"firstName": "Ayu", "lastName": "Lestari", "phoneNumber": "+628123456701", "tags": ["vip", "reseller"]}

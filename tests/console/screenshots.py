@@ -28,7 +28,7 @@ from tests.console.people import PASSWORD
 from tests.factories import make_key
 from tests.messaging.conftest import connect_messaging
 from tests.shipping import parcels
-from tests.support.desk import Desk
+from tests.support.ticket_steps import Desk
 from tests.webhooks.station import answer_with, open_station
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"

@@ -20,7 +20,7 @@ from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import read_outbox, simulate_inbound
 from tests.messaging.send_steps import make_template
-from tests.support.desk import NUMBER, Desk
+from tests.support.ticket_steps import NUMBER, Desk
 
 EVENTS = {"accept": "text/event-stream"}
 _TAGS = re.compile(r"<[^>]*>")

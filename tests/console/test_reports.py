@@ -17,7 +17,7 @@ from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_endpoint, make_key, make_order
 from tests.messaging.conftest import connect_messaging
-from tests.support.desk import Desk
+from tests.support.ticket_steps import Desk
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_an_axis_ends_at_a_round_number(most: int, top: int) -> None:
     assert find_top(most) == top
 
 
-def test_charts_stay_on_their_sheet() -> None:
+def test_charts_stay_inside_their_frame() -> None:
     labels = [f"01-{day:02d}" for day in range(1, 63)]
     values = [day * 7919 % 1000 for day in range(62)]
     columns, lines = (

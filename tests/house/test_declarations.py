@@ -93,7 +93,7 @@ def test_every_error_has_a_message_of_its_own() -> None:
     assert wrong_errors(errors) == []
 
 
-def test_an_error_without_a_message_or_with_an_odd_code_is_seen() -> None:
+def test_an_error_without_a_message_or_with_a_malformed_code_is_seen() -> None:
     class Silent(Conflict):
         code = "SILENT"
 

@@ -18,7 +18,7 @@ WORDS = """
 """.split()  # fmt: skip
 """Given up everywhere: in names, prose, test names and docs."""
 
-PHRASES = ["in earnest", "is none", "so long", "in one go", "told nothing"]
+PHRASES = ["in earnest", "that is none", "so long", "in one go", "told nothing"]
 
 NAMES = """
     given kept told said heard moment moments happening happenings bell rung forget forgotten
@@ -90,6 +90,10 @@ def list_findings(root: Path = REPOSITORY) -> list[Finding]:
 
 
 def _is_stored(word: str, path: str) -> bool:
+    if word == "given" and path.startswith("src/sapa/console/"):
+        return True  # a variable of the templates, which keep their words for now
+    if word == "forgotten" and path == "src/sapa/console/password_reset_pages.py":
+        return True  # a route
     return word in STORED.get(path, set())
 
 

@@ -6,7 +6,7 @@ from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.factories import Environments, make_key
 from tests.messaging.conftest import connect_messaging
-from tests.support.desk import Desk
+from tests.support.ticket_steps import Desk
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.messaging.conftest import connect_messaging
-from tests.support.desk import Desk
+from tests.support.ticket_steps import Desk
 
 USER = """
     WITH made AS (

@@ -2,7 +2,7 @@
 
 from tests.http.wire import eventually
 from tests.messaging.send_steps import BUTTONS, make_template
-from tests.support.desk import Desk, Json
+from tests.support.ticket_steps import Desk, Json
 
 HOUR = 3600
 

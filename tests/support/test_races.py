@@ -20,9 +20,9 @@ from tests.http.wire import eventually
 from tests.messaging.conversation_steps import simulate_inbound
 from tests.messaging.provider import Live, open_live
 from tests.messaging.whatsapp_account import build_change, build_text
-from tests.support.desk import NUMBER, WIDEST, Desk
 from tests.support.expected_samples import calculate, read_rows, rows_of
 from tests.support.slow_channel import SLOW, SlowChannel, open_slow_channel
+from tests.support.ticket_steps import NUMBER, WIDEST, Desk
 
 Json = dict[str, Any]
 

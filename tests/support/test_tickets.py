@@ -15,7 +15,7 @@ from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import simulate_inbound, wait_for_inbound
 from tests.messaging.inbound.test_actions import SENDERS
 from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
-from tests.support.desk import NUMBER, Desk
+from tests.support.ticket_steps import NUMBER, Desk
 
 EVENTS = "SELECT kind, body FROM events WHERE company_id = $1 AND kind LIKE 'ticket.%' ORDER BY created_at, id"
 RECEIVED = "SELECT body FROM events WHERE company_id = $1 AND kind = 'message.received'"

@@ -17,7 +17,7 @@ from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import simulate_inbound, wait_for_inbound
 from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
-from tests.support.desk import NUMBER, Desk, Json
+from tests.support.ticket_steps import NUMBER, Desk, Json
 
 WAITING = """
     SELECT count(*) FROM pg_stat_activity

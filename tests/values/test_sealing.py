@@ -45,6 +45,6 @@ def test_another_key_says_which_variable_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "short", base64.b64encode(bytes(31)).decode(), "ä" * 44, "!" * 44])
-def test_a_key_that_is_none_is_refused_with_advice(key: str) -> None:
+def test_an_invalid_key_is_refused_with_advice(key: str) -> None:
     with pytest.raises(BadSecretKey, match="openssl rand"):
         Vault(key)

@@ -31,7 +31,7 @@ def own_only(headers: Headers) -> Headers:
     return {name: value for name, value in headers.items() if not name.startswith("webhook-")}
 
 
-def test_the_kit_needs_nothing_but_the_standard_library() -> None:
+def test_the_receiver_needs_nothing_but_the_standard_library() -> None:
     """A receiver imports it without the product's settings, database or event loop."""
     script = (
         "import sys; from sapa.webhooks import verify; "

@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="The dictionary of Indonesian place
 
 LICENCE = (
     "The area data is licensed under the Open Database License (ODbL) 1.0, not under Sapa's licence. You may use it; "
-    "whoever passes on the database, or one made from it, must keep it under the ODbL and name its source. "
+    "anyone who passes on the database, or one made from it, must keep it under the ODbL and name its source. "
     "The full text: opendatacommons.org/licenses/odbl/1-0"
 )
 _MOST_LICENCE_LINES = 12

@@ -28,11 +28,11 @@ class Finding(msgspec.Struct, frozen=True):
     what: str
     well: bool
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 def doctor(json: AsJson = False) -> None:
-    """Check database, version, extensions, clock and settings, and say what to mend."""
+    """Check database, version, extensions, clock and settings, and say what to fix."""
     findings = asyncio.run(_run_checks())
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
@@ -86,8 +86,8 @@ async def _has_extension(db: Connection, name: str) -> bool:
 
 
 def _print(findings: list[Finding]) -> None:
-    table = Table("", "what", "found", "to mend")
+    table = Table("", "what", "found", "to fix")
     for finding in findings:
         mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
-        table.add_row(mark, finding.what, finding.found, "" if finding.well else finding.mend)
+        table.add_row(mark, finding.what, finding.found, "" if finding.well else finding.fix)
     Console().print(table)

@@ -34,7 +34,7 @@ def revoke(
     which: Annotated[str, typer.Argument(help="The token's id from `sapa token list`, or the token itself.")],
     json: AsJson = False,
 ) -> None:
-    """Stop a token; whoever listens with it is cut off."""
+    """Revoke a token; listeners that use it are disconnected."""
     show(transact(lambda tx: tokens.revoke(tx, which)), json, "Token revoked", COLUMNS)
 
 

@@ -31,7 +31,7 @@ class Box(Struct, frozen=True):
     height: float
     title: str
     series: int = 1
-    said: str = ""
+    text: str = ""
     """The text at its end, if there is room."""
 
 

@@ -11,11 +11,11 @@ LONGEST_ADDRESS = 320
 
 
 @console.get("/forgotten", roles=None)
-async def show_forgotten(page: PageRequest) -> Response:
+async def show_reset_form(page: PageRequest) -> Response:
     return _show(page, asked=False)
 
 
-@console.post("/forgotten", roles=None, shown_by=show_forgotten)
+@console.post("/forgotten", roles=None, shown_by=show_reset_form)
 async def ask_for_a_link(page: PageRequest) -> Response:
     """The account is looked up after the response, so that the time reveals nothing."""
     email = page.form_value("email")

@@ -19,7 +19,7 @@ class ThreadItem(Struct, frozen=True):
     """in, out, note or event."""
     key: str
     at: str
-    said: Json
+    content: Json
     who: str | None
     """The agent's name."""
     tick: str | None = None

@@ -10,7 +10,7 @@ from sapa.context import SecretKeyMissing
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One field of the request that cannot be used, and how to mend it."""
+    """One field of the request that cannot be used, and how to fix it."""
 
     field: str
     message: str

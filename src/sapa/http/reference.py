@@ -145,7 +145,7 @@ def mark_code(text: str) -> Markup:
 
 
 def colour_json(value: Any) -> Markup:
-    """Indented JSON with its keys, texts and other values marked for the style sheet."""
+    """Indented JSON with its keys, texts and other values marked for the stylesheet."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     parts: list[Any] = []
     end = 0

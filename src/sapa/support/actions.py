@@ -159,10 +159,10 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     change, at = TicketChange(locked), await queries.read_now(tx, company.id)
     is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
-    is_given = message.is_handover and locked.is_active
-    if is_given:
+    is_handed_over = message.is_handover and locked.is_active
+    if is_handed_over:
         change.hand_over(at, Actor(agent.id, agent.type), None)
-    await _write_owner(tx, company, change, is_taken or is_given)
+    await _write_owner(tx, company, change, is_taken or is_handed_over)
     return TicketLink(locked.id, at)
 
 

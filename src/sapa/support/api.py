@@ -87,10 +87,8 @@ async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
         "except_agent_id": query.except_agent_id,
         "customer_id": query.customer_id,
     }
-    given_filters = {name: value for name, value in filters.items() if value is not None}
-    found, total = await queries.list_tickets(
-        call.db, call.company.id, given_filters, query.sort, query.limit, query.offset
-    )
+    chosen = {name: value for name, value in filters.items() if value is not None}
+    found, total = await queries.list_tickets(call.db, call.company.id, chosen, query.sort, query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)
 
 

@@ -36,8 +36,8 @@ async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery
     """Get a customer's timeline.
 
     Newest first. Go on with `after` and the answer's endCursor, back with `before` and its startCursor. An entry has
-    the time at which its change was made, which may be a moment before it can be seen: whoever follows a timeline as
-    it grows should look back a few seconds, and use the webhooks to miss nothing.
+    the time at which its change was made, which may be a moment before it can be seen: to follow a timeline as it
+    grows, look back a few seconds, and use the webhooks to miss nothing.
     """
     if query.after is not None and query.before is not None:
         raise Invalid.field("before", "cannot be given together with after; give one of them")

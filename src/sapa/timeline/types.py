@@ -35,7 +35,7 @@ TYPES: dict[str, tuple[Category, str]] = {
     "redemption_failed": ("loyalty", "The customer could not have a reward, and got the points back."),
     "ticket_opened": ("support", "The customer wrote, and a ticket was opened."),
     "customer_wrote": ("support", "The customer wrote again in a ticket, after having been answered."),
-    "ticket_assigned": ("support", "A ticket was given to an agent, or to whoever takes it next."),
+    "ticket_assigned": ("support", "A ticket was assigned to an agent, or returned to the queue."),
     "ticket_answered": ("support", "An agent answered what the customer had written."),
     "ticket_resolved": ("support", "A ticket was resolved."),
     "ticket_reopened": ("support", "A resolved ticket was opened again."),

@@ -35,8 +35,8 @@ async def purge_idempotency_records(database: Database) -> None:
 
 async def keep_partitions(database: Database, history_months: int = HISTORY_MONTHS) -> None:
     """Creates the partitions of the coming days and months and drops those past their retention."""
-    for parent, days_kept in DAYS_KEPT.items():
+    for parent, days in DAYS_KEPT.items():
         async with database.transaction() as tx:
-            await KEEP_PARTITIONS.value(tx, parent, DAYS_AHEAD, days_kept)
+            await KEEP_PARTITIONS.value(tx, parent, DAYS_AHEAD, days)
     async with database.transaction() as tx:
         await KEEP_MONTHS.value(tx, "api_requests", MONTHS_AHEAD, history_months)

@@ -13,11 +13,11 @@ async def purge_old(database: Database) -> None:
     """Worker job: past minutes of the rate limits, unused sessions, and visitors without messages."""
     async with database.transaction() as tx:
         await widget.purge_windows(tx)
-    await _forget_all(database, widget.purge_sessions)
-    await _forget_all(database, widget.purge_visitors)
+    await _purge_all(database, widget.purge_sessions)
+    await _purge_all(database, widget.purge_visitors)
 
 
-async def _forget_all(database: Database, purge: Callable[[Tx, int, int], Awaitable[int]]) -> None:
+async def _purge_all(database: Database, purge: Callable[[Tx, int, int], Awaitable[int]]) -> None:
     gone = _BATCH
     while gone == _BATCH:
         async with database.transaction() as tx:

@@ -14,10 +14,10 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 @routes.post("/calculate-fee", scope=Scope.ORDERS_READ, status=200, raises=[ProviderNotConnected, CarrierUnavailable])
 async def calculate_fee(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
-    """Ask what a journey costs.
+    """Ask what a shipment costs.
 
     The options of every provider look the same. Where nothing is offered, `options` is empty and `messages` say why
-    and how to mend it. aggregator_carrier needs `districtId` at both ends, instant_carrier and ev_courier need
+    and how to fix it. aggregator_carrier needs `districtId` at both ends, instant_carrier and ev_courier need
     `coordinates`, ev_courier a `pickupCity` as well. Prices are remembered for some minutes.
     """
     result = await actions.quote(call.context, call.company, body)

@@ -32,7 +32,7 @@ class QuoteOptionsIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class QuoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A journey to be priced."""
+    """A shipment to be priced."""
 
     provider: Annotated[Provider, Meta(examples=["aggregator_carrier"])]
     origin: QuotePlaceIn
@@ -43,7 +43,7 @@ class QuoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 class QuoteOption(Struct, frozen=True, rename="camel"):
-    """A service that can be booked for the journey."""
+    """A service that can be booked for the shipment."""
 
     service_code: Annotated[str, Meta(examples=["jne:REG"])]
     service_name: Annotated[str, Meta(examples=["JNE Reguler"])]
@@ -61,7 +61,7 @@ class QuoteOption(Struct, frozen=True, rename="camel"):
 
 
 class QuoteMessage(Struct, frozen=True, rename="camel"):
-    """Why a service is missing, and how to mend it."""
+    """Why a service is missing, and how to fix it."""
 
     courier: Annotated[str, Meta(description="The courier or the provider.", examples=["kiriminaja"])]
     code: Annotated[str, Meta(examples=["no_service"])]

@@ -42,8 +42,8 @@ class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
 async def list_agents(call: Call, query: AgentsQuery) -> Page[Agent]:
     """List agents, newest first."""
     filters = {"cells": _cells(query), "search": contains(fold(query.search)) if query.search else None}
-    given_filters = {name: value for name, value in filters.items() if value is not None}
-    found, total = await queries.list_agents(call.db, call.company.id, given_filters, query.limit, query.offset)
+    chosen = {name: value for name, value in filters.items() if value is not None}
+    found, total = await queries.list_agents(call.db, call.company.id, chosen, query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)
 
 

@@ -38,7 +38,7 @@ async def catch_up(database: Database) -> None:
     deadline = time.monotonic() + RUN_SECONDS
     while endpoints and time.monotonic() < deadline:
         endpoint = endpoints.popleft()
-        if await _take_turn(database, endpoint, next_transaction):
+        if await _replay_batch(database, endpoint, next_transaction):
             endpoints.append(endpoint)
 
 
@@ -49,7 +49,7 @@ async def _find_next_transaction(database: Database) -> str:
         return await queries.find_next_transaction(db)
 
 
-async def _take_turn(database: Database, endpoint: Resumed, next_transaction: str) -> bool:
+async def _replay_batch(database: Database, endpoint: Resumed, next_transaction: str) -> bool:
     """Whether it should have another turn in this run. An error of one endpoint does not stop the others."""
     try:
         if not await _has_begun(database, endpoint, next_transaction):
@@ -63,7 +63,7 @@ async def _take_turn(database: Database, endpoint: Resumed, next_transaction: st
         reason = f"{type(error).__name__}: {error}"
         log.warning("catching up waits for the database", endpoint=endpoint.endpoint_id, reason=reason)
     except Exception:
-        log.exception("catching up stumbled", endpoint=endpoint.endpoint_id)
+        log.exception("replaying missed events failed", endpoint=endpoint.endpoint_id)
     return False
 
 

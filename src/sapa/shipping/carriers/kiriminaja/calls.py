@@ -200,7 +200,7 @@ def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence
     details = tracking.details or wire.TrackDetails()
     histories, unreadable = sift(tracking.histories or (), wire.HistoryEntry)
     if unreadable and not histories:
-        raise CarrierAway("it told nothing that can be read")
+        raise CarrierAway("its response cannot be read")
     events = [
         CarrierEvent(
             dedupe_key=f"{entry.status_code}/{entry.created_at}",
