@@ -27,9 +27,9 @@ def running_on(folder: Path) -> list[str]:
 
 
 def test_the_first_command_makes_the_database_and_the_next_finds_what_it_left(data: Path) -> None:
-    made = sapa_process(data, "company", "create", "Toko", "--json").json()
+    created = sapa_process(data, "company", "create", "Toko", "--json").json()
     assert not running_on(data)
-    options = ["--company", str(made["testCompanyId"]), "--name", "k", "--all-scopes", "--json"]
+    options = ["--company", str(created["testCompanyId"]), "--name", "k", "--all-scopes", "--json"]
     key = sapa(data, "key", "create", *options).json()
     assert [row["id"] for row in sapa(data, "key", "list", "--json").json()] == [key["id"]]
     assert not running_on(data)

@@ -14,8 +14,8 @@ ALL_SCOPES = 12
 
 @pytest.fixture
 def company(installation: Installation) -> dict[str, Any]:
-    made: dict[str, Any] = sapa(installation.data, "company", "create", f"Toko {uuid4()}", "--json").json()
-    return made
+    created: dict[str, Any] = sapa(installation.data, "company", "create", f"Toko {uuid4()}", "--json").json()
+    return created
 
 
 def create_key(installation: Installation, company_id: int, *more: str) -> Outcome:
@@ -28,15 +28,15 @@ def call(installation: Installation, key: str, method: str = "GET") -> Reply:
 
 def test_a_new_company_is_printed_with_its_name_and_ids(installation: Installation) -> None:
     name = f"Toko {uuid4()}"
-    made = sapa(installation.data, "company", "create", name, "--json").json()
-    assert set(made) == {"name", "liveCompanyId", "testCompanyId"}
-    assert made["name"] == name
-    assert isinstance(made["liveCompanyId"], int)
-    assert made["liveCompanyId"] != made["testCompanyId"]
+    created = sapa(installation.data, "company", "create", name, "--json").json()
+    assert set(created) == {"name", "liveCompanyId", "testCompanyId"}
+    assert created["name"] == name
+    assert isinstance(created["liveCompanyId"], int)
+    assert created["liveCompanyId"] != created["testCompanyId"]
     rows = [row for row in sapa(installation.data, "company", "list", "--json").json() if row["name"] == name]
     assert [(row["companyId"], row["environment"], row["region"], row["currency"]) for row in rows] == [
-        (made["liveCompanyId"], "live", "ID", "IDR"),
-        (made["testCompanyId"], "test", "ID", "IDR"),
+        (created["liveCompanyId"], "live", "ID", "IDR"),
+        (created["testCompanyId"], "test", "ID", "IDR"),
     ]
 
 
@@ -44,12 +44,12 @@ def test_a_new_key_works_at_once_in_its_companys_environment(
     installation: Installation, company: dict[str, Any]
 ) -> None:
     for id, prefix in ((company["liveCompanyId"], "svc_live_"), (company["testCompanyId"], "svc_test_")):
-        made = create_key(installation, id, "--all-scopes", "--product", "CRM", "--json").json()
-        assert made["id"].startswith("key_")
-        assert made["key"].startswith(prefix)
-        assert len(made["scopes"]) == ALL_SCOPES
-        assert (made["products"], made["rateLimit"], made["companyId"]) == (["CRM"], 100, id)
-        reply = call(installation, made["key"])
+        created = create_key(installation, id, "--all-scopes", "--product", "CRM", "--json").json()
+        assert created["id"].startswith("key_")
+        assert created["key"].startswith(prefix)
+        assert len(created["scopes"]) == ALL_SCOPES
+        assert (created["products"], created["rateLimit"], created["companyId"]) == (["CRM"], 100, id)
+        reply = call(installation, created["key"])
         assert reply.status == 200
         assert reply.headers["ratelimit-limit"] == "100"
 
@@ -57,12 +57,12 @@ def test_a_new_key_works_at_once_in_its_companys_environment(
 def test_a_key_has_the_scopes_it_was_created_with(installation: Installation, company: dict[str, Any]) -> None:
     options = ["--scope", "orders:READ", "--scope", "customers:READ", "--rate-limit", "7", "--json"]
     options += ["--allow-ip", "127.0.0.1", "--allow-ip", "2001:db8::/64", "--expires-at", "2999-01-31T00:00:00Z"]
-    made = create_key(installation, company["liveCompanyId"], *options).json()
-    assert made["scopes"] == ["customers:READ", "orders:READ"]
-    assert made["allowList"] == ["127.0.0.1/32", "2001:db8::/64"]
-    assert made["expiresAt"] == "2999-01-31T00:00:00.000Z"
-    assert call(installation, made["key"]).headers["ratelimit-limit"] == "7"
-    assert call(installation, made["key"], "POST").code == "INSUFFICIENT_SCOPE"
+    created = create_key(installation, company["liveCompanyId"], *options).json()
+    assert created["scopes"] == ["customers:READ", "orders:READ"]
+    assert created["allowList"] == ["127.0.0.1/32", "2001:db8::/64"]
+    assert created["expiresAt"] == "2999-01-31T00:00:00.000Z"
+    assert call(installation, created["key"]).headers["ratelimit-limit"] == "7"
+    assert call(installation, created["key"], "POST").code == "INSUFFICIENT_SCOPE"
 
 
 def test_rotate_revoke_and_list(installation: Installation, company: dict[str, Any]) -> None:
@@ -96,11 +96,11 @@ def test_the_clock_of_a_test_environment(installation: Installation, company: di
 
 
 def test_people_get_tables_and_see_a_key_once(installation: Installation, company: dict[str, Any]) -> None:
-    made = create_key(installation, company["liveCompanyId"], "--all-scopes")
-    assert made.code == 0
-    (key,) = [word for word in made.out.split() if word.startswith("svc_live_")]
+    created = create_key(installation, company["liveCompanyId"], "--all-scopes")
+    assert created.code == 0
+    (key,) = [word for word in created.out.split() if word.startswith("svc_live_")]
     assert call(installation, key).status == 200
-    assert "only time it is shown" in made.out
+    assert "only time it is shown" in created.out
     listed = sapa(installation.data, "key", "list", "--company", str(company["liveCompanyId"]))
     assert listed.code == 0
     assert key not in listed.out
@@ -112,9 +112,9 @@ def test_any_name_can_be_shown_to_people(installation: Installation) -> None:
         f"{name} {uuid4().hex[:8]}" for name in ("Toko [/b]", "[red]Toko", "Toko :smile:", "[link=x]", "日本", "[/]")
     ]
     for name in names:
-        made = sapa(installation.data, "company", "create", name)
-        assert (made.code, made.err) == (0, "")
-        assert name in made.out
+        created = sapa(installation.data, "company", "create", name)
+        assert (created.code, created.err) == (0, "")
+        assert name in created.out
     listed = sapa(installation.data, "company", "list")
     assert [name for name in names if name not in listed.out] == []
 
@@ -123,9 +123,9 @@ def test_a_key_of_a_company_with_markup_in_its_name_is_shown(
     installation: Installation, company: dict[str, Any]
 ) -> None:
     options = ["--company", str(company["liveCompanyId"]), "--name", "shop [/b]", "--all-scopes"]
-    made = sapa(installation.data, "key", "create", *options)
-    assert made.code == 0
-    assert "svc_live_" in made.out
+    created = sapa(installation.data, "key", "create", *options)
+    assert created.code == 0
+    assert "svc_live_" in created.out
 
 
 @pytest.mark.parametrize(

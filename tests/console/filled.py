@@ -86,11 +86,11 @@ async def _make_order(api: httpx.AsyncClient, customer_id: str, product: dict[st
 
 async def _ship(api: httpx.AsyncClient, order_id: str) -> str:
     """Booked with the simulated carrier, and on its way."""
-    made = await parcels.create(api, "aggregator_carrier", orderId=order_id)
-    await parcels.change(api, made["id"], triggerBooking=True)
-    await parcels.until_status(api, made["id"], "confirmed", "picking_up", "picked_up", "in_transit")
-    await parcels.advance(api, made["id"])
-    return str(made["id"])
+    created = await parcels.create(api, "aggregator_carrier", orderId=order_id)
+    await parcels.change(api, created["id"], triggerBooking=True)
+    await parcels.until_status(api, created["id"], "confirmed", "picking_up", "picked_up", "in_transit")
+    await parcels.advance(api, created["id"])
+    return str(created["id"])
 
 
 async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:

@@ -49,9 +49,9 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     assert refused.status_code == 409
     assert 'value="+622150001234"' in refused.text
     peer.answers = [(200, {"id": "1122"})]
-    made = await owner.post(page, data=form)
-    hook = re.search(r'id="hook">http[^<]*/hooks/channels/(hook_[^<]+)<', made.text)
-    word = re.search(r'id="made-verify_token">([^<]+)<', made.text)
+    created = await owner.post(page, data=form)
+    hook = re.search(r'id="hook">http[^<]*/hooks/channels/(hook_[^<]+)<', created.text)
+    word = re.search(r'id="made-verify_token">([^<]+)<', created.text)
     assert hook is not None
     assert word is not None
     shown = (await owner.get(page)).text
@@ -71,15 +71,15 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     audit = (await owner.get("/live/audit")).text
     assert audit.count("channel.connected") == 2
     assert audit.count("channel.disconnected") == 1
-    for seen in (bad.text, refused.text, made.text, shown, failing, audit):
+    for seen in (bad.text, refused.text, created.text, shown, failing, audit):
         assert not any(secret in seen for secret in SECRETS)
 
 
 async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClient) -> None:
     form = {"token": await read_token(owner), "title": "Halo"}
-    made = await owner.post("/live/channels/WIDGET", data=form)
-    assert "&lt;script" in made.text
-    assert 'id="made-secret"' in made.text
+    created = await owner.post("/live/channels/WIDGET", data=form)
+    assert "&lt;script" in created.text
+    assert 'id="made-secret"' in created.text
 
 
 async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:
@@ -93,8 +93,8 @@ async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: htt
     assert refused.status_code == 400
     assert (await owner.post(f"{page}/test", data=form)).status_code == 409
     peer.answers = [(200, {"status": True, "text": "ok", "datas": []})]
-    made = await owner.post(page, data=form)
-    assert "/hooks/carriers/" in made.text
+    created = await owner.post(page, data=form)
+    assert "/hooks/carriers/" in created.text
     peer.answers = [(401, {"status": False, "text": "gone"})]
     assert (await owner.post(f"{page}/test", data=form)).status_code == 303
     shown = (await owner.get(page)).text
@@ -104,7 +104,7 @@ async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: htt
     assert "not connected" in (await owner.get(page)).text
     audit = (await owner.get("/live/audit")).text
     assert (audit.count("carrier.connected"), audit.count("carrier.disconnected")) == (1, 1)
-    for seen in (missing.text, refused.text, made.text, shown, audit):
+    for seen in (missing.text, refused.text, created.text, shown, audit):
         assert not any(secret in seen for secret in SECRETS)
 
 

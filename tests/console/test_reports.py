@@ -59,7 +59,7 @@ async def test_the_health_of_webhooks_is_shown(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
 ) -> None:
     url = "https://hooks.example.com/=SUM(A1)"
-    made = await make_endpoint(database, Vault(installation.server.secret_key), company.live, url=url)
+    created = await make_endpoint(database, Vault(installation.server.secret_key), company.live, url=url)
     insert = """
         INSERT INTO webhook_attempts (company_id, endpoint_id, started_at, delivery_id, number, event_id, event_at,
                                       kind, milliseconds, outcome)
@@ -67,12 +67,12 @@ async def test_the_health_of_webhooks_is_shown(
                CASE WHEN n % 4 = 0 THEN 'failed' ELSE 'delivered' END
           FROM generate_series(1, 1200) AS n"""
     async with database.transaction() as tx:
-        await tx.execute(insert, company.live, made.endpoint.id)
+        await tx.execute(insert, company.live, created.endpoint.id)
     page = (await owner.get("/live/reports?days=7")).text
     assert "75 %" in page
     assert "100 ms" in page
     rows = read_csv(await owner.get("/live/reports/files/webhooks.csv?days=7"))
-    assert rows[1][:7] == [made.endpoint.id, url, "active", "1000", "750", "250", "100"]
+    assert rows[1][:7] == [created.endpoint.id, url, "active", "1000", "750", "250", "100"]
 
 
 async def test_people_and_ai_agents_are_compared_and_settings_made(

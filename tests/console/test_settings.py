@@ -135,9 +135,9 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
     assert wrong.status_code == 400
     assert 'id="body-problem"' in wrong.text
     assert "Halo {{2}}</textarea>" in wrong.text
-    made = await owner.post("/test/templates", data=form)
-    assert made.status_code == 303
-    page = made.headers["location"].removeprefix("/console")
+    created = await owner.post("/test/templates", data=form)
+    assert created.status_code == 303
+    page = created.headers["location"].removeprefix("/console")
     assert "APPROVED" in (await owner.get(page)).text
     shown = (await owner.get(page, params={"param": ["Ayu", "INV-7"]})).text
     assert "Pesanan &lt;Anda&gt;" in shown

@@ -82,11 +82,11 @@ async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
     services = _SERVICES.findall(priced.text)
     assert services
     assert 'value="Ayu &lt;Lestari&gt;"' in priced.text
-    made = await submit(agent, "/shipments", service=services[0], once="5f1d", **fields)
-    assert made.status_code == 303, made.text
+    created = await submit(agent, "/shipments", service=services[0], once="5f1d", **fields)
+    assert created.status_code == 303, created.text
     again = await submit(agent, "/shipments", service=services[0], once="5f1d", **fields)
-    assert again.headers["location"] == made.headers["location"]
-    id = made.headers["location"].rpartition("/")[2]
+    assert again.headers["location"] == created.headers["location"]
+    id = created.headers["location"].rpartition("/")[2]
     draft = await parcels.get(sandbox, id)
     assert (draft["shippingStatus"], draft["orderId"], draft["serviceCode"]) == ("draft", order["id"], services[0])
     assert draft["fee"] is not None
@@ -104,28 +104,28 @@ async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
 
 
 async def test_people_book_what_the_api_does_not(agent: httpx.AsyncClient, sandbox: httpx.AsyncClient) -> None:
-    made = await parcels.create(sandbox, "instant_carrier", autoBook=True)
-    assert made["shippingStatus"] == "awaiting"
-    assert (await submit(agent, f"/shipments/{made['id']}/book")).status_code == 303
-    booked = await parcels.until_status(sandbox, made["id"], orderNo=...)
+    created = await parcels.create(sandbox, "instant_carrier", autoBook=True)
+    assert created["shippingStatus"] == "awaiting"
+    assert (await submit(agent, f"/shipments/{created['id']}/book")).status_code == 303
+    booked = await parcels.until_status(sandbox, created["id"], orderNo=...)
     assert booked["shippingStatus"] not in {"awaiting", "booking"}
-    again = await submit(agent, f"/shipments/{made['id']}/book")
+    again = await submit(agent, f"/shipments/{created['id']}/book")
     assert again.status_code == 303
-    assert (await parcels.get(sandbox, made["id"]))["orderNo"] == booked["orderNo"]
+    assert (await parcels.get(sandbox, created["id"]))["orderNo"] == booked["orderNo"]
 
 
 async def test_a_refused_booking_is_shown_and_can_be_tried_again(
     agent: httpx.AsyncClient, sandbox: httpx.AsyncClient
 ) -> None:
-    made = await parcels.create(sandbox, "aggregator_carrier", sim="booking_rejected")
-    await submit(agent, f"/shipments/{made['id']}/book")
-    page = (await agent.get(f"/test/shipments/{made['id']}")).text
+    created = await parcels.create(sandbox, "aggregator_carrier", sim="booking_rejected")
+    await submit(agent, f"/shipments/{created['id']}/book")
+    page = (await agent.get(f"/test/shipments/{created['id']}")).text
     assert "Somebody has to look at this." in page
     assert "Book it again" in page
     waiting = {"status": "booking_failed", "needsAction": "true"}
-    assert made["id"] in (await agent.get("/test/shipments", params=waiting)).text
-    assert (await submit(agent, f"/shipments/{made['id']}/looked")).status_code == 303
-    assert made["id"] not in (await agent.get("/test/shipments", params=waiting)).text
+    assert created["id"] in (await agent.get("/test/shipments", params=waiting)).text
+    assert (await submit(agent, f"/shipments/{created['id']}/looked")).status_code == 303
+    assert created["id"] not in (await agent.get("/test/shipments", params=waiting)).text
 
 
 async def test_a_form_that_is_refused_keeps_what_was_typed_and_says_where(
@@ -145,8 +145,8 @@ async def test_a_form_that_is_refused_keeps_what_was_typed_and_says_where(
     wrong = await submit(agent, "/shipments", **fields | by_hand)
     assert 'aria-describedby="fee-problem"' in wrong.text
     assert 'value="Own rider"' in wrong.text
-    made = await submit(agent, "/shipments", **fields | by_hand | {"fee": "10000"})
-    id = made.headers["location"].rpartition("/")[2]
+    created = await submit(agent, "/shipments", **fields | by_hand | {"fee": "10000"})
+    id = created.headers["location"].rpartition("/")[2]
     assert (await submit(agent, f"/shipments/{id}/discard")).status_code == 403
     long = await submit(agent, f"/shipments/{id}/cancel", reason="x" * 501)
     assert long.status_code == 400

@@ -113,21 +113,21 @@ async def test_another_companys_things_are_out_of_reach(
 ) -> None:
     other = await make_company(database)
     async with connect(installation, (await make_key(database, other.live)).raw) as api:
-        made = {
+        created = {
             "customers": (await make_customer(api))["id"],
             "orders": (await make_order(api))["id"],
             "products": (await make_product(api))["id"],
             "imports": (await make_import(api))["id"],
         }
     token = await read_token(owner)
-    for kind, id in made.items():
+    for kind, id in created.items():
         unknown = await owner.get(f"/live/{kind}/{id[:-4]}0000")
         found = await owner.get(f"/live/{kind}/{id}")
         assert (found.status_code, found.text.count("resource not found")) == (
             404,
             unknown.text.count("resource not found"),
         )
-    for path in (f"/live/orders/{made['orders']}", f"/live/customers/{made['customers']}/points"):
+    for path in (f"/live/orders/{created['orders']}", f"/live/customers/{created['customers']}/points"):
         form = {"token": token, "status": "archived", "direction": "add", "points": "1"}
         assert (await owner.post(path, data=form)).status_code == 404
 

@@ -29,9 +29,9 @@ async def context(installation: Installation, database: Database) -> AsyncIterat
     """This process as another process of the installation."""
     server = installation.server
     settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})
-    made = build_process_context(settings, database)
-    yield made
-    await made.close()
+    created = build_process_context(settings, database)
+    yield created
+    await created.close()
 
 
 @pytest.fixture

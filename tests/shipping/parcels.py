@@ -46,8 +46,8 @@ def body_of(provider: str, *, sim: str | None = None, **fields: Any) -> dict[str
 async def create(api: httpx.AsyncClient, provider: str, *, status: int = 201, **fields: Any) -> dict[str, Any]:
     response = await api.post("/shipping/shipments", json=body_of(provider, **fields))
     assert response.status_code == status, response.text
-    made: dict[str, Any] = response.json()["data"]
-    return made
+    created: dict[str, Any] = response.json()["data"]
+    return created
 
 
 async def get(api: httpx.AsyncClient, id: str) -> dict[str, Any]:

@@ -62,10 +62,10 @@ async def own_database(own: Installation) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def own_company(own: Installation, own_database: Database, peer: Peer) -> Environments:
-    made = await make_company(own_database)
-    await connect_live(own, own_database, made.live, "aggregator_carrier", api_key="planted-secret-key")
+    created = await make_company(own_database)
+    await connect_live(own, own_database, created.live, "aggregator_carrier", api_key="planted-secret-key")
     peer.asked.clear()
-    return made
+    return created
 
 
 @pytest.fixture
@@ -217,13 +217,13 @@ async def test_tracking_returns_the_stored_state_while_a_carrier_hangs(
 ) -> None:
     await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
     peer.behave = lease
-    made = await create(live, "aggregator_carrier", autoBook=True)
+    created = await create(live, "aggregator_carrier", autoBook=True)
     for behave in (peer.reply("<html>?</html>"), peer.reply("down", 500)):
         peer.behave = behave
-        assert_last_known(await track(live, made["id"]))
+        assert_last_known(await track(live, created["id"]))
     peer.behave = peer.hang
     peer.asked.clear()
-    hanging = asyncio.create_task(track(live, made["id"]))
+    hanging = asyncio.create_task(track(live, created["id"]))
     for _ in range(PATIENCE * 20):
         if peer.asked:
             break

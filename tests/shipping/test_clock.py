@@ -41,23 +41,23 @@ async def until_asked_after(database: Database, company_id: int, within: str) ->
 
 async def test_bookings_are_found_out(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
     await move_clock(database, company.test, DAY)
-    made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout", autoBook=True)
+    created = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout", autoBook=True)
     await turn_back(database, company.test)
-    await until_status(sandbox, made["id"], "confirmed")
+    await until_status(sandbox, created["id"], "confirmed")
 
 
 async def test_a_booking_that_was_looked_for_tomorrow_is_looked_for_today(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """Sent before the clock was moved: its age is right again, but its next lookup is far ahead."""
-    made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    created = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     async with database.connection() as db:
         await db.execute(
             "UPDATE shipment_bookings SET sent_at = sent_at - interval '5 minutes', due_at = due_at + interval '1 day',"
             " not_found = 1 WHERE company_id = $1",
             company.test,
         )  # fmt: skip
-    await until_status(sandbox, made["id"], "booking_failed")
+    await until_status(sandbox, created["id"], "booking_failed")
 
 
 async def test_shipments_are_asked_after(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
@@ -73,20 +73,20 @@ async def test_shipments_made_long_after_today_are_asked_after(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     await move_clock(database, company.test, 60 * DAY)
-    made = await create(sandbox, "ev_courier", autoBook=True)
+    created = await create(sandbox, "ev_courier", autoBook=True)
     await silence(database, company.test)
     await move_clock(database, company.test, 61)
-    await until_status(sandbox, made["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
 
 
 async def test_cancellations_are_settled(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
     await move_clock(database, company.test, DAY)
-    made = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
-    assert error_of(await cancel(sandbox, made["id"], "Away")) == (502, "CARRIER_UNAVAILABLE")
+    created = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
+    assert error_of(await cancel(sandbox, created["id"], "Away")) == (502, "CARRIER_UNAVAILABLE")
     await turn_back(database, company.test)
     async with database.connection() as db:
         await db.execute("UPDATE sandbox_bookings SET scenario = NULL WHERE company_id = $1", company.test)
-    gone = await until_status(sandbox, made["id"], "cancelled_by_business")
+    gone = await until_status(sandbox, created["id"], "cancelled_by_business")
     assert gone["cancellationReason"] == "Away"
 
 
@@ -94,12 +94,12 @@ async def test_what_carriers_say_now_is_not_late(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     await move_clock(database, company.test, DAY)
-    made = await create(sandbox, "ev_courier", autoBook=True)
-    await advance(sandbox, made["id"], "driver_assigned")
-    tomorrow = await until_status(sandbox, made["id"], "driver_assigned", "picking_up", eventTimestamp=...)
+    created = await create(sandbox, "ev_courier", autoBook=True)
+    await advance(sandbox, created["id"], "driver_assigned")
+    tomorrow = await until_status(sandbox, created["id"], "driver_assigned", "picking_up", eventTimestamp=...)
     await turn_back(database, company.test)
-    await advance(sandbox, made["id"], "picked_up")
-    await until_status(sandbox, made["id"], "picked_up", "out_for_delivery", "delivered")
-    await advance(sandbox, made["id"], "delivered")
-    await until_status(sandbox, made["id"], "delivered")
-    assert (await get(sandbox, made["id"]))["eventTimestamp"] < tomorrow["eventTimestamp"]
+    await advance(sandbox, created["id"], "picked_up")
+    await until_status(sandbox, created["id"], "picked_up", "out_for_delivery", "delivered")
+    await advance(sandbox, created["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
+    assert (await get(sandbox, created["id"]))["eventTimestamp"] < tomorrow["eventTimestamp"]

@@ -123,13 +123,13 @@ async def owner(victim: Installation) -> AsyncIterator[Any]:
 @pytest.fixture
 async def shop(onlooker: Database, victim: Installation, carrier: Carrier, port: int) -> Environments:
     """A live company with an account at the carrier."""
-    made = await make_company(onlooker)
+    created = await make_company(onlooker)
     variables = {"SAPA_SECRET_KEY": victim.server.secret_key, "SAPA_UPSTREAM_KIRIMINAJA": f"http://127.0.0.1:{port}"}
     context = build_context(read_settings(variables), onlooker)
-    company = Company(made.live, "live", "ID", "IDR")
+    company = Company(created.live, "live", "ID", "IDR")
     await connections.connect(context, company, "aggregator_carrier", "kiriminaja", {"api_key": "k" * 20}, verify=False)
     await context.close()
-    return made
+    return created
 
 
 @pytest.fixture
@@ -269,53 +269,53 @@ async def test_killed_at_the_database(
     carrier: Carrier,
     place: str,
 ) -> None:
-    made = await create(api, "aggregator_carrier")
+    created = await create(api, "aggregator_carrier")
     async with halted(owner, onlooker, *PLACES[place]):
-        request = asyncio.create_task(trigger(api, made["id"]))
+        request = asyncio.create_task(trigger(api, created["id"]))
         await until_halted(owner)
         await kill_api(victim)
     await request
     await is_back(victim)
-    left = await get(api, made["id"])
+    left = await get(api, created["id"])
     was_sent = place.startswith("after the answer")
     assert left["shippingStatus"] in ({"draft"} if place == "before the intent" else {"booking", *BOOKED})
     assert len(carrier.booked) == int(was_sent)
-    await settle_and_count(api, owner, shop, carrier, made["id"])
+    await settle_and_count(api, owner, shop, carrier, created["id"])
 
 
 @pytest.mark.parametrize("hangs", [pytest.param("before", marks=pytest.mark.long), "after"])
 async def test_killed_while_the_carrier_thinks(
     victim: Installation, owner: Any, shop: Environments, api: httpx.AsyncClient, carrier: Carrier, hangs: str
 ) -> None:
-    made = await create(api, "aggregator_carrier")
+    created = await create(api, "aggregator_carrier")
     carrier.hangs = hangs
-    request = asyncio.create_task(trigger(api, made["id"]))
+    request = asyncio.create_task(trigger(api, created["id"]))
     await asyncio.wait_for(carrier.asked.wait(), PATIENCE)
     await kill_api(victim)
     await request
     await is_back(victim)
-    left = await get(api, made["id"])
+    left = await get(api, created["id"])
     assert left["shippingStatus"] == "booking"
-    again = await change(api, made["id"], triggerBooking=True)
+    again = await change(api, created["id"], triggerBooking=True)
     assert again.status_code == 409, "nobody sends it again while it is not known"
     await let_time_pass(owner, shop.live)
     if hangs == "before":
-        await until_status(api, made["id"], "booking_unknown", "booking_failed")
-    settled = await settle_and_count(api, owner, shop, carrier, made["id"])
+        await until_status(api, created["id"], "booking_unknown", "booking_failed")
+    settled = await settle_and_count(api, owner, shop, carrier, created["id"])
     assert settled["awb"] or settled["orderNo"]
 
 
 async def test_what_was_intended_and_never_sent_is_sent_by_the_worker(
     victim: Installation, owner: Any, onlooker: Database, shop: Environments, api: httpx.AsyncClient, carrier: Carrier
 ) -> None:
-    made = await create(api, "aggregator_carrier")
+    created = await create(api, "aggregator_carrier")
     async with halted(owner, onlooker, "shipment_bookings", "UPDATE OF state WHEN (NEW.state = 'sent')"):
-        request = asyncio.create_task(trigger(api, made["id"]))
+        request = asyncio.create_task(trigger(api, created["id"]))
         await until_halted(owner)
         await kill_api(victim)
     await request
     await is_back(victim)
     await let_time_pass(owner, shop.live)
-    booked = await until_status(api, made["id"], "confirmed")
+    booked = await until_status(api, created["id"], "confirmed")
     assert booked["orderNo"]
     assert sorted(carrier.booked.values()) == [1]

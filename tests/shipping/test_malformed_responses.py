@@ -51,9 +51,9 @@ class Fake(Peer):
 
 @pytest.fixture(scope="module")
 async def fake() -> AsyncIterator[Fake]:
-    made = Fake()
-    async with open_peer(made):
-        yield made
+    created = Fake()
+    async with open_peer(created):
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +151,8 @@ async def test_a_booking_stands_whatever_distance_the_response_has(
 ) -> None:
     number = f"dlv{distance}"
     fake.responses["express/v1/deliveries"] = {**DELIVERY, "deliveryID": f"{number}\0", "distance": distance}
-    made = await create(live, "ev_courier", autoBook=True)
-    assert (made["shippingStatus"], made["awb"], made["distance"]) == ("finding_driver", number, None)
+    created = await create(live, "ev_courier", autoBook=True)
+    assert (created["shippingStatus"], created["awb"], created["distance"]) == ("finding_driver", number, None)
     assert read_strictly(await live.get("/shipping/shipments", params={"awb": number}))["data"][0]["distance"] is None
 
 
@@ -162,18 +162,18 @@ async def test_a_booking_stands_whatever_distance_the_response_has(
 async def test_a_bad_end_is_believed_without_all_that_came_before(
     live: httpx.AsyncClient, fake: Fake, word: str, media: list[str], end: str
 ) -> None:
-    made = await create(live, "ev_courier", autoBook=True)
+    created = await create(live, "ev_courier", autoBook=True)
     response = {**DELIVERY, "status": word, "media": [{"type": kind, "url": "https://x.example/1"} for kind in media]}
     fake.responses["deliveries/dlv-1"] = {**response, "timestamp": datetime.now(UTC).isoformat()}
-    found = await track(live, made["id"])
+    found = await track(live, created["id"])
     assert (found["shippingStatus"], found["history"][-1]["applied"]) == (end, True)
 
 
 async def test_an_unconfirmed_cancellation_stays_open(live: httpx.AsyncClient, fake: Fake) -> None:
-    made = await create(live, "ev_courier", autoBook=True)
+    created = await create(live, "ev_courier", autoBook=True)
     fake.responses["deliveries/dlv-1"] = "<html>maintenance</html>"
-    assert error_of(await cancel(live, made["id"])) == (502, "CARRIER_UNAVAILABLE")
-    assert (await get(live, made["id"]))["shippingStatus"] == "cancelling"
+    assert error_of(await cancel(live, created["id"])) == (502, "CARRIER_UNAVAILABLE")
+    assert (await get(live, created["id"]))["shippingStatus"] == "cancelling"
 
 
 async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
@@ -194,34 +194,34 @@ async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
 
 
 async def test_a_booking_sends_the_carriers_own_price(live: httpx.AsyncClient, fake: Fake) -> None:
-    made = await create(live, "aggregator_carrier", serviceCode="jne:REG23", fee=1, autoBook=True)
-    assert (made["shippingStatus"], made["fee"]) == ("confirmed", 1)
+    created = await create(live, "aggregator_carrier", serviceCode="jne:REG23", fee=1, autoBook=True)
+    assert (created["shippingStatus"], created["fee"]) == ("confirmed", 1)
     booking = next(body for path, body in fake.asked if path.endswith("request_pickup"))
     assert booking["packages"][0]["shipping_cost"] == 18000
 
 
 async def test_a_history_with_rubbish_in_it_is_read_as_far_as_it_can_be(live: httpx.AsyncClient, fake: Fake) -> None:
-    made = await create(live, "aggregator_carrier", autoBook=True)
+    created = await create(live, "aggregator_carrier", autoBook=True)
     now = datetime.now(UTC)
     for code, at in ((99_999_999_999, write(now)), (103, "0001-01-01 00:00:00")):
         fake.responses["mitra/tracking"] = build_history((code, "?", at))
-        assert (await track(live, made["id"]))["shippingStatus"] == "confirmed"
+        assert (await track(live, created["id"]))["shippingStatus"] == "confirmed"
     fake.responses["mitra/tracking"] = build_history(
         (101, "re\0quested", write(now)), (99_999_999_999, "?", write(now))
     )
-    found = await track(live, made["id"])
+    found = await track(live, created["id"])
     assert (found["live"], found["statusText"], found["awb"]) == (True, "requested", "JNE1")
     ahead = (105, "waiting", "9999-12-31 23:59:59")
     fake.responses["mitra/tracking"] = build_history(ahead)
-    assert datetime.fromisoformat((await track(live, made["id"]))["eventTimestamp"]) <= datetime.now(UTC)
+    assert datetime.fromisoformat((await track(live, created["id"]))["eventTimestamp"]) <= datetime.now(UTC)
     fake.responses["mitra/tracking"] = build_history(
         (103, "picked", write(datetime.now(UTC) + timedelta(seconds=2))), ahead
     )
-    assert (await track(live, made["id"]))["shippingStatus"] == "picked_up", "what is yet to come makes nothing late"
+    assert (await track(live, created["id"]))["shippingStatus"] == "picked_up", "what is yet to come makes nothing late"
 
 
 async def test_a_parcel_with_rubbish_holds_up_no_other(live: httpx.AsyncClient, hook: str, fake: Fake) -> None:
-    made = [await create(live, "aggregator_carrier", autoBook=True) for _ in range(3)]
+    created = [await create(live, "aggregator_carrier", autoBook=True) for _ in range(3)]
     references = [body["packages"][0]["order_id"] for path, body in fake.asked if path.endswith("request_pickup")]
     parcels: list[dict[str, Any]] = [{"order_id": reference, "awb": "JNE2"} for reference in references]
     parcels[0] |= {"status": 99_999_999_999}
@@ -229,7 +229,7 @@ async def test_a_parcel_with_rubbish_holds_up_no_other(live: httpx.AsyncClient, 
     body = {"method": "finished_packages", "data": parcels}
     async with httpx.AsyncClient(verify=TLS) as carrier:
         assert (await carrier.post(hook, json=body)).status_code == 200
-    for shipment in made[1:]:
+    for shipment in created[1:]:
         await until_status(live, shipment["id"], "delivered")
 
 
@@ -276,9 +276,9 @@ async def test_a_refusal_is_no_empty_country(live: httpx.AsyncClient, fake: Fake
 
 async def test_an_order_number_leads_to_no_other_path(live: httpx.AsyncClient, fake: Fake) -> None:
     fake.responses["express/v1/deliveries"] = "<html>?</html>"
-    made = await create(live, "ev_courier", status=202, autoBook=True)
+    created = await create(live, "ev_courier", status=202, autoBook=True)
     for number in ("../../admin/keys?x=1", "..", "a/b", "", "a b"):
-        response = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": number})
+        response = await change(live, created["id"], resolveBooking={"outcome": "booked", "orderNo": number})
         assert field_of(response) == "resolveBooking.orderNo"
-    resolved = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": "dlv-1.x_2:3"})
+    resolved = await change(live, created["id"], resolveBooking={"outcome": "booked", "orderNo": "dlv-1.x_2:3"})
     assert resolved.json()["data"]["orderNo"] == "dlv-1.x_2:3"

@@ -29,10 +29,10 @@ async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.Asyn
     quote = await ask(sandbox, origin={"districtId": 317407, "subDistrictId": 3171061001})
     refused(quote, "origin.subDistrictId", 317407, 3171061001)
 
-    made = await create(sandbox, "aggregator_carrier")
-    response = await change(sandbox, made["id"], delivery={"kecamatanId": 317106})
+    created = await create(sandbox, "aggregator_carrier")
+    response = await change(sandbox, created["id"], delivery={"kecamatanId": 317106})
     refused(response, "delivery.kelurahanId", 317106, 3174071002)
-    assert (await change(sandbox, made["id"], delivery={"kelurahanId": 3174071001})).status_code == 200
+    assert (await change(sandbox, created["id"], delivery={"kelurahanId": 3174071001})).status_code == 200
 
 
 async def test_an_uncached_district_is_not_checked(sandbox: httpx.AsyncClient) -> None:

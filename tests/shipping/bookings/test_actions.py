@@ -50,49 +50,49 @@ async def attempts_of(database: Database, company_id: int, id: str) -> list[Any]
 async def test_a_draft_is_booked_on_request(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    made = await create(sandbox, provider)
-    assert (made["shippingStatus"], made["orderNo"], made["awb"]) == ("draft", None, None)
-    response = await change(sandbox, made["id"], triggerBooking=True, name="Edited with it")
+    created = await create(sandbox, provider)
+    assert (created["shippingStatus"], created["orderNo"], created["awb"]) == ("draft", None, None)
+    response = await change(sandbox, created["id"], triggerBooking=True, name="Edited with it")
     assert response.status_code == 200
     booked = response.json()["data"]
     assert booked["shippingStatus"] in {"confirmed", "finding_driver"}
     assert booked["name"] == "Edited with it"
-    again = await change(sandbox, made["id"], triggerBooking=True)
-    assert (again.status_code, again.json()["data"]["id"]) == (200, made["id"])
+    again = await change(sandbox, created["id"], triggerBooking=True)
+    assert (again.status_code, again.json()["data"]["id"]) == (200, created["id"])
     assert await requests_at_the_carrier(database, company.test) == [1]
-    (attempt,) = await attempts_of(database, company.test, made["id"])
+    (attempt,) = await attempts_of(database, company.test, created["id"])
     assert attempt["state"] == "succeeded"
     assert attempt["reference"].startswith("SP")
     assert len(attempt["reference"]) == 18
-    assert kinds(await list_events(database, company.test, made["id"])).count("shipment.booked") == 1
-    assert error_of(await change(sandbox, made["id"], fee=1)) == (409, "NOT_EDITABLE")
+    assert kinds(await list_events(database, company.test, created["id"])).count("shipment.booked") == 1
+    assert error_of(await change(sandbox, created["id"], fee=1)) == (409, "NOT_EDITABLE")
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
 async def test_many_requests_at_once_are_one_booking(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    made = await create(sandbox, provider)
-    answers = await asyncio.gather(*(change(sandbox, made["id"], triggerBooking=True) for _ in range(8)))
+    created = await create(sandbox, provider)
+    answers = await asyncio.gather(*(change(sandbox, created["id"], triggerBooking=True) for _ in range(8)))
     for response in answers:
         assert response.status_code in {200, 409}, response.text
         if response.status_code == 409:
             assert error_of(response) == (409, "BOOKING_IN_PROGRESS")
     assert await requests_at_the_carrier(database, company.test) == [1]
-    assert len(await attempts_of(database, company.test, made["id"])) == 1
+    assert len(await attempts_of(database, company.test, created["id"])) == 1
 
 
 async def test_a_refused_booking_failed_and_can_be_tried_anew(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
-    assert made["shippingStatus"] == "booking_failed"
-    assert made["needsAction"] is True
-    assert "kredit" in made["problem"]
-    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    created = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+    assert created["shippingStatus"] == "booking_failed"
+    assert created["needsAction"] is True
+    assert "kredit" in created["problem"]
+    response = await change(sandbox, created["id"], triggerBooking=True, delivery={"notes": None})
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "confirmed")
     assert (response.json()["data"]["problem"], response.json()["data"]["needsAction"]) == (None, False)
-    first, second = await attempts_of(database, company.test, made["id"])
+    first, second = await attempts_of(database, company.test, created["id"])
     assert (first["state"], second["state"]) == ("failed", "succeeded")
     assert first["reference"] != second["reference"]
     assert await requests_at_the_carrier(database, company.test) == [1]
@@ -103,45 +103,47 @@ async def test_a_lost_response_is_unknown_and_then_looked_up(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
     """The aggregator is asked by our reference; the EV courier cannot be, and its callback settles it."""
-    made = await create(sandbox, provider, status=202, sim="booking_timeout", autoBook=True)
-    assert made["shippingStatus"] == "booking_unknown"
-    again = await change(sandbox, made["id"], triggerBooking=True)
+    created = await create(sandbox, provider, status=202, sim="booking_timeout", autoBook=True)
+    assert created["shippingStatus"] == "booking_unknown"
+    again = await change(sandbox, created["id"], triggerBooking=True)
     assert again.status_code in {200, 409}
     await move_clock(database, company.test, 10)
     settled = await until_status(
-        sandbox, made["id"], "confirmed", "finding_driver", "driver_assigned", "picking_up", awb=...
+        sandbox, created["id"], "confirmed", "finding_driver", "driver_assigned", "picking_up", awb=...
     )
     assert settled["problem"] is None
     assert await requests_at_the_carrier(database, company.test) == [1]
-    events = kinds(await list_events(database, company.test, made["id"]))
+    events = kinds(await list_events(database, company.test, created["id"]))
     assert events.count("shipment.booked") == 1
 
 
 async def test_an_unclear_response_to_a_pickup_request_is_a_202(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="booking_timeout")
-    path, once = f"/shipping/shipments/{made['id']}", {"idempotency-key": f"book {made['id']}"}
+    created = await create(sandbox, "aggregator_carrier", sim="booking_timeout")
+    path, once = f"/shipping/shipments/{created['id']}", {"idempotency-key": f"book {created['id']}"}
     response = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (202, "booking_unknown")
     again = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
     assert (again.status_code, again.json()) == (202, response.json())
     await move_clock(database, company.test, 10)
-    await until_status(sandbox, made["id"], "confirmed")
+    await until_status(sandbox, created["id"], "confirmed")
     assert await requests_at_the_carrier(database, company.test) == [1]
 
 
 async def test_what_never_arrived_fails_only_when_that_is_certain(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    created = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     await move_clock(database, company.test, 60)
     await asyncio.sleep(1.5)
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_unknown", "a minute is not enough to be sure"
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "booking_unknown", (
+        "a minute is not enough to be sure"
+    )
     await move_clock(database, company.test, 120)
-    failed = await until_status(sandbox, made["id"], "booking_failed")
+    failed = await until_status(sandbox, created["id"], "booking_failed")
     assert failed["needsAction"] is True
-    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    response = await change(sandbox, created["id"], triggerBooking=True, delivery={"notes": None})
     assert response.json()["data"]["shippingStatus"] == "confirmed"
     assert await requests_at_the_carrier(database, company.test) == [1]
 
@@ -149,12 +151,12 @@ async def test_what_never_arrived_fails_only_when_that_is_certain(
 async def test_a_person_resolves_a_booking_that_cannot_be_looked_up(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    created = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     await move_clock(database, company.test, 2 * HOUR)
-    await until_status(sandbox, made["id"], "booking_unknown", needsAction=True)
-    response = await change(sandbox, made["id"], resolveBooking={"outcome": "not_booked"})
+    await until_status(sandbox, created["id"], "booking_unknown", needsAction=True)
+    response = await change(sandbox, created["id"], resolveBooking={"outcome": "not_booked"})
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "booking_failed")
-    again = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
+    again = await change(sandbox, created["id"], resolveBooking={"outcome": "booked"})
     assert error_of(again) == (409, "INVALID_TRANSITION")
     other = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     nameless = await change(sandbox, other["id"], resolveBooking={"outcome": "booked"})
@@ -167,12 +169,12 @@ async def test_a_person_resolves_a_booking_that_cannot_be_looked_up(
 async def test_a_late_success_of_an_old_reference_is_cancelled_there(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    created = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     await move_clock(database, company.test, 180)
-    await until_status(sandbox, made["id"], "booking_failed")
-    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    await until_status(sandbox, created["id"], "booking_failed")
+    response = await change(sandbox, created["id"], triggerBooking=True, delivery={"notes": None})
     assert response.json()["data"]["shippingStatus"] == "confirmed"
-    old, new = await attempts_of(database, company.test, made["id"])
+    old, new = await attempts_of(database, company.test, created["id"])
     async with database.connection() as db:  # the carrier had queued it
         await db.execute(
             """INSERT INTO sandbox_bookings
@@ -184,7 +186,7 @@ async def test_a_late_success_of_an_old_reference_is_cancelled_there(
             "UPDATE shipment_bookings SET due_at = sent_at WHERE company_id = $1 AND reference = $2",
             company.test, old["reference"],
         )  # fmt: skip
-    flagged = await until_status(sandbox, made["id"], needsAction=True)
+    flagged = await until_status(sandbox, created["id"], needsAction=True)
     assert flagged["orderNo"] != "SBX-LATE"
     assert old["reference"] in flagged["problem"]
 
@@ -200,21 +202,21 @@ async def test_a_late_success_of_an_old_reference_is_cancelled_there(
             break
         await asyncio.sleep(0.1)
     assert '"cancelled"' in await steps()
-    assert (await get(sandbox, made["id"]))["shippingStatus"] not in {"cancelled", "cancelling"}
+    assert (await get(sandbox, created["id"]))["shippingStatus"] not in {"cancelled", "cancelling"}
 
 
 async def test_the_instant_carrier_waits_for_a_person(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "instant_carrier", autoBook=True)
-    assert made["shippingStatus"] == "awaiting"
+    created = await create(sandbox, "instant_carrier", autoBook=True)
+    assert created["shippingStatus"] == "awaiting"
     draft = await create(sandbox, "instant_carrier")
     waiting = await change(sandbox, draft["id"], triggerBooking=True)
     assert (waiting.status_code, waiting.json()["data"]["shippingStatus"]) == (200, "awaiting")
     assert await requests_at_the_carrier(database, company.test) == []
-    arguments = ["shipment", "book", made["id"], "--company", str(company.test), "--json"]
+    arguments = ["shipment", "book", created["id"], "--company", str(company.test), "--json"]
     shown = sapa_process(installation.data, *arguments).json()
-    assert (shown["id"], shown["shippingStatus"]) == (made["id"], "finding_driver")
+    assert (shown["id"], shown["shippingStatus"]) == (created["id"], "finding_driver")
     assert shown["orderNo"]
     assert sapa(installation.data, *arguments).json()["orderNo"] == shown["orderNo"]
     assert await requests_at_the_carrier(database, company.test) == [1]
@@ -240,10 +242,10 @@ async def test_without_a_connection_nothing_is_stored(api: httpx.AsyncClient) ->
 async def test_no_driver_and_a_new_booking(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
+    created = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
     await move_clock(database, company.test, 40)
-    failed = await until_status(sandbox, made["id"], "no_driver", "rejected", "cancelled")
-    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    failed = await until_status(sandbox, created["id"], "no_driver", "rejected", "cancelled")
+    response = await change(sandbox, created["id"], triggerBooking=True, delivery={"notes": None})
     assert response.status_code == 200, response.text
     anew = response.json()["data"]
     assert anew["shippingStatus"] == "finding_driver"
@@ -256,22 +258,22 @@ async def test_only_what_people_book_waits_for_them(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """A booking is in progress when the call arrives, and has failed when its lock is acquired."""
-    made = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+    created = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
     async with database.transaction() as tx:
         shop = await access.get_company(tx, company.test)
         with pytest.raises(BookingInProgress):
-            await actions.update(tx, shop, made["id"], ShipmentChange(trigger_booking=True), BookingContext())
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_failed"
+            await actions.update(tx, shop, created["id"], ShipmentChange(trigger_booking=True), BookingContext())
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "booking_failed"
 
 
 async def test_an_unknown_booking_blocks_another(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments
 ) -> None:
-    made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
-    arguments = ["shipment", "book", made["id"], "--company", str(company.test), "--json"]
+    created = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
+    arguments = ["shipment", "book", created["id"], "--company", str(company.test), "--json"]
     assert sapa(installation.data, *arguments).json()["shippingStatus"] == "booking_unknown"
-    assert (await cancel(sandbox, made["id"])).json()["data"]["shippingStatus"] == "cancelled"
-    response = await change(sandbox, made["id"], triggerBooking=True)
+    assert (await cancel(sandbox, created["id"])).json()["data"]["shippingStatus"] == "cancelled"
+    response = await change(sandbox, created["id"], triggerBooking=True)
     assert response.json()["data"]["shippingStatus"] == "awaiting"
     refused = sapa(installation.data, *arguments)
     assert refused.sentence() == BookingInProgress.__doc__
@@ -283,12 +285,12 @@ async def test_what_should_have_been_picked_up_by_now_is_not_booked(
     def ahead(**distance: float) -> str:
         return (datetime.now(UTC) + timedelta(**distance)).isoformat()
 
-    made = await create(sandbox, "ev_courier", pickupSchedule=ahead(hours=1))
+    created = await create(sandbox, "ev_courier", pickupSchedule=ahead(hours=1))
     late = body_of("ev_courier", pickupSchedule=ahead(days=4))
     assert field_of(await sandbox.post("/shipping/shipments", json=late)) == "pickupSchedule", "Dash plans three days"
     assert await create(sandbox, "aggregator_carrier", pickupSchedule=ahead(days=6))
     await move_clock(database, company.test, 2 * HOUR)
-    assert field_of(await change(sandbox, made["id"], triggerBooking=True)) == "pickupSchedule"
+    assert field_of(await change(sandbox, created["id"], triggerBooking=True)) == "pickupSchedule"
     assert await requests_at_the_carrier(database, company.test) == []
-    response = await change(sandbox, made["id"], triggerBooking=True, pickupSchedule=None)
+    response = await change(sandbox, created["id"], triggerBooking=True, pickupSchedule=None)
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "finding_driver")

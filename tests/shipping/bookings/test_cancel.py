@@ -39,9 +39,9 @@ async def carriers_states(database: Database, company_id: int) -> list[str]:
 async def test_with_an_awb_the_carrier_is_called(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str, end: str
 ) -> None:
-    made = await create(sandbox, provider, autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
-    response = await cancel(sandbox, made["id"], "Wrong address")
+    created = await create(sandbox, provider, autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
+    response = await cancel(sandbox, created["id"], "Wrong address")
     assert response.status_code == 200, response.text
     gone = response.json()["data"]
     assert gone["shippingStatus"] == end
@@ -51,34 +51,34 @@ async def test_with_an_awb_the_carrier_is_called(
         "api",
     )
     assert await carriers_states(database, company.test) == ["cancelled"]
-    again = await cancel(sandbox, made["id"], "Once more")
+    again = await cancel(sandbox, created["id"], "Once more")
     assert (again.status_code, again.json()["data"]["cancellationReason"]) == (200, "Wrong address")
     await asyncio.sleep(1)
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == end, "the carrier's own callback changes nothing"
-    events = kinds(await list_events(database, company.test, made["id"]))
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == end, "the carrier's own callback changes nothing"
+    events = kinds(await list_events(database, company.test, created["id"]))
     assert events.count("shipment.cancelled") == 1
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
 async def test_without_an_awb_it_was_not_booked(sandbox: httpx.AsyncClient, provider: str) -> None:
-    made = await create(sandbox, provider)
-    assert error_of(await cancel(sandbox, made["id"])) == (409, "NOT_BOOKED")
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "draft"
+    created = await create(sandbox, provider)
+    assert error_of(await cancel(sandbox, created["id"])) == (409, "NOT_BOOKED")
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "draft"
 
 
 async def test_an_awb_that_is_late_is_waited_for(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="awb_late", autoBook=True)
-    assert (made["shippingStatus"], made["awb"]) == ("confirmed", None)
-    assert error_of(await cancel(sandbox, made["id"])) == (409, "NOT_BOOKED")
+    created = await create(sandbox, "aggregator_carrier", sim="awb_late", autoBook=True)
+    assert (created["shippingStatus"], created["awb"]) == ("confirmed", None)
+    assert error_of(await cancel(sandbox, created["id"])) == (409, "NOT_BOOKED")
 
 
 async def test_the_instant_carrier_is_called_once_there_is_an_order_no(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "instant_carrier", autoBook=True)
-    booked = sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
+    created = await create(sandbox, "instant_carrier", autoBook=True)
+    booked = sapa(installation.data, "shipment", "book", created["id"], "--company", str(company.test), "--json").json()
     assert booked["orderNo"]
-    response = await cancel(sandbox, made["id"])
+    response = await cancel(sandbox, created["id"])
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "cancelled")
     assert await carriers_states(database, company.test) == ["cancelled"]
 
@@ -87,8 +87,8 @@ async def test_the_instant_carrier_is_called_once_there_is_an_order_no(
 async def test_without_an_order_no_the_instant_carrier_hears_nothing(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, auto_book: bool
 ) -> None:
-    made = await create(sandbox, "instant_carrier", autoBook=auto_book)
-    response = await cancel(sandbox, made["id"], "Changed my mind")
+    created = await create(sandbox, "instant_carrier", autoBook=auto_book)
+    response = await cancel(sandbox, created["id"], "Changed my mind")
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "cancelled")
     assert await carriers_states(database, company.test) == []
 
@@ -96,8 +96,8 @@ async def test_without_an_order_no_the_instant_carrier_hears_nothing(
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])
 @pytest.mark.parametrize("auto_book", [True, False])
 async def test_local_ones_are_cancelled_here(sandbox: httpx.AsyncClient, provider: str, auto_book: bool) -> None:
-    made = await create(sandbox, provider, autoBook=auto_book)
-    response = await cancel(sandbox, made["id"], "x" * 500)
+    created = await create(sandbox, provider, autoBook=auto_book)
+    response = await cancel(sandbox, created["id"], "x" * 500)
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "cancelled")
     assert response.json()["data"]["cancellationReason"] == "x" * 500
 
@@ -108,89 +108,89 @@ async def test_local_ones_are_cancelled_here(sandbox: httpx.AsyncClient, provide
 async def test_after_the_pick_up_it_is_too_late(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments, provider: str
 ) -> None:
-    made = await create(sandbox, provider, autoBook=True)
+    created = await create(sandbox, provider, autoBook=True)
     if provider in {"custom", "parcel_carrier"}:
-        await change(sandbox, made["id"], shippingStatus="picked_up")
+        await change(sandbox, created["id"], shippingStatus="picked_up")
     else:
         if provider == "instant_carrier":
-            sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test))
-        await until_status(sandbox, made["id"], **{"orderNo" if provider == "instant_carrier" else "awb": ...})
-        await advance(sandbox, made["id"], "picked_up")
-    await until_status(sandbox, made["id"], "picked_up")
-    refused = await cancel(sandbox, made["id"])
+            sapa(installation.data, "shipment", "book", created["id"], "--company", str(company.test))
+        await until_status(sandbox, created["id"], **{"orderNo" if provider == "instant_carrier" else "awb": ...})
+        await advance(sandbox, created["id"], "picked_up")
+    await until_status(sandbox, created["id"], "picked_up")
+    refused = await cancel(sandbox, created["id"])
     assert error_of(refused) == (409, "NOT_CANCELLABLE")
     assert "picked" in refused.json()["error"]["message"]
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "picked_up"
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "picked_up"
 
 
 async def test_a_carrier_that_refuses_keeps_it(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="cancel_refused", autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
-    assert error_of(await cancel(sandbox, made["id"], "Please")) == (409, "NOT_CANCELLABLE")
-    stored = await get(sandbox, made["id"])
+    created = await create(sandbox, "aggregator_carrier", sim="cancel_refused", autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
+    assert error_of(await cancel(sandbox, created["id"], "Please")) == (409, "NOT_CANCELLABLE")
+    stored = await get(sandbox, created["id"])
     assert (stored["shippingStatus"], stored["cancellationReason"]) == ("confirmed", None)
 
 
 async def test_a_carrier_that_takes_its_time_is_waited_for(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="cancel_slow", autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
-    response = await cancel(sandbox, made["id"], "No hurry")
+    created = await create(sandbox, "aggregator_carrier", sim="cancel_slow", autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
+    response = await cancel(sandbox, created["id"], "No hurry")
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (202, "cancelling")
     await move_clock(database, company.test, 60)
-    gone = await until_status(sandbox, made["id"], "cancelled")
+    gone = await until_status(sandbox, created["id"], "cancelled")
     assert (gone["cancelledBy"], gone["cancellationReason"]) == ("user", "No hurry")
 
 
 async def test_a_carrier_that_is_away_is_asked_again_by_the_worker(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
+    created = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
     async with database.connection() as db:  # its callbacks do not arrive either
         await db.execute(
             """UPDATE shipments s SET awb = b.awb FROM sandbox_bookings b
                 WHERE s.company_id = $1 AND b.company_id = $1 AND s.reference = b.reference""",
             company.test,
         )
-    response = await cancel(sandbox, made["id"], "Away")
+    response = await cancel(sandbox, created["id"], "Away")
     assert error_of(response) == (502, "CARRIER_UNAVAILABLE")
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "cancelling"
-    assert error_of(await cancel(sandbox, made["id"])) == (502, "CARRIER_UNAVAILABLE")
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "cancelling"
+    assert error_of(await cancel(sandbox, created["id"])) == (502, "CARRIER_UNAVAILABLE")
     async with database.connection() as db:
         await db.execute("UPDATE sandbox_bookings SET scenario = NULL WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 60)
-    gone = await until_status(sandbox, made["id"], "cancelled")
+    gone = await until_status(sandbox, created["id"], "cancelled")
     assert (gone["cancelledBy"], gone["cancellationReason"]) == ("user", "Away")
 
 
 async def test_a_cancellation_that_stays_open_is_shown_to_a_person(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
-    assert error_of(await cancel(sandbox, made["id"])) == (502, "CARRIER_UNAVAILABLE")
-    assert (await get(sandbox, made["id"]))["needsAction"] is False
+    created = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
+    assert error_of(await cancel(sandbox, created["id"])) == (502, "CARRIER_UNAVAILABLE")
+    assert (await get(sandbox, created["id"]))["needsAction"] is False
     async with database.connection() as db:  # as after two days
         await db.execute("UPDATE shipments SET cancel_tries = 49 WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 60)
-    shown = await until_status(sandbox, made["id"], "cancelling", needsAction=True)
+    shown = await until_status(sandbox, created["id"], "cancelling", needsAction=True)
     assert "still open whether the carrier cancels it" in shown["problem"]
 
 
 @pytest.mark.parametrize("media_type", [None, "application/json", "application/x-www-form-urlencoded"])
 async def test_a_reason_may_be_left_out_with_its_body(sandbox: httpx.AsyncClient, media_type: str | None) -> None:
-    made = await create(sandbox, "custom")
+    created = await create(sandbox, "custom")
     headers = {"content-type": media_type} if media_type else {}
-    response = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers)
+    response = await sandbox.post(f"/shipping/shipments/{created['id']}/cancel", headers=headers)
     gone = response.json()["data"]
     assert (response.status_code, gone["shippingStatus"], gone["cancellationReason"]) == (200, "cancelled", None)
-    again = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers, content=b"{}")
+    again = await sandbox.post(f"/shipping/shipments/{created['id']}/cancel", headers=headers, content=b"{}")
     assert again.status_code == (200 if media_type == "application/json" else 415), "what is sent has to be JSON"
 
 
 async def test_reasons_and_ids_are_checked(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "custom")
-    response = await cancel(sandbox, made["id"], "x" * 501)
+    created = await create(sandbox, "custom")
+    response = await cancel(sandbox, created["id"], "x" * 501)
     assert error_of(response) == (400, "VALIDATION_ERROR")
     assert response.json()["error"]["details"][0]["field"] == "reason"
     unknown = await cancel(sandbox, "shp_01jc9y3q5me8w92v7x4t6r0n1k")
@@ -198,12 +198,12 @@ async def test_reasons_and_ids_are_checked(sandbox: httpx.AsyncClient) -> None:
 
 
 async def test_a_cancelled_shipment_can_be_booked_anew_on_request(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "aggregator_carrier", autoBook=True)
-    first = await until_status(sandbox, made["id"], awb=...)
-    await cancel(sandbox, made["id"])
-    response = await change(sandbox, made["id"], triggerBooking=True)
+    created = await create(sandbox, "aggregator_carrier", autoBook=True)
+    first = await until_status(sandbox, created["id"], awb=...)
+    await cancel(sandbox, created["id"])
+    response = await change(sandbox, created["id"], triggerBooking=True)
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "confirmed")
-    second = await until_status(sandbox, made["id"], awb=...)
+    second = await until_status(sandbox, created["id"], awb=...)
     assert second["awb"] != first["awb"]
     assert second["cancellationReason"] is None
 
@@ -212,11 +212,11 @@ async def give_up(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments, provider: str
 ) -> dict[str, Any]:
     """A shipment that was accepted but found no driver."""
-    made = await create(sandbox, provider, sim="no_driver", autoBook=True)
+    created = await create(sandbox, provider, sim="no_driver", autoBook=True)
     if provider == "instant_carrier":
-        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
-    await advance(sandbox, made["id"], "no_driver")
-    return await until_status(sandbox, made["id"], "no_driver", "rejected")
+        sapa(installation.data, "shipment", "book", created["id"], "--company", str(company.test), "--json").json()
+    await advance(sandbox, created["id"], "no_driver")
+    return await until_status(sandbox, created["id"], "no_driver", "rejected")
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
@@ -227,13 +227,13 @@ async def test_what_the_carrier_gave_up_is_cancelled_there_too(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments,
     provider: str, end: str, goes_on: bool,
 ) -> None:  # fmt: skip
-    made = await give_up(installation, sandbox, company, provider)
+    created = await give_up(installation, sandbox, company, provider)
     if goes_on:
         async with database.connection() as db:
             await db.execute(
                 "UPDATE sandbox_bookings SET steps = (steps::jsonb - (-1))::json WHERE company_id = $1", company.test
             )
-    response = await cancel(sandbox, made["id"], "No more")
+    response = await cancel(sandbox, created["id"], "No more")
     assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, end), response.text
     assert response.json()["data"]["needsAction"] is False
     assert await carriers_states(database, company.test) == ["cancelled" if goes_on else "no_driver"]
@@ -242,13 +242,13 @@ async def test_what_the_carrier_gave_up_is_cancelled_there_too(
 async def test_a_refusal_in_the_background_needs_action(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
-    assert error_of(await cancel(sandbox, made["id"], "Away")) == (502, "CARRIER_UNAVAILABLE")
+    created = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
+    assert error_of(await cancel(sandbox, created["id"], "Away")) == (502, "CARRIER_UNAVAILABLE")
     async with database.connection() as db:
         await db.execute("UPDATE sandbox_bookings SET scenario = 'cancel_refused' WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 4)
     stored = await until_status(
-        sandbox, made["id"], "finding_driver", "driver_assigned", "picking_up", needsAction=True
+        sandbox, created["id"], "finding_driver", "driver_assigned", "picking_up", needsAction=True
     )
     assert "can no longer be cancelled" in stored["problem"]
     assert stored["cancellationReason"] is None
@@ -256,7 +256,7 @@ async def test_a_refusal_in_the_background_needs_action(
 
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])
 async def test_local_ones_stay_cancelled(sandbox: httpx.AsyncClient, provider: str) -> None:
-    made = await create(sandbox, provider, autoBook=True)
-    gone = (await cancel(sandbox, made["id"], "Over")).json()["data"]
-    assert error_of(await change(sandbox, made["id"], triggerBooking=True)) == (409, "NOT_BOOKABLE")
-    assert await get(sandbox, made["id"]) == gone
+    created = await create(sandbox, provider, autoBook=True)
+    gone = (await cancel(sandbox, created["id"], "Over")).json()["data"]
+    assert error_of(await change(sandbox, created["id"], triggerBooking=True)) == (409, "NOT_BOOKABLE")
+    assert await get(sandbox, created["id"]) == gone

@@ -30,7 +30,7 @@ def read_fixture(case: Case) -> Fixture:
     return msgspec.json.decode(path.read_bytes(), type=Fixture)
 
 
-def tell(outcome: Any) -> Any:
+def to_json(outcome: Any) -> Any:
     """A value of the interface as JSON, with its type."""
     if not isinstance(outcome, msgspec.Struct):
         return msgspec.to_builtins(outcome)
@@ -47,7 +47,7 @@ async def test_a_conversation_with_a_carrier(case: Case) -> None:
         peer.replies = [exchange.response for exchange in fixture.exchanges]
         outcome = await case.do(CARRIERS[case.adapter], connection)
         assert peer.asked == [exchange.request for exchange in fixture.exchanges]
-        assert tell(outcome) == fixture.outcome
+        assert to_json(outcome) == fixture.outcome
 
 
 def test_every_fixture_is_used() -> None:

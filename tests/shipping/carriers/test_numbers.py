@@ -15,13 +15,13 @@ from tests.shipping.carriers.simulated import SERVICES, build_request, find_book
 from tests.shipping.parcels import cancel, change, create, error_of, move_clock, until_status
 
 
-async def tell_without_a_number(context: AppContext, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
-    made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
-    assert (await bookings.book(context, company, made["id"])).shipping_status == "booking_unknown"
-    response = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
-    told: dict[str, Any] = response.json()["data"]
-    assert (response.status_code, told["shippingStatus"], told["orderNo"]) == (200, "confirmed", None)
-    return told
+async def resolve_without_a_number(context: AppContext, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
+    created = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
+    assert (await bookings.book(context, company, created["id"])).shipping_status == "booking_unknown"
+    response = await change(sandbox, created["id"], resolveBooking={"outcome": "booked"})
+    resolved: dict[str, Any] = response.json()["data"]
+    assert (response.status_code, resolved["shippingStatus"], resolved["orderNo"]) == (200, "confirmed", None)
+    return resolved
 
 
 async def arrive_at_the_carrier(context: AppContext, company: Company, id: str) -> str:
@@ -35,23 +35,23 @@ async def arrive_at_the_carrier(context: AppContext, company: Company, id: str) 
 
 
 async def test_its_number_is_found_out(context: AppContext, tester: Company, sandbox: httpx.AsyncClient) -> None:
-    told = await tell_without_a_number(context, tester, sandbox)
-    reference = await arrive_at_the_carrier(context, tester, told["id"])
+    resolved = await resolve_without_a_number(context, tester, sandbox)
+    reference = await arrive_at_the_carrier(context, tester, resolved["id"])
     await move_clock(context.database, tester.id, 40)
-    known = await until_status(sandbox, told["id"], orderNo=...)
+    found = await until_status(sandbox, resolved["id"], orderNo=...)
     booking = await find_booking(context, tester, "gosend", reference)
     assert booking is not None
-    assert known["orderNo"] == booking.order_no
+    assert found["orderNo"] == booking.order_no
 
 
 async def test_it_is_not_cancelled_behind_the_carriers_back(
     context: AppContext, tester: Company, sandbox: httpx.AsyncClient
 ) -> None:
-    told = await tell_without_a_number(context, tester, sandbox)
-    response = await cancel(sandbox, told["id"], "Changed my mind")
+    resolved = await resolve_without_a_number(context, tester, sandbox)
+    response = await cancel(sandbox, resolved["id"], "Changed my mind")
     assert error_of(response) == (502, "CARRIER_UNAVAILABLE"), "it cannot say yet which booking that is"
-    reference = await arrive_at_the_carrier(context, tester, told["id"])
-    again = await cancel(sandbox, told["id"])
+    reference = await arrive_at_the_carrier(context, tester, resolved["id"])
+    again = await cancel(sandbox, resolved["id"])
     assert (again.status_code, again.json()["data"]["shippingStatus"]) == (200, "cancelled")
     booking = await find_booking(context, tester, "gosend", reference)
     assert booking is not None
@@ -63,13 +63,13 @@ async def test_a_booking_that_was_rejected_before_the_lookup_is_shown_as_rejecte
     context: AppContext, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
 ) -> None:
     """The response and all callbacks were lost."""
-    made = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
-    reference = (await bookings.book(context, tester, made["id"])).reference
+    created = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
+    reference = (await bookings.book(context, tester, created["id"])).reference
     assert reference is not None
     async with context.database.transaction() as tx:
         await advance(context, tx, tester.id, "gosend", reference, state)
         await tx.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", tester.id)
     await move_clock(context.database, tester.id, 10)
-    found = await until_status(sandbox, made["id"], state)
+    found = await until_status(sandbox, created["id"], state)
     assert (found["needsAction"], found["cancelledBy"], bool(found["problem"])) == (needs_action, by, needs_action)
     assert found["orderNo"]

@@ -15,12 +15,12 @@ from tests.shipping.carriers.peer import Reply, open_connection, open_peer
 from tests.shipping.carriers.simulated import build_request
 from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, service
 
-SECRETS = [value for given in CREDENTIALS.values() for value in given.values() if value != "X-Signature"]
+SECRETS = [value for fields in CREDENTIALS.values() for value in fields.values() if value != "X-Signature"]
 
 
-async def tell(adapter: str, connection: CarrierAccount) -> str:
+async def collect_messages(adapter: str, connection: CarrierAccount) -> str:
     """Every message of every operation."""
-    carrier, said = CARRIERS[adapter], [repr(connection), str(connection)]
+    carrier, messages = CARRIERS[adapter], [repr(connection), str(connection)]
     work: list[Any] = [
         lambda: carrier.verify(connection),
         lambda: carrier.quote(connection, build_request(pickup_city="3171")),
@@ -31,11 +31,11 @@ async def tell(adapter: str, connection: CarrierAccount) -> str:
     ]
     for do in work:
         try:
-            said.append(repr(await do()))
+            messages.append(repr(await do()))
         except (BadCredentials, CarrierAway, NotSent, Unclear) as error:
-            said.append(repr(error))
-            said.extend(traceback.format_exception(error))
-    return " ".join(said)
+            messages.append(repr(error))
+            messages.extend(traceback.format_exception(error))
+    return " ".join(messages)
 
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))
@@ -53,9 +53,9 @@ async def test_an_echo_of_the_credentials_goes_nowhere(adapter: str, status: int
     }
     async with open_peer() as peer, open_connection(adapter, peer.address, CREDENTIALS[adapter]) as connection:
         peer.replies = [*([TOKEN] if adapter == "dash" else []), Reply(status, body, {"Error-Message": echo})]
-        said = await tell(adapter, connection)
+        messages = await collect_messages(adapter, connection)
     for secret in [*CREDENTIALS[adapter].values(), "dash-token"]:
-        assert secret not in said or secret == "X-Signature"
+        assert secret not in messages or secret == "X-Signature"
 
 
 def test_words_are_scrubbed_and_not_endless() -> None:

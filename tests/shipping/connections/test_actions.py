@@ -47,8 +47,8 @@ async def list_infos(context: AppContext, company: Company) -> dict[str, Carrier
 async def connect(context: AppContext, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
     """The token of the callback address."""
     credentials = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
-    made = await connections.connect(context, company, PROVIDERS[adapter], adapter, credentials, verify=verify)
-    return made.callback_url.rpartition("/")[2]
+    created = await connections.connect(context, company, PROVIDERS[adapter], adapter, credentials, verify=verify)
+    return created.callback_url.rpartition("/")[2]
 
 
 async def test_a_test_environment_is_connected_from_the_start(context: AppContext, tester: Company) -> None:

@@ -35,9 +35,9 @@ def test_a_simulator_can_be_tested(installation: Installation, company: Environm
 
 def test_another_aggregator_is_connected_and_disconnected(installation: Installation, company: Environments) -> None:
     chosen = ("--provider", "aggregator_carrier")
-    made = carrier(installation, "connect", company.test, *chosen, "--adapter", "biteship", "--json").json()
-    assert (made["adapter"], made["isSandbox"], bool(made["verifiedAt"])) == ("biteship", True, True)
-    assert "/hooks/carriers/sbx_" in made["callbackUrl"]
+    created = carrier(installation, "connect", company.test, *chosen, "--adapter", "biteship", "--json").json()
+    assert (created["adapter"], created["isSandbox"], bool(created["verifiedAt"])) == ("biteship", True, True)
+    assert "/hooks/carriers/sbx_" in created["callbackUrl"]
     gone = carrier(installation, "disconnect", company.test, *chosen, "--json").json()
     assert gone == {"provider": "aggregator_carrier", "disconnected": True}
     again = carrier(installation, "disconnect", company.test, *chosen)
@@ -59,11 +59,11 @@ async def test_a_live_account_from_connecting_to_disconnecting(
         refused = await meanwhile("connect", company.live, *chosen, "--set", f"api_key=@{secret}", **upstream)
         assert "refuses the API key" in refused.sentence()
         peer.replies = [Reply(200, {"status": True, "datas": []})]
-        made = await meanwhile("connect", company.live, *chosen, SAPA_CARRIER_API_KEY=KEY, **upstream)
-        assert made.code == 0, made.err
+        created = await meanwhile("connect", company.live, *chosen, SAPA_CARRIER_API_KEY=KEY, **upstream)
+        assert created.code == 0, created.err
         assert peer.asked[-1]["headers"]["authorization"] == f"Bearer {KEY}"
-        assert "/hooks/carriers/" in made.out
-        token = made.out.partition("/hooks/carriers/")[2].split()[0]
+        assert "/hooks/carriers/" in created.out
+        token = created.out.partition("/hooks/carriers/")[2].split()[0]
         listed = await meanwhile("list", company.live)
         tested = await meanwhile("test", company.live, *chosen, **upstream)
         assert tested.code == 0
@@ -74,7 +74,7 @@ async def test_a_live_account_from_connecting_to_disconnecting(
         assert health.json()[0]["lastError"] == "it answered 500"
     gone = await meanwhile("disconnect", company.live, *chosen)
     assert (await meanwhile("list", company.live, "--json")).json() == []
-    for outcome in (refused, made, listed, tested, broken, health, gone):
+    for outcome in (refused, created, listed, tested, broken, health, gone):
         assert KEY not in outcome.out + outcome.err
     for outcome in (listed, tested, broken, health, gone):
         assert token not in outcome.out + outcome.err
@@ -114,7 +114,7 @@ def test_the_command_in_a_process_of_its_own(installation: Installation, company
     assert "client_key: is needed" in sapa(installation.data, *arguments).sentence()
     options = ("--set", "client_key=dash-1", "--no-verify", "--json")
     variables = {"SAPA_CARRIER_CLIENT_SECRET": KEY}
-    made = sapa_process(installation.data, *arguments, *options, **variables)
-    assert made.json()["publicFields"] == {"client_key": "dash-1"}
-    assert made.json()["verifiedAt"] is None
-    assert KEY not in made.out + made.err
+    created = sapa_process(installation.data, *arguments, *options, **variables)
+    assert created.json()["publicFields"] == {"client_key": "dash-1"}
+    assert created.json()["verifiedAt"] is None
+    assert KEY not in created.out + created.err

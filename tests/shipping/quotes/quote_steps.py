@@ -107,6 +107,6 @@ async def connect_live(
     settings = msgspec.structs.replace(read_settings({}), secret_key=installation.server.secret_key)
     context = build_context(settings, database)
     company = Company(company_id, "live", "ID", "IDR")
-    made = await connections.connect(context, company, provider, adapter, credentials, verify=False)
+    created = await connections.connect(context, company, provider, adapter, credentials, verify=False)
     await context.close()
-    return made.callback_url
+    return created.callback_url

@@ -249,7 +249,7 @@ async def test_a_carrier_that_is_down_differs_from_one_without_offers(
 async def test_a_quote_is_cached_for_some_minutes(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    async def kept() -> list[int]:
+    async def list_cached_minutes() -> list[int]:
         async with database.connection() as db:
             found = await db.fetch(
                 "SELECT round(extract(epoch FROM expires_at - now()) / 60)::int FROM quote_cache WHERE company_id = $1 "
@@ -260,9 +260,9 @@ async def test_a_quote_is_cached_for_some_minutes(
 
     sandbox = connect(installation, (await make_key(database, company.test)).raw)
     parcel = await list_options(sandbox)
-    assert await kept() == [30]
+    assert await list_cached_minutes() == [30]
     ride = await list_options(sandbox, "instant_carrier")
-    assert await kept() == [5, 30]
+    assert await list_cached_minutes() == [5, 30]
     async with database.transaction() as tx:
         await tx.execute(
             'UPDATE quote_cache SET quote = replace(quote::text, \'"courier":"\', \'"courier":"kept \')::json '

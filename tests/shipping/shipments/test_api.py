@@ -35,16 +35,16 @@ PARTY = "name phone email address notes city province country zip kecamatan kelu
 
 
 async def test_every_field_has_its_type_and_null_where_it_is_absent(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "custom", sender=..., package=..., serviceName=..., fee=...)
+    created = await create(sandbox, "custom", sender=..., package=..., serviceName=..., fee=...)
     objects = {"sender", "delivery", "package", "driver"}
-    assert set(made) == {*STRINGS, *NUMBERS, *objects, "insurance", "statusCode", "needsAction"}
-    present = {name for name, value in made.items() if value is not None}
+    assert set(created) == {*STRINGS, *NUMBERS, *objects, "insurance", "statusCode", "needsAction"}
+    present = {name for name, value in created.items() if value is not None}
     assert present == {
         "id", "provider", "providerLabel", "currency", "shippingStatus", "packageHandover", "delivery", "insurance",
         "needsAction", "createdAt", "updatedAt",
     }  # fmt: skip
-    assert made["insurance"] is False
-    assert (made["currency"], made["shippingStatus"], made["packageHandover"]) == ("IDR", "draft", "PICKUP")
+    assert created["insurance"] is False
+    assert (created["currency"], created["shippingStatus"], created["packageHandover"]) == ("IDR", "draft", "PICKUP")
 
 
 @pytest.mark.smoke
@@ -60,15 +60,15 @@ async def test_a_shipment_is_returned_as_it_was_sent(sandbox: httpx.AsyncClient)
         "pickupSchedule": "2031-01-02T03:04:05+07:00",
     }  # fmt: skip
     package = {**PACKAGE, "itemType": "food", "notes": "fragile", "itemQty": 2}
-    made = await create(sandbox, "custom", package=package, **full)
+    created = await create(sandbox, "custom", package=package, **full)
     expected = {**full, "pickupSchedule": "2031-01-01T20:04:05.000Z"}
-    assert {name: made[name] for name in full} == expected
-    assert made["package"] == package
+    assert {name: created[name] for name in full} == expected
+    assert created["package"] == package
     parties = {"province": None, "country": None, "kecamatan": None, "kelurahan": None, "email": None, "notes": None}
-    assert made["sender"] == {**parties, **SENDER, "phone": "+6281234567890"}
-    assert made["delivery"] == {**parties, **DELIVERY}
-    assert await get(sandbox, made["id"]) == made
-    assert made["statusCode"] is None
+    assert created["sender"] == {**parties, **SENDER, "phone": "+6281234567890"}
+    assert created["delivery"] == {**parties, **DELIVERY}
+    assert await get(sandbox, created["id"]) == created
+    assert created["statusCode"] is None
 
 
 async def test_numbers_are_printed_as_javascript_would(sandbox: httpx.AsyncClient) -> None:
@@ -167,8 +167,8 @@ async def test_swapped_coordinates_are_seen(sandbox: httpx.AsyncClient, provider
 
 async def test_a_cancelled_order_is_not_shipped_and_own_order_ids_work(sandbox: httpx.AsyncClient) -> None:
     own = await make_order(sandbox, orderId="web-77")
-    made = await create(sandbox, "custom", orderId="web-77")
-    assert made["orderId"] == own["id"]
+    created = await create(sandbox, "custom", orderId="web-77")
+    assert created["orderId"] == own["id"]
     await sandbox.put(f"/orders/{own['id']}", json={"status": "cancelled"})
     response = await sandbox.post("/shipping/shipments", json=body_of("custom", orderId=own["id"]))
     assert field_of(response) == "orderId"
@@ -177,31 +177,33 @@ async def test_a_cancelled_order_is_not_shipped_and_own_order_ids_work(sandbox: 
 async def test_editing_a_draft_emits_an_event(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier")
-    response = await change(sandbox, made["id"], delivery={"notes": "Ring twice", "zip": None}, fee=21000, name="Mine")
+    created = await create(sandbox, "aggregator_carrier")
+    response = await change(
+        sandbox, created["id"], delivery={"notes": "Ring twice", "zip": None}, fee=21000, name="Mine"
+    )
     assert response.status_code == 200
     edited = response.json()["data"]
-    assert edited["delivery"] == {**made["delivery"], "notes": "Ring twice", "zip": None}
+    assert edited["delivery"] == {**created["delivery"], "notes": "Ring twice", "zip": None}
     assert (edited["fee"], edited["name"]) == (21000, "Mine")
-    again = await change(sandbox, made["id"], fee=21000)
+    again = await change(sandbox, created["id"], fee=21000)
     assert again.json()["data"] == edited
-    events = await list_events(database, company.test, made["id"])
+    events = await list_events(database, company.test, created["id"])
     assert kinds(events) == ["shipment.created", "shipment.updated"]
-    assert [body for _, body in events] == [made, edited]
+    assert [body for _, body in events] == [created, edited]
 
 
 async def test_an_edit_that_would_break_a_shipment_is_refused_whole(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "aggregator_carrier")
-    response = await change(sandbox, made["id"], fee=1, delivery={"kelurahanId": None})
+    created = await create(sandbox, "aggregator_carrier")
+    response = await change(sandbox, created["id"], fee=1, delivery={"kelurahanId": None})
     assert field_of(response) == "delivery.kelurahanId"
-    assert await get(sandbox, made["id"]) == made
-    assert field_of(await change(sandbox, made["id"], shippingStatus="delivered")) == "shippingStatus"
+    assert await get(sandbox, created["id"]) == created
+    assert field_of(await change(sandbox, created["id"], shippingStatus="delivered")) == "shippingStatus"
 
 
 async def test_a_draft_is_discarded_and_nothing_else(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "custom")
-    assert (await sandbox.delete(f"/shipping/shipments/{made['id']}")).status_code == 204
-    gone = await sandbox.get(f"/shipping/shipments/{made['id']}")
+    created = await create(sandbox, "custom")
+    assert (await sandbox.delete(f"/shipping/shipments/{created['id']}")).status_code == 204
+    gone = await sandbox.get(f"/shipping/shipments/{created['id']}")
     assert error_of(gone) == (404, "NOT_FOUND")
     assert gone.json()["error"]["message"] == "shipment not found"
     booked = await create(sandbox, "custom", autoBook=True)
@@ -213,17 +215,17 @@ async def test_local_shipments_go_by_hand_from_draft_to_delivered(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
     order = await make_order(sandbox)
-    made = await create(sandbox, provider, orderId=order["id"])
-    booked = (await change(sandbox, made["id"], triggerBooking=True)).json()["data"]
+    created = await create(sandbox, provider, orderId=order["id"])
+    booked = (await change(sandbox, created["id"], triggerBooking=True)).json()["data"]
     assert booked["shippingStatus"] == "confirmed"
     for status in ("picked_up", "in_transit", "out_for_delivery", "delivered"):
-        response = await change(sandbox, made["id"], shippingStatus=status, awb="CUST-1")
+        response = await change(sandbox, created["id"], shippingStatus=status, awb="CUST-1")
         assert response.json()["data"]["shippingStatus"] == status, response.text
     assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
-    back = await change(sandbox, made["id"], shippingStatus="in_transit")
+    back = await change(sandbox, created["id"], shippingStatus="in_transit")
     assert error_of(back) == (409, "INVALID_TRANSITION")
-    assert error_of(await change(sandbox, made["id"], awb="CUST-2")) == (409, "NOT_EDITABLE")
-    events = kinds(await list_events(database, company.test, made["id"]))
+    assert error_of(await change(sandbox, created["id"], awb="CUST-2")) == (409, "NOT_EDITABLE")
+    events = kinds(await list_events(database, company.test, created["id"]))
     assert events == [
         "shipment.created", "shipment.status.updated", "shipment.booked", *["shipment.status.updated"] * 4,
     ]  # fmt: skip
@@ -273,14 +275,14 @@ async def test_lists_find_what_is_asked_for(sandbox: httpx.AsyncClient) -> None:
 async def test_totals_are_exact_after_changes_at_once(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await asyncio.gather(*(create(sandbox, random.choice(["custom", "parcel_carrier"])) for _ in range(12)))
+    created = await asyncio.gather(*(create(sandbox, random.choice(["custom", "parcel_carrier"])) for _ in range(12)))
 
     async def shake(id: str) -> None:
         for status in ("confirmed", "picked_up", "delivered"):
             await change(sandbox, id, shippingStatus=status)
 
-    await asyncio.gather(*(shake(one["id"]) for one in made[:6]))
-    await asyncio.gather(*(sandbox.delete(f"/shipping/shipments/{one['id']}") for one in made[6:9]))
+    await asyncio.gather(*(shake(one["id"]) for one in created[:6]))
+    await asyncio.gather(*(sandbox.delete(f"/shipping/shipments/{one['id']}") for one in created[6:9]))
     async with database.connection() as db:
         rows = await db.fetch("SELECT cell, count(*) FROM shipments WHERE company_id = $1 GROUP BY cell", company.test)
     for cell, count in rows:

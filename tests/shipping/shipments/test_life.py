@@ -73,13 +73,13 @@ async def book(
     installation: Installation, api: httpx.AsyncClient, company: Environments, provider: str, **fields: Any
 ) -> dict[str, Any]:
     """From the quote to a booked shipment."""
-    made = await create(api, provider, **{**await quote(api, provider), "autoBook": True, **fields})
+    created = await create(api, provider, **{**await quote(api, provider), "autoBook": True, **fields})
     if provider == "instant_carrier":
-        assert made["shippingStatus"] == "awaiting"
-        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
+        assert created["shippingStatus"] == "awaiting"
+        sapa(installation.data, "shipment", "book", created["id"], "--company", str(company.test), "--json").json()
     if provider in {"aggregator_carrier", "ev_courier"}:
-        made = await until_status(api, made["id"], awb=...)
-    return await get(api, made["id"])
+        created = await until_status(api, created["id"], awb=...)
+    return await get(api, created["id"])
 
 
 async def go(api: httpx.AsyncClient, shipment: dict[str, Any], status: str) -> dict[str, Any]:
@@ -109,19 +109,19 @@ async def test_from_a_quote_to_the_door(
     provider: str,
 ) -> None:
     order = await make_order(sandbox)
-    made = await book(installation, sandbox, company, provider, orderId=order["id"])
-    await go(sandbox, made, "picked_up")
+    created = await book(installation, sandbox, company, provider, orderId=order["id"])
+    await go(sandbox, created, "picked_up")
     assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
-    done = await go(sandbox, made, "delivered")
+    done = await go(sandbox, created, "delivered")
     if provider not in LOCAL:
         assert done["eventTimestamp"] is not None
     if provider in {"instant_carrier", "ev_courier"}:
         assert done["driver"]["name"]
         assert done["driver"]["phone"]
-    events = await list_events(database, company.test, made["id"])
+    events = await list_events(database, company.test, created["id"])
     assert events[-1] == ("shipment.status.updated", done)
-    await until(lambda: len(arrivals_of(receiver, made["id"])) == len(events))
-    arrivals = arrivals_of(receiver, made["id"])
+    await until(lambda: len(arrivals_of(receiver, created["id"])) == len(events))
+    arrivals = arrivals_of(receiver, created["id"])
     assert arrivals == [(kind, body["shippingStatus"]) for kind, body in events]
     assert arrivals[0][0] == "shipment.created"
     assert [kind for kind, _ in arrivals].count("shipment.booked") == 1
@@ -132,18 +132,18 @@ async def test_from_a_quote_to_the_door(
 async def test_what_comes_back(
     installation: Installation, sandbox: httpx.AsyncClient, company: Environments, receiver: Station, provider: str
 ) -> None:
-    made = await book(installation, sandbox, company, provider, sim="returned")
-    await go(sandbox, made, "picked_up")
+    created = await book(installation, sandbox, company, provider, sim="returned")
+    await go(sandbox, created, "picked_up")
     if provider in {"instant_carrier", "ev_courier"}:
-        await go(sandbox, made, "returning")  # the carrier reports no more: a person confirms the return
-        response = await change(sandbox, made["id"], shippingStatus="returned")
+        await go(sandbox, created, "returning")  # the carrier reports no more: a person confirms the return
+        response = await change(sandbox, created["id"], shippingStatus="returned")
         assert response.status_code == 200, response.text
         done = response.json()["data"]
     else:
-        done = await go(sandbox, made, "returned")
+        done = await go(sandbox, created, "returned")
     assert done["shippingStatus"] == "returned"
-    assert (await get(sandbox, made["id"])) == done
-    await until(lambda: ("shipment.status.updated", "returned") in arrivals_of(receiver, made["id"]))
+    assert (await get(sandbox, created["id"])) == done
+    await until(lambda: ("shipment.status.updated", "returned") in arrivals_of(receiver, created["id"]))
 
 
 @pytest.mark.parametrize("provider", ALL)
@@ -155,30 +155,30 @@ async def test_what_is_called_off(
     receiver: Station,
     provider: str,
 ) -> None:
-    made = await book(installation, sandbox, company, provider)
-    response = await cancel(sandbox, made["id"], "Out of stock")
+    created = await book(installation, sandbox, company, provider)
+    response = await cancel(sandbox, created["id"], "Out of stock")
     assert response.status_code == 200, response.text
     end = "cancelled_by_business" if provider == "ev_courier" else "cancelled"
     assert response.json()["data"]["shippingStatus"] == end
-    await until(lambda: ("shipment.cancelled", end) in arrivals_of(receiver, made["id"]))
-    assert ("shipment.status.updated", end) in arrivals_of(receiver, made["id"])
+    await until(lambda: ("shipment.cancelled", end) in arrivals_of(receiver, created["id"]))
+    assert ("shipment.status.updated", end) in arrivals_of(receiver, created["id"])
 
 
 async def test_a_new_driver_replaces_the_old_one(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "ev_courier", sim="reassign", autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
-    await advance(sandbox, made["id"], "picking_up")
-    first = (await until_status(sandbox, made["id"], "picking_up"))["driver"]
-    await advance(sandbox, made["id"], "picked_up")
-    second = (await until_status(sandbox, made["id"], "picked_up"))["driver"]
+    created = await create(sandbox, "ev_courier", sim="reassign", autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
+    await advance(sandbox, created["id"], "picking_up")
+    first = (await until_status(sandbox, created["id"], "picking_up"))["driver"]
+    await advance(sandbox, created["id"], "picked_up")
+    second = (await until_status(sandbox, created["id"], "picked_up"))["driver"]
     assert first["name"] != second["name"]
 
 
 @pytest.mark.parametrize(("scenario", "end"), [("lost", "lost"), ("delivery_failed", "delivery_failed")])
 async def test_a_failed_delivery_has_a_problem(sandbox: httpx.AsyncClient, scenario: str, end: str) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim=scenario, autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
-    await advance(sandbox, made["id"], end)
-    done = await until_status(sandbox, made["id"], end)
+    created = await create(sandbox, "aggregator_carrier", sim=scenario, autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
+    await advance(sandbox, created["id"], end)
+    done = await until_status(sandbox, created["id"], end)
     assert done["problem"]
     assert done["needsAction"] is (end == "lost")

@@ -27,29 +27,29 @@ PATH = "/shipping/store-locations"
 async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     response = await api.post(PATH, json={**STORE, **fields})
     assert response.status_code == 201, response.text
-    made: dict[str, Any] = response.json()["data"]
-    return made
+    created: dict[str, Any] = response.json()["data"]
+    return created
 
 
 async def test_a_store_is_returned_as_it_was_sent(api: httpx.AsyncClient) -> None:
-    made = await make_store(api)
+    created = await make_store(api)
     expected = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
-    assert {name: made[name] for name in expected} == expected
-    assert set(made) == {*expected, "id", "createdAt", "updatedAt"}
-    assert made["id"].startswith("loc_")
-    assert (await api.get(f"{PATH}/{made['id']}")).json()["data"] == made
+    assert {name: created[name] for name in expected} == expected
+    assert set(created) == {*expected, "id", "createdAt", "updatedAt"}
+    assert created["id"].startswith("loc_")
+    assert (await api.get(f"{PATH}/{created['id']}")).json()["data"] == created
     assert (await api.get(PATH)).json() == {
-        "data": [made], "meta": {"page": 1, "limit": 20, "total": 1, "hasNextPage": False},
+        "data": [created], "meta": {"page": 1, "limit": 20, "total": 1, "hasNextPage": False},
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 async def test_a_store_is_changed_field_by_field(api: httpx.AsyncClient, method: str) -> None:
-    made = await make_store(api)
-    response = await api.request(method, f"{PATH}/{made['id']}", json={"name": "Gudang Baru", "email": None})
+    created = await make_store(api)
+    response = await api.request(method, f"{PATH}/{created['id']}", json={"name": "Gudang Baru", "email": None})
     changed = response.json()["data"]
-    assert changed == {**made, "name": "Gudang Baru", "email": None, "updatedAt": changed["updatedAt"]}
-    assert changed["updatedAt"] >= made["updatedAt"]
+    assert changed == {**created, "name": "Gudang Baru", "email": None, "updatedAt": changed["updatedAt"]}
+    assert changed["updatedAt"] >= created["updatedAt"]
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ async def test_there_is_one_default(api: httpx.AsyncClient) -> None:
 
 async def test_a_store_fills_the_sender_and_explicit_fields_win(sandbox: httpx.AsyncClient) -> None:
     store = await make_store(sandbox)
-    made = await create(
+    created = await create(
         sandbox, "aggregator_carrier", storeLocationId=store["id"], sender={"name": "Citra", "notes": "Back door"}
     )
-    assert made["storeLocationId"] == store["id"]
-    assert (made["sender"]["name"], made["sender"]["notes"]) == ("Citra", "Back door")
-    assert (made["sender"]["phone"], made["sender"]["kelurahanId"]) == ("+6281234567890", 3171061001)
-    assert made["sender"]["coordinates"] == STORE["coordinates"]
+    assert created["storeLocationId"] == store["id"]
+    assert (created["sender"]["name"], created["sender"]["notes"]) == ("Citra", "Back door")
+    assert (created["sender"]["phone"], created["sender"]["kelurahanId"]) == ("+6281234567890", 3171061001)
+    assert created["sender"]["coordinates"] == STORE["coordinates"]
     by_default = await create(sandbox, "aggregator_carrier", sender=...)
     assert (by_default["storeLocationId"], by_default["sender"]["name"]) == (store["id"], "Budi Santoso")
     unnamed = await create(sandbox, "aggregator_carrier")

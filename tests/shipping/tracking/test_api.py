@@ -30,22 +30,22 @@ FIELDS = {
 async def test_the_carrier_is_asked_and_its_word_counts(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    made = await create(sandbox, provider, autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
+    created = await create(sandbox, provider, autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
     async with database.connection() as db:  # the carrier's callbacks are lost
         await db.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 620)
-    found = await track(sandbox, made["id"])
+    found = await track(sandbox, created["id"])
     assert set(found) == FIELDS
     assert (found["live"], found["stale"], found["error"]) == (True, False, None)
     assert (found["shippingStatus"], found["statusGroup"]) == ("delivered", "delivered")
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "delivered"
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "delivered"
     assert found["history"]
     assert [event["occurredAt"] for event in found["history"]] == sorted(
         event["occurredAt"] for event in found["history"]
     )
     assert found["statusText"]
-    again = await track(sandbox, made["id"])
+    again = await track(sandbox, created["id"])
     assert again["history"] == found["history"], "the same events are not told twice"
     if provider == "ev_courier":
         assert found["driver"]["name"]
@@ -53,8 +53,8 @@ async def test_the_carrier_is_asked_and_its_word_counts(
 
 
 async def test_a_carrier_that_is_away_leaves_the_last_known_state(sandbox: httpx.AsyncClient) -> None:
-    made = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
-    found = await track(sandbox, made["id"])
+    created = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
+    found = await track(sandbox, created["id"])
     assert (found["live"], found["stale"], found["shippingStatus"]) == (False, True, "confirmed")
     assert found["error"]["code"] == "CARRIER_UNAVAILABLE"
     assert found["error"]["message"]
@@ -62,12 +62,12 @@ async def test_a_carrier_that_is_away_leaves_the_last_known_state(sandbox: httpx
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
 async def test_an_event_that_is_called_back_and_polled_is_shown_once(sandbox: httpx.AsyncClient, provider: str) -> None:
-    made = await create(sandbox, provider, autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
+    created = await create(sandbox, provider, autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
     for status in ("picked_up", "delivered"):
-        await advance(sandbox, made["id"], status)
-        await until_status(sandbox, made["id"], status)
-    history = (await track(sandbox, made["id"]))["history"]
+        await advance(sandbox, created["id"], status)
+        await until_status(sandbox, created["id"], status)
+    history = (await track(sandbox, created["id"]))["history"]
     shown = [(event["status"], event["occurredAt"][:19]) for event in history]
     assert len(shown) == len(set(shown)), shown
     assert [event["status"] for event in history].count("delivered") == 1
@@ -88,16 +88,16 @@ async def test_drafts_and_local_shipments_are_not_polled(sandbox: httpx.AsyncCli
 async def test_of_a_very_long_history_the_latest_is_shown(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "custom", autoBook=True)
+    created = await create(sandbox, "custom", autoBook=True)
     async with database.connection() as db:
         await db.execute(
             """INSERT INTO shipment_events
                       (company_id, shipment_id, dedupe_key, occurred_at, text, proof, source, applied)
                SELECT $1, $2, n::text, now() + make_interval(secs => n), 'word ' || n, '{}', 'carrier_poll', true
                  FROM generate_series(1, 1001) AS n""",
-            company.test, made["id"],
+            company.test, created["id"],
         )  # fmt: skip
-    found = await track(sandbox, made["id"])
+    found = await track(sandbox, created["id"])
     assert (len(found["history"]), found["statusText"]) == (1_000, "word 1001")
     assert found["history"][-1]["text"] == "word 1001"
 
@@ -105,14 +105,14 @@ async def test_of_a_very_long_history_the_latest_is_shown(
 async def test_the_worker_asks_where_callbacks_are_missing(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "ev_courier", autoBook=True)
+    created = await create(sandbox, "ev_courier", autoBook=True)
     async with database.connection() as db:
         await db.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 61)
-    await until_status(sandbox, made["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
     async with database.connection() as db:
         poll_at = await db.fetchval(
-            "SELECT poll_at FROM shipments WHERE company_id = $1 AND id = $2", company.test, made["id"]
+            "SELECT poll_at FROM shipments WHERE company_id = $1 AND id = $2", company.test, created["id"]
         )
     assert poll_at is None, "what has arrived is not asked after"
 
@@ -120,11 +120,11 @@ async def test_the_worker_asks_where_callbacks_are_missing(
 async def test_proof_and_receiver_are_shown(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "aggregator_carrier", autoBook=True)
-    await until_status(sandbox, made["id"], awb=...)
-    await advance(sandbox, made["id"], "delivered")
-    await until_status(sandbox, made["id"], "delivered")
-    found = await track(sandbox, made["id"])
+    created = await create(sandbox, "aggregator_carrier", autoBook=True)
+    await until_status(sandbox, created["id"], awb=...)
+    await advance(sandbox, created["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
+    found = await track(sandbox, created["id"])
     assert set(found["proof"]) == {"receiver", "images"}
     assert found["proof"]["receiver"] or found["proof"]["images"]
 
@@ -133,14 +133,14 @@ async def test_events_of_an_earlier_booking_do_not_change_the_present_one(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """The response is about the earlier booking, and arrives after the next one."""
-    made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
-    await advance(sandbox, made["id"], "no_driver")
-    await until_status(sandbox, made["id"], "rejected")
+    created = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
+    await advance(sandbox, created["id"], "no_driver")
+    await until_status(sandbox, created["id"], "rejected")
     async with database.connection() as db:
-        asked = await shipments.get_stored(db, company.test, made["id"])
+        asked = await shipments.get_stored(db, company.test, created["id"])
         shop = await access.get_company(db, company.test)
-    await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
-    anew = await get(sandbox, made["id"])
+    await change(sandbox, created["id"], triggerBooking=True, delivery={"notes": None})
+    anew = await get(sandbox, created["id"])
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     event = CarrierEvent("late", tomorrow, "rejected", "FAILED", order_no=asked.order_no, awb=asked.awb)
     async with database.transaction() as tx:
@@ -148,12 +148,12 @@ async def test_events_of_an_earlier_booking_do_not_change_the_present_one(
     assert stored.reference != asked.reference
     assert stored.shipping_status != "rejected"
     async with database.transaction() as tx:
-        stored = await shipments.lock_shipment(tx, company.test, made["id"])
+        stored = await shipments.lock_shipment(tx, company.test, created["id"])
         await shipments.save_shipment(
             tx, company.test, msgspec.structs.replace(stored, shipping_status="cancelling"), True
         )
         assert (await settle_cancel(tx, shop, asked, Cancelled())).shipping_status == "cancelling"
-    found = await track(sandbox, made["id"])
+    found = await track(sandbox, created["id"])
     assert [event["occurredAt"][:10] for event in found["history"]].count(tomorrow.date().isoformat()) == 0
     assert found["orderNo"] == anew["orderNo"] != asked.order_no
 
@@ -178,13 +178,13 @@ def test_a_present_status_is_not_older_than_the_last_event() -> None:
 async def test_what_the_carrier_cannot_be_asked_by_is_not_live(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made = await create(sandbox, "ev_courier", autoBook=True)
+    created = await create(sandbox, "ev_courier", autoBook=True)
     async with database.connection() as db:
         await db.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", company.test)
         await db.execute(
             "UPDATE shipments SET order_no = NULL, awb = NULL WHERE company_id = $1 AND id = $2",
-            company.test, made["id"],
+            company.test, created["id"],
         )  # fmt: skip
-    found = await track(sandbox, made["id"])
+    found = await track(sandbox, created["id"])
     assert (found["live"], found["stale"]) == (False, True)
     assert "number" in found["error"]["message"]

@@ -62,29 +62,29 @@ async def book_quietly(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company_id: int, provider: str
 ) -> tuple[dict[str, Any], list[Call]]:
     """A booked shipment whose carrier sends nothing by itself; the test posts its callbacks."""
-    made = await create(sandbox, provider, autoBook=True)
+    created = await create(sandbox, provider, autoBook=True)
     if provider == "instant_carrier":
-        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company_id), "--json").json()
+        sapa(installation.data, "shipment", "book", created["id"], "--company", str(company_id), "--json").json()
     calls = await planned_callbacks(database, company_id)
-    return await get(sandbox, made["id"]), calls
+    return await get(sandbox, created["id"]), calls
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "instant_carrier", "ev_courier"])
 async def test_callbacks_twice_and_backwards_end_where_they_should(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    made, calls = await book_quietly(installation, sandbox, database, company.test, provider)
+    created, calls = await book_quietly(installation, sandbox, database, company.test, provider)
     for call in [*reversed(calls), *calls]:
         assert (await post(installation, call)).status_code == 200
-    await until_status(sandbox, made["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
     await until_processed(database, company.test)
-    shipment = await get(sandbox, made["id"])
+    shipment = await get(sandbox, created["id"])
     assert shipment["shippingStatus"] == "delivered"
-    events = kinds(await list_events(database, company.test, made["id"]))
+    events = kinds(await list_events(database, company.test, created["id"]))
     async with database.connection() as db:
         stored = await db.fetchval("SELECT count(*) FROM carrier_callbacks WHERE company_id = $1", company.test)
     assert stored == len(calls), "the same callback again is no news"
-    history = (await track(sandbox, made["id"]))["history"]
+    history = (await track(sandbox, created["id"]))["history"]
     assert any(not event["applied"] for event in history), "what came late is kept"
     assert events.count("shipment.status.updated") <= len(calls) + 2
 
@@ -92,21 +92,21 @@ async def test_callbacks_twice_and_backwards_end_where_they_should(
 async def test_no_order_of_arrival_turns_a_delivery_back(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
+    created, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
     delivered = calls[-1]
     await post(installation, delivered)
-    await until_status(sandbox, made["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
     for order in list(permutations(calls[:-1]))[:3]:
         for call in order:
             await post(installation, call)
     await until_processed(database, company.test)
-    assert (await get(sandbox, made["id"]))["shippingStatus"] == "delivered"
+    assert (await get(sandbox, created["id"]))["shippingStatus"] == "delivered"
 
 
 async def test_only_the_carrier_can_call(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made, calls = await book_quietly(installation, sandbox, database, company.test, "instant_carrier")
+    created, calls = await book_quietly(installation, sandbox, database, company.test, "instant_carrier")
     path, headers, body = calls[-1]
     assert (await post(installation, ("/hooks/carriers/nobody", headers, body))).status_code == 404
     assert (await post(installation, (path[:-1] + "x", headers, body))).status_code == 404
@@ -119,7 +119,7 @@ async def test_only_the_carrier_can_call(
     assert (await post(installation, (path, headers, b""))).status_code == 200, "an empty trial call is answered"
     assert (await post(installation, (path, headers, b"\xff rubbish"))).status_code == 200, "kept for people to look at"
     await until_processed(database, company.test)
-    assert await get(sandbox, made["id"]) == made
+    assert await get(sandbox, created["id"]) == created
     async with database.connection() as db:
         bodies = await db.fetch("SELECT body FROM carrier_callbacks WHERE company_id = $1", company.test)
     assert [row["body"] for row in bodies] == [b"\xff rubbish"]
@@ -148,7 +148,7 @@ async def test_no_token_of_a_callback_is_stored(
 async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    made, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
+    created, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
     other_calls = []
     async with database.connection() as db:
         other = await db.fetchval("SELECT min(company_id) FROM companies WHERE environment = 'test'")
@@ -157,14 +157,14 @@ async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     for _, headers, body in calls:
         other_calls.append(await post(installation, (token, headers, body)))
     assert {response.status_code for response in other_calls} == {404}
-    assert await get(sandbox, made["id"]) == made
+    assert await get(sandbox, created["id"]) == created
 
 
 async def test_a_callback_that_was_given_up_is_applied_when_it_is_repeated(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """The booking was not known when the first callback arrived."""
-    made, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
+    created, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
     _, _, body = calls[-1]
     async with database.connection() as db:
         await db.execute(
@@ -174,7 +174,7 @@ async def test_a_callback_that_was_given_up_is_applied_when_it_is_repeated(
             company.test, body,
         )  # fmt: skip
     assert (await post(installation, calls[-1])).status_code == 200
-    await until_status(sandbox, made["id"], "delivered")
+    await until_status(sandbox, created["id"], "delivered")
     await until_processed(database, company.test)
     assert (await post(installation, calls[-1])).status_code == 200
     async with database.connection() as db:
@@ -187,15 +187,15 @@ async def test_scenarios_of_carriers_end_as_they_should(
 ) -> None:
     twice = await create(sandbox, "aggregator_carrier", sim="webhook_duplicate", autoBook=True)
     mixed = await create(sandbox, "ev_courier", sim="webhook_out_of_order", autoBook=True)
-    for made in (twice, mixed):
-        await until_status(sandbox, made["id"], awb=...)
-        await advance(sandbox, made["id"], "delivered")
-    for made in (twice, mixed):
-        await until_status(sandbox, made["id"], "delivered")
+    for created in (twice, mixed):
+        await until_status(sandbox, created["id"], awb=...)
+        await advance(sandbox, created["id"], "delivered")
+    for created in (twice, mixed):
+        await until_status(sandbox, created["id"], "delivered")
     await until_processed(database, company.test)
-    for made in (twice, mixed):
-        assert (await get(sandbox, made["id"]))["shippingStatus"] == "delivered"
-        events = await list_events(database, company.test, made["id"])
+    for created in (twice, mixed):
+        assert (await get(sandbox, created["id"]))["shippingStatus"] == "delivered"
+        events = await list_events(database, company.test, created["id"])
         assert [body["shippingStatus"] for _, body in events].count("delivered") >= 1
 
 
@@ -203,14 +203,14 @@ async def rebook(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company_id: int, provider: str
 ) -> tuple[dict[str, Any], str, str, list[Call]]:
     """A shipment on its second booking, or waiting for it; of the first its reference, the carrier's plan and calls."""
-    made, calls = await book_quietly(installation, sandbox, database, company_id, provider)
+    created, calls = await book_quietly(installation, sandbox, database, company_id, provider)
     async with database.connection() as db:
         old = await db.fetchrow("SELECT reference, steps::text FROM sandbox_bookings WHERE company_id = $1", company_id)
     assert old is not None
-    assert (await cancel(sandbox, made["id"])).status_code == 200
-    assert (await change(sandbox, made["id"], triggerBooking=True)).status_code == 200
+    assert (await cancel(sandbox, created["id"])).status_code == 200
+    assert (await change(sandbox, created["id"], triggerBooking=True)).status_code == 200
     await planned_callbacks(database, company_id)
-    return await get(sandbox, made["id"]), old["reference"], old["steps"], calls
+    return await get(sandbox, created["id"]), old["reference"], old["steps"], calls
 
 
 async def find_attempt(database: Database, company_id: int, reference: str) -> tuple[str, str]:
@@ -269,12 +269,12 @@ async def test_a_rejection_after_the_pickup_is_a_return(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
     """Even if the carrier does not repeat that it was picked up."""
-    made, calls = await book_quietly(installation, sandbox, database, company.test, provider)
+    created, calls = await book_quietly(installation, sandbox, database, company.test, provider)
     for call in calls[:3]:
         await post(installation, call)
-    await until_status(sandbox, made["id"], "picked_up")
+    await until_status(sandbox, created["id"], "picked_up")
     path, headers, body = calls[3]
     callback = {**msgspec.json.decode(body), "event_id": "gave-up", "media": [], "pop_url": None, "pod_url": None}
     callback["status"] = "FAILED" if provider == "ev_courier" else "rejected"
     assert (await post(installation, (path, headers, msgspec.json.encode(callback)))).status_code == 200
-    await until_status(sandbox, made["id"], "returning")
+    await until_status(sandbox, created["id"], "returning")

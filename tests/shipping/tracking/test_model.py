@@ -161,12 +161,12 @@ def _run(installation: Installation) -> None:
     async def open_all() -> tuple[Any, Database, Company, httpx.AsyncClient]:
         context = open_database(installation.server.app_url, size=2)
         database = await context.__aenter__()
-        made = await make_company(database)
-        key = await make_key(database, made.test)
+        created = await make_company(database)
+        key = await make_key(database, created.test)
         client = httpx.AsyncClient(
             base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=30, verify=TLS
         )
-        return context, database, Company(made.test, "test", "ID", "IDR"), client
+        return context, database, Company(created.test, "test", "ID", "IDR"), client
 
     context, Road.database, Road.company, Road.api = loop.run_until_complete(open_all())
     Road.loop = loop

@@ -87,6 +87,6 @@ async def list_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> li
 async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
-    wanted = AreaRequest(query.provider, level, parent)
-    found = await actions.list_coverage(call.context, call.company, wanted, query.search)
+    request = AreaRequest(query.provider, level, parent)
+    found = await actions.list_coverage(call.context, call.company, request, query.search)
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

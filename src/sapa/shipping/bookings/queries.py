@@ -193,26 +193,26 @@ async def close(tx: Tx, company_id: int, shipment_id: str) -> None:
 
 async def claim(db: Connection, attempt: BookingAttempt) -> bool:
     """Whether this process may send it."""
-    place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    return await CLAIM.run(db, *place, SENDING_SECONDS) == 1
+    key = (attempt.company_id, attempt.shipment_id, attempt.number)
+    return await CLAIM.run(db, *key, SENDING_SECONDS) == 1
 
 
 async def unclaim(db: Connection, attempt: BookingAttempt) -> None:
-    place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await UNCLAIM.run(db, *place, LEASE_SECONDS)
+    key = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await UNCLAIM.run(db, *key, LEASE_SECONDS)
 
 
 async def record_response(db: Connection, attempt: BookingAttempt, booked: Booked) -> None:
     """In a transaction of its own, so that a later failure does not lose the carrier's numbers."""
-    place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await RECORD_RESPONSE.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
+    key = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await RECORD_RESPONSE.run(db, *key, booked.order_no, booked.awb, booked.booking_id)
 
 
 async def settle_attempt(
     tx: Tx, attempt: BookingAttempt, state: str, *, error: str | None = None, by: str, due_in: float | None = None
 ) -> None:
-    place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await SETTLE.run(tx, *place, state, error, by, due_in)
+    key = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await SETTLE.run(tx, *key, state, error, by, due_in)
 
 
 async def get_attempt(db: Connection, company_id: int, shipment_id: str, number: int) -> BookingAttempt:
@@ -242,8 +242,8 @@ async def record_lookup(
     db: Connection, attempt: BookingAttempt, *, not_found: bool, error: str | None, next_at: float | None
 ) -> None:
     """`next_at` is in seconds since sending."""
-    place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await RECORD_LOOKUP.run(db, *place, int(not_found), error, next_at)
+    key = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await RECORD_LOOKUP.run(db, *key, int(not_found), error, next_at)
 
 
 async def make_due(db: Connection, attempt: BookingAttempt) -> None:

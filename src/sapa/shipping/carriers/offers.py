@@ -29,10 +29,10 @@ def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteN
     """Notes about unreadable rows. Raises CarrierAway if no row is readable."""
     if unreadable and not readable:
         raise CarrierAway("it sent prices that cannot be read")
-    words = (
+    message = (
         f"{unreadable} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
     )
-    return [QuoteNote(courier, "unreadable", words)] if unreadable else []
+    return [QuoteNote(courier, "unreadable", message)] if unreadable else []
 
 
 def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:

@@ -133,8 +133,8 @@ def get_adapter(provider: str, adapter: str | None) -> Carrier:
     """The carrier that a connection of this provider would use."""
     fitting = list_adapters(provider)
     if not fitting:
-        known = ", ".join(sorted(list_providers()))
-        raise Invalid.field("provider", f"must be one of {known}; custom and parcel_carrier need no connection")
+        choices = ", ".join(sorted(list_providers()))
+        raise Invalid.field("provider", f"must be one of {choices}; custom and parcel_carrier need no connection")
     for carrier in fitting:
         if adapter in {None, carrier.name}:
             return carrier
@@ -240,8 +240,8 @@ def _check_credentials(
     unknown = sorted(set(entered) - names)
     if unknown:
         raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
-    known = get_environment(company).build_credentials(context, company.id, carrier)
-    credentials = known | {name: value.strip() for name, value in entered.items() if value.strip()}
+    supplied = get_environment(company).build_credentials(context, company.id, carrier)
+    credentials = supplied | {name: value.strip() for name, value in entered.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:
             raise Invalid.field(field.name, f"is needed: the {field.label} of the account with {carrier.label}")

@@ -78,9 +78,9 @@ async def _quote(context: AppContext, company: Company, body: QuoteIn, request: 
 
 
 async def _check_ends(db: Connection, company: Company, connected: ConnectedCarrier, request: ShipmentRequest) -> None:
-    for field, place in (("origin", request.origin), ("destination", request.destination)):
+    for field, point in (("origin", request.origin), ("destination", request.destination)):
         await areas.check_sub_district(
-            db, company, connected.carrier.name, f"{field}.subDistrictId", place.kecamatan_id, place.kelurahan_id
+            db, company, connected.carrier.name, f"{field}.subDistrictId", point.kecamatan_id, point.kelurahan_id
         )
 
 
@@ -131,7 +131,7 @@ def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
 def _list_hints(lookup: QuoteLookup) -> list[QuoteNote]:
     """A price needs districts only; booking needs sub-districts too, so say so now."""
     ends = {"origin": lookup.request.origin, "destination": lookup.request.destination}
-    missing = [f"{name}.subDistrictId" for name, place in ends.items() if place.kelurahan_id is None]
+    missing = [f"{name}.subDistrictId" for name, point in ends.items() if point.kelurahan_id is None]
     if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
         return []
     message = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."

@@ -86,8 +86,8 @@ def build_events(before: Shipment, after: StoredShipment) -> list[Event]:
 async def record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
     """Adds a manual status change to the tracking history."""
     now = datetime.fromisoformat((await queries.get_clock(tx, company.id)).now)
-    words = stored.shipping_status.replace("_", " ")
-    event = CarrierEvent(dedupe_key=new_id("step_"), occurred_at=now, status=stored.shipping_status, text=words)
+    text = stored.shipping_status.replace("_", " ")
+    event = CarrierEvent(dedupe_key=new_id("step_"), occurred_at=now, status=stored.shipping_status, text=text)
     await queries.insert_event(tx, company.id, stored.id, event, "api", applied=True)
 
 

@@ -70,7 +70,7 @@ async def discard_shipment(call: Call, id: ShipmentId) -> None:
 
 
 def _filters(query: ShipmentsQuery) -> dict[str, Any]:
-    wanted = {
+    filters = {
         **(_search(query.search) if query.search else {}),
         "order_id": query.order_id,
         "awb": query.awb,
@@ -81,7 +81,7 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
         "created_to": query.created_to,
         "cells": _cells(query),
     }
-    return {name: value for name, value in wanted.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def _cells(query: ShipmentsQuery) -> list[str] | None:
@@ -100,7 +100,7 @@ def _search(text: str) -> dict[str, list[str]]:
     start = text.strip()
     if not start:
         raise Invalid.field("search", "must hold more than blanks")
-    words, ids = fold(text), [start, start + _BEHIND]
-    if not _THREE_LETTERS(words):
-        return {"short_search": [words or start, *ids]}
-    return {"search": [contains(words), *ids]}
+    folded, ids = fold(text), [start, start + _BEHIND]
+    if not _THREE_LETTERS(folded):
+        return {"short_search": [folded or start, *ids]}
+    return {"search": [contains(folded), *ids]}

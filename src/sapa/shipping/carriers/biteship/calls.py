@@ -42,20 +42,20 @@ SERVICE_TYPE = "EXPRESS"
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
     """Why Biteship cannot be asked, and how to fix the request."""
     if shipment.service.service_type not in {None, SERVICE_TYPE}:
-        words = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
-        return QuoteNote(NAME, "service_type_not_offered", words)
+        message = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
+        return QuoteNote(NAME, "service_type_not_offered", message)
     if not (_build_spot(shipment.origin, "origin") and _build_spot(shipment.destination, "destination")):
-        words = "zip of the origin and the destination is needed, or the coordinates of both."
-        return QuoteNote(NAME, "missing_postal_code", words)
+        message = "zip of the origin and the destination is needed, or the coordinates of both."
+        return QuoteNote(NAME, "missing_postal_code", message)
     return None
 
 
-def _build_spot(place: ShippingPoint, side: str) -> dict[str, Any]:
+def _build_spot(point: ShippingPoint, side: str) -> dict[str, Any]:
     """By postal code if there is one: express couriers locate by it."""
-    if place.zip and place.zip.isascii() and place.zip.isdigit():
-        return {f"{side}_postal_code": int(place.zip)}
-    if place.coordinates:
-        return {f"{side}_latitude": place.coordinates.lat, f"{side}_longitude": place.coordinates.lng}
+    if point.zip and point.zip.isascii() and point.zip.isdigit():
+        return {f"{side}_postal_code": int(point.zip)}
+    if point.coordinates:
+        return {f"{side}_latitude": point.coordinates.lat, f"{side}_longitude": point.coordinates.lng}
     return {}
 
 
@@ -120,20 +120,20 @@ def build_book(shipment: ShipmentRequest, service_code: str, reference: str, reg
     return Request("POST", wire.ORDERS, body=body)
 
 
-def _build_end(place: ShippingPoint, side: str, region: str) -> dict[str, Any]:
+def _build_end(point: ShippingPoint, side: str, region: str) -> dict[str, Any]:
     end: dict[str, Any] = {
-        f"{side}_contact_name": place.name,
-        f"{side}_contact_phone": digits_of_phone(place.phone, region),
-        f"{side}_address": place.address,
+        f"{side}_contact_name": point.name,
+        f"{side}_contact_phone": digits_of_phone(point.phone, region),
+        f"{side}_address": point.address,
     }
-    if place.email:
-        end[f"{side}_contact_email"] = place.email
-    if place.notes:
-        end[f"{side}_note"] = place.notes
-    if place.zip and place.zip.isascii() and place.zip.isdigit():
-        end[f"{side}_postal_code"] = int(place.zip)
-    if place.coordinates:
-        end[f"{side}_coordinate"] = {"latitude": place.coordinates.lat, "longitude": place.coordinates.lng}
+    if point.email:
+        end[f"{side}_contact_email"] = point.email
+    if point.notes:
+        end[f"{side}_note"] = point.notes
+    if point.zip and point.zip.isascii() and point.zip.isdigit():
+        end[f"{side}_postal_code"] = int(point.zip)
+    if point.coordinates:
+        end[f"{side}_coordinate"] = {"latitude": point.coordinates.lat, "longitude": point.coordinates.lng}
     return end
 
 

@@ -48,11 +48,11 @@ def list_cities(search: str | None) -> Sequence[CarrierArea]:
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
     """Why Dash cannot be asked, and how to fix the request."""
     if find_city(shipment.service, shipment.origin) is None:
-        words = "pickupCity must be one of coverage/cities?provider=ev_courier."
-        return QuoteNote(NAME, "pickup_city_not_served", words)
+        message = "pickupCity must be one of coverage/cities?provider=ev_courier."
+        return QuoteNote(NAME, "pickup_city_not_served", message)
     if not (shipment.origin.coordinates and shipment.destination.coordinates):
-        words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
-        return QuoteNote(NAME, "missing_coordinates", words)
+        message = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
+        return QuoteNote(NAME, "missing_coordinates", message)
     if shipment.service.service_type not in {None, *wire.SERVICE_TYPES}:
         return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.SERVICE_TYPES)}.")
     return None

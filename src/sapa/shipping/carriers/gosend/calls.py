@@ -32,8 +32,8 @@ _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
     """Why GoSend cannot be asked, and how to fix the request."""
     if not (shipment.origin.coordinates and shipment.destination.coordinates):
-        words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
-        return QuoteNote(NAME, "missing_coordinates", words)
+        message = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
+        return QuoteNote(NAME, "missing_coordinates", message)
     if shipment.parcel.weight > wire.HEAVIEST_KG:
         return QuoteNote(NAME, "too_heavy", f"A parcel may weigh at most {wire.HEAVIEST_KG} kg.")
     if shipment.service.vehicle_type not in {None, wire.VEHICLE}:

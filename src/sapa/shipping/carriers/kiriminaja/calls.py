@@ -82,15 +82,15 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
 
 def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
     """Finds what KiriminAja would refuse, with a more helpful message."""
-    for side, place, longest in (
+    for side, point, longest in (
         ("sender", shipment.origin, wire.LONGEST_SENDER_ADDRESS),
         ("delivery", shipment.destination, wire.LONGEST_RECEIVER_ADDRESS),
     ):
-        if not (place.kecamatan_id and place.kelurahan_id):
+        if not (point.kecamatan_id and point.kelurahan_id):
             return Rejected("MISSING_AREA", f"{side}.kecamatanId and {side}.kelurahanId are needed: see coverage")
-        if len(place.name or "") > wire.LONGEST_NAME:
+        if len(point.name or "") > wire.LONGEST_NAME:
             return Rejected("NAME_TOO_LONG", f"{side}.name may have at most {wire.LONGEST_NAME} characters")
-        if len(place.address or "") > longest:
+        if len(point.address or "") > longest:
             return Rejected("ADDRESS_TOO_LONG", f"{side}.address may have at most {longest} characters")
     return None
 

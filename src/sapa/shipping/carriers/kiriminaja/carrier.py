@@ -77,11 +77,11 @@ class KiriminAja:
 
     async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote:
         if shipment.service.service_type not in {None, calls.SERVICE_TYPE}:
-            words = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
-            return Quote((), (QuoteNote(self.name, "service_type_not_offered", words),))
+            message = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
+            return Quote((), (QuoteNote(self.name, "service_type_not_offered", message),))
         if not (shipment.origin.kecamatan_id and shipment.destination.kecamatan_id):
-            words = "origin.districtId and destination.districtId are needed: coverage/districts lists them."
-            return Quote((), (QuoteNote(self.name, "missing_district", words),))
+            message = "origin.districtId and destination.districtId are needed: coverage/districts lists them."
+            return Quote((), (QuoteNote(self.name, "missing_district", message),))
         response = await self._ask(connection, calls.build_price(shipment), QUOTING)
         prices = read(response, wire.Prices)
         if not prices.status:
