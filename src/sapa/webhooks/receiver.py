@@ -65,11 +65,11 @@ def _verify_id(
 ) -> str | None:
     if not any(name in found for name in STANDARD_HEADERS):
         return None
-    id, timestamp, value = (_get(found, name) for name in STANDARD_HEADERS)
+    id, timestamp, signature = (_get(found, name) for name in STANDARD_HEADERS)
     if not _is_seconds(timestamp):
         raise VerificationError("webhook-timestamp is not a whole number of seconds")
     _check_age(timestamp, now, tolerance)
-    signatures = [field[3:] for field in value.split(" ") if field.startswith("v1,")]
+    signatures = [field[3:] for field in signature.split(" ") if field.startswith("v1,")]
     if not _matches(signatures, [_sign_standard(secret, id, timestamp, body) for secret in secrets]):
         raise VerificationError("webhook-signature does not match")
     if found.get(ID_HEADER, id) != id:
@@ -80,8 +80,8 @@ def _verify_id(
 def _read_headers(headers: Headers) -> dict[str, str]:
     """Names in lower case; what the check looks at must be there once and in plain ASCII."""
     found: dict[str, str] = {}
-    for value, value in _list_pairs(headers):
-        name = value.lower()
+    for raw_name, value in _list_pairs(headers):
+        name = raw_name.lower()
         if name not in _CHECKED_HEADERS:
             continue
         if name in found:
@@ -164,9 +164,9 @@ def _check_age(timestamp: str, now: float, tolerance: float | None) -> None:
         raise VerificationError(f"the timestamp is too {direction}: it differs by {abs(now - int(timestamp)):.0f} s")
 
 
-def _matches(value: Iterable[str], expected: Sequence[str]) -> bool:
+def _matches(received: Iterable[str], expected: Sequence[str]) -> bool:
     """Every pair is compared, and each in constant time."""
-    return any([compare_digest(item.encode(), other.encode()) for item in value for other in expected])  # noqa: C419
+    return any([compare_digest(item.encode(), other.encode()) for item in received for other in expected])  # noqa: C419
 
 
 def _sign(secret: str, timestamp: str, body: bytes) -> str:
@@ -191,13 +191,13 @@ def explain(headers: Headers, body: Body, secret: Secrets, now: float | None = N
         raw = _check_body(body)
     except VerificationError as error:
         return [str(error)]
-    value = next((value for name, value in pairs if name.lower() == SIGNATURE_HEADER), None)
-    if value is None:
+    signature = next((value for name, value in pairs if name.lower() == SIGNATURE_HEADER), None)
+    if signature is None:
         return [*_explain_secrets(secrets), _explain_missing([name for name, _ in pairs])]
-    found = [*_explain_secrets(secrets), *_explain_form(value)]
+    found = [*_explain_secrets(secrets), *_explain_form(signature)]
     try:
         checked = _read_headers(pairs)
-        timestamp, signatures = _parse_signature(value)
+        timestamp, signatures = _parse_signature(signature)
     except VerificationError as error:
         return found or [str(error)]
     return [
@@ -242,10 +242,10 @@ def _explain_form(value: str) -> Iterator[str]:
         yield "the t of the signature is not a whole number of seconds"
     for field in fields:
         if field.startswith("v1="):
-            yield from _doubt_digest(field[3:])
+            yield from _explain_digest(field[3:])
 
 
-def _doubt_digest(text: str) -> Iterator[str]:
+def _explain_digest(text: str) -> Iterator[str]:
     if _is_hex_digest(text):
         return
     if _is_base64_digest(text):
