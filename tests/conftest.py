@@ -26,7 +26,7 @@ from sapa.db.pool import Database, open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from tests import depth  # noqa: F401 - registers the profiles
 from tests.factories import Environments, make_company, make_key
-from tests.http.answer_check import check_answer
+from tests.http.response_check import check_answer
 
 STARTUP_SECONDS = 60
 

@@ -19,7 +19,7 @@ from sapa.http.schemas import SchemaRegistry, build_example
 from sapa.values.ids import IdKind
 from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import TLS, Installation
-from tests.http.answer_check import Schema, document_of, resolve, validator
+from tests.http.response_check import Schema, document_of, resolve, validator
 
 PARCEL_ID = IdKind("pcl_")
 ParcelId = Annotated[str, PARCEL_ID]

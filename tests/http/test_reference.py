@@ -18,7 +18,7 @@ from sapa.http.reference import build_curl, colour_json, describe_rules, describ
 from sapa.http.schemas import Schema
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
-from tests.http.answer_check import document_of, operations_of
+from tests.http.response_check import document_of, operations_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -13,7 +13,7 @@ from sapa.http.endpoints import Base
 from tests import depth
 from tests.conftest import Installation
 from tests.factories import Environments, make_key
-from tests.http.answer_check import operations_of
+from tests.http.response_check import operations_of
 
 # A schema cannot say what a phone number is, so most calls are given real ones. A valid body may still be refused: for
 # an e-mail address that exists, or for fields that contradict each other.

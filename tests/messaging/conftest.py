@@ -11,7 +11,7 @@ from sapa.outbound.client import Client
 from sapa.settings import WebhookSettings, read_settings
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
-from tests.http.answer_check import check_answer
+from tests.http.response_check import check_answer
 from tests.messaging.channels.peer import Peer, open_peer
 
 

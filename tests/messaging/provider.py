@@ -13,8 +13,8 @@ from sapa.domains import ROUTES
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.factories import make_key
-from tests.http.answer_check import check_answer
 from tests.http.probe import open_app
+from tests.http.response_check import check_answer
 from tests.messaging.channels.peer import Peer, open_peer
 from tests.messaging.whatsapp_account import WhatsAppHook, connect_whatsapp
 

@@ -53,7 +53,7 @@ def working(scratch: Scratch, log: Path, *command: str) -> Iterator[subprocess.P
 
 
 def odd(scratch: Scratch) -> tuple[str, str]:
-    return "tests.work.watched_jobs", scratch.app_url
+    return "tests.work.sample_jobs", scratch.app_url
 
 
 async def ask(database: Database, query: str, *values: object) -> int:

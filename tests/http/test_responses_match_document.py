@@ -18,7 +18,7 @@ from sapa.shipping.types import SHIPMENT_ID
 from sapa.support.types import AGENT_ID, TICKET_ID
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
-from tests.http.answer_check import Operation, check, check_answer, operations_of
+from tests.http.response_check import Operation, check, check_answer, operations_of
 from tests.http.samples import UPLOAD, a_ticket, an_agent
 from tests.shipping.parcels import body_of
 

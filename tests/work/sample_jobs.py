@@ -1,4 +1,4 @@
-"""A worker of its own process with jobs that a test can watch: `python -m tests.work.watched_jobs URL`."""
+"""A worker of its own process with jobs that a test can watch: `python -m tests.work.sample_jobs URL`."""
 
 import asyncio
 import sys
