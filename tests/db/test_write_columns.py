@@ -1,3 +1,5 @@
+from datetime import date
+
 from msgspec import Struct
 
 from sapa.db.write_columns import WriteColumns
@@ -28,3 +30,16 @@ def test_many_rows_are_read_from_arrays_of_text() -> None:
     assert COLUMNS.cast == "email, string_to_array(tags, ','), addresses::json, email_key"
     assert COLUMNS.excluded.startswith("email = excluded.email, tags = excluded.tags")
     assert COLUMNS.texts(Person(None, ["a", "b"], b"[]")) == [None, "a,b", "[]", None]
+
+
+class Guest(Struct, frozen=True):
+    birthday: date | None
+    is_regular: bool
+    visits: int
+
+
+def test_other_types_are_cast_to_their_columns() -> None:
+    columns = WriteColumns(Guest)
+    assert columns.cast == "birthday::date, is_regular::boolean, visits::bigint"
+    assert columns.texts(Guest(date(1990, 5, 17), True, 3)) == ["1990-05-17", "True", "3"]
+    assert columns.texts(Guest(None, False, 0)) == [None, "False", "0"]

@@ -36,7 +36,7 @@ _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
 
 class Profile(Struct, frozen=True):
-    """The columns of a customer that a caller sets, in the order of the INSERT."""
+    """The columns of a customer that a caller sets. Every statement that writes customers follows from its fields."""
 
     external_id: str | None
     email: str | None

@@ -1,12 +1,23 @@
 """The columns that a struct is written to, derived from it, so that a new field is written nowhere by its position."""
 
-from typing import Any, Generic, TypeVar, get_type_hints
+from datetime import date, datetime
+from decimal import Decimal
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
 
 Row = TypeVar("Row", bound=Struct)
 
-_CASTS: dict[Any, str] = {list[str]: "string_to_array({}, ',')", bytes: "{}::json"}
+_CASTS: dict[Any, str] = {
+    list[str]: "string_to_array({}, ',')",
+    bytes: "{}::json",
+    bool: "{}::boolean",
+    int: "{}::bigint",
+    Decimal: "{}::numeric",
+    date: "{}::date",
+    datetime: "{}::timestamptz",
+}
 
 
 class WriteColumns(Generic[Row]):
@@ -20,7 +31,7 @@ class WriteColumns(Generic[Row]):
         hints: dict[str, Any] = get_type_hints(struct)
         self.names: tuple[str, ...] = (*struct.__struct_fields__, *computed)
         self.listed = ", ".join(self.names)
-        self.cast = ", ".join(_CASTS.get(hints.get(name), "{}").format(name) for name in self.names)
+        self.cast = ", ".join(_CASTS.get(_without_none(hints.get(name)), "{}").format(name) for name in self.names)
         self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
 
     def numbered(self, first: int) -> str:
@@ -43,7 +54,14 @@ class WriteColumns(Generic[Row]):
         return [_build_text(value) for value in self.values(row)]
 
 
+def _without_none(hint: Any) -> Any:
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    return kinds[0] if NoneType in get_args(hint) and len(kinds) == 1 else hint
+
+
 def _build_text(value: Any) -> str | None:
     if isinstance(value, list):
         return ",".join(value)
-    return value.decode() if isinstance(value, bytes) else value
+    if isinstance(value, bytes):
+        return value.decode()
+    return None if value is None else str(value)
