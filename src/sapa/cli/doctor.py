@@ -22,8 +22,8 @@ NEWEST_POSTGRESQL = 18
 MOST_SKEW_SECONDS = 2.0
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One check: its result, and what to do if it failed."""
+class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
+    """One check: its result, and what to do if it failed. Programs that read the JSON know `fix` by an older name."""
 
     what: str
     well: bool
