@@ -24,8 +24,6 @@ FeatureSource = Literal[
 ]
 Direction = Literal["in", "out"]
 
-ACKS: dict[str, int] = {"failed": -1, "pending": 0, "sent": 1, "delivered": 2, "read": 3, "received": 2}
-
 NO_WORD = "NO_WORD"
 """The error code of a message that its channel never reported on."""
 

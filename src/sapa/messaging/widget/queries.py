@@ -23,21 +23,11 @@ class ConversationPosition(Struct, frozen=True):
     last_number: int
 
 
-ALIVE = sql("SELECT 1")
-
 INSERT_VISITOR = sql(
     """
     INSERT INTO widget_visitors (company_id, id, external_id, name, email)
     VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT DO NOTHING"""
-)
-
-FIND_VISITOR = sql(
-    """
-    SELECT id, external_id, name, email, last_number
-      FROM widget_visitors
-     WHERE company_id = $1 AND id = $2""",
-    row=Visitor,
 )
 
 LOCK_VISITOR = sql(
@@ -197,10 +187,6 @@ async def insert_visitor(
     await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
 
 
-async def find_visitor(db: Connection, company_id: int, id: str) -> Visitor | None:
-    return await FIND_VISITOR.find(db, company_id, id)
-
-
 async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
     return await LOCK_VISITOR.find(tx, company_id, id)
 
@@ -280,7 +266,3 @@ async def purge_sessions(tx: Tx, days: int, limit: int) -> int:
 
 async def purge_visitors(tx: Tx, days: int, limit: int) -> int:
     return await PURGE_VISITORS.run(tx, days, limit)
-
-
-async def check_alive(db: Connection) -> None:
-    await ALIVE.value(db)

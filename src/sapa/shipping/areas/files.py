@@ -4,7 +4,7 @@ import csv
 import tarfile
 import zipfile
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha512
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -26,9 +26,6 @@ PUBLISHED = {
 MOST_BYTES = 64 * 1_048_576
 _LONGEST_NAME = 200
 _MEMBERS = (*LISTS, "package.json", "LICENSE.md")
-
-ReadMember = Callable[[str], bytes | None]
-"""Returns a member of the archive or folder by its name."""
 
 
 class AreaFile(Struct, frozen=True):
