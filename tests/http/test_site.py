@@ -181,3 +181,10 @@ def test_pages_allow_get_and_head_only(root: httpx.Client, path: str) -> None:
     refused = root.post(path)
     assert (refused.status_code, refused.json()["error"]["code"]) == (405, "METHOD_NOT_ALLOWED")
     assert set(re.split(r",\s*", refused.headers["allow"])) == {"GET", "HEAD"}
+
+
+async def test_a_page_that_needs_a_missing_secret_key_says_so(installation: Installation) -> None:
+    async with open_app(installation, []) as client:
+        response = await client.get("http://probe/media/QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo")
+    assert response.status_code == 503
+    assert "SAPA_SECRET_KEY" in response.json()["error"]["message"]

@@ -8,11 +8,11 @@ import msgspec
 
 from sapa.access import actions as access
 from sapa.access.types import KeyProduct, Scope
-from sapa.context import AppContext
+from sapa.context import AppContext, SecretKeyMissing
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
 from sapa.http.endpoints import Base, Routes, RouteTable
-from sapa.http.errors import NotFound
+from sapa.http.errors import NotFound, translate
 from sapa.http.executor import Executor, Note
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
@@ -63,14 +63,17 @@ class InProcessApi:
         params = {name: value for name, value in (query or {}).items() if value}
         arguments = endpoint.bind(values, urlencode(params).encode(), media_type, content)
         info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
-        attempt = _build_attempt(company_id, once, info)
-        if endpoint.leads_outside:
-            call = OutboundCall(self._context, key, info, endpoint.status, attempt)
-            response = await self._executor.run_outside(endpoint, call, arguments)
-            if note is not None:
-                await self._context.database.transact(note)
-        else:
-            response = await self._executor.run(endpoint, key, arguments, attempt, note)
+        claim = _build_claim(company_id, once, info)
+        try:
+            if endpoint.leads_outside:
+                call = OutboundCall(self._context, key, info, endpoint.status, claim)
+                response = await self._executor.run_outside(endpoint, call, arguments)
+                if note is not None:
+                    await self._context.database.transact(note)
+            else:
+                response = await self._executor.run(endpoint, key, arguments, claim, note)
+        except SecretKeyMissing as error:
+            raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None
 
     async def _build_key(self, company_id: int, role: Role) -> Key:
@@ -81,7 +84,7 @@ class InProcessApi:
         return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None)
 
 
-def _build_attempt(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:
+def _build_claim(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:
     if once is None:
         return None
     return idempotency.build_claim(company_id, f"console-{once}", f"{info.method} {info.path}", info.body)

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound
+from sapa.context import SecretKeyMissing
+from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound, translate
 from sapa.http.exchange import new_request_id
 
 log = structlog.get_logger()
@@ -20,7 +21,12 @@ log = structlog.get_logger()
 def build_site(routes: Sequence[Route]) -> ASGIApp:
     app = Starlette(
         routes=routes,
-        exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
+        exception_handlers={
+            ApiError: _refuse,
+            SecretKeyMissing: _refuse_translated,
+            HTTPException: _refuse_routing,
+            Exception: _fail,
+        },
     )
     app.router.redirect_slashes = False
     return RequestIdMiddleware(app)
@@ -54,6 +60,10 @@ class RequestIdMiddleware:
 
 async def _refuse(_: Request, error: Any) -> Response:
     return Response(error.encode(), error.status, error.headers, "application/json")
+
+
+async def _refuse_translated(request: Request, error: Any) -> Response:
+    return await _refuse(request, translate(error))
 
 
 async def _refuse_routing(request: Request, error: Any) -> Response:
