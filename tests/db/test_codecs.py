@@ -4,9 +4,11 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Database
+from sapa.db.sql import Statement
 
 INSTANTS = {
     "2000-01-01T00:00:00+00:00": "2000-01-01T00:00:00.000Z",
@@ -39,6 +41,34 @@ def test_any_instant_is_printed_to_the_millisecond(instant: datetime) -> None:
     printed = decode_instant(encode_instant(instant))
     assert len(printed) == len("2000-01-01T00:00:00.000Z")
     assert timedelta(0) <= instant - datetime.fromisoformat(printed) < timedelta(milliseconds=1)
+
+
+class Visit(Struct, frozen=True):
+    name: str
+    began: datetime
+    ended: datetime | None
+    shown: str
+
+
+class LongVisit(Visit, frozen=True):
+    counted: datetime | None
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+async def test_a_field_annotated_as_datetime_is_the_printed_instant(database: Database, instant: str) -> None:
+    statement = Statement(
+        "SELECT 'a', $1::timestamptz, NULL::timestamptz, $1::timestamptz, $1::timestamptz", LongVisit, ""
+    )
+    async with database.connection() as db:
+        visit = await statement.find(db, datetime.fromisoformat(instant))
+    printed = INSTANTS[instant]
+    assert visit == LongVisit("a", datetime.fromisoformat(printed), None, printed, datetime.fromisoformat(printed))
+
+
+async def test_one_instant_can_be_a_row(database: Database) -> None:
+    async with database.connection() as db:
+        found = await Statement("SELECT '2026-01-31 09:30:00.1239+00'::timestamptz", datetime, "").all(db)
+    assert found == [datetime(2026, 1, 31, 9, 30, 0, 123_000, UTC)]
 
 
 async def test_nothing_stays_nothing_and_lists_of_instants_are_read_too(database: Database) -> None:

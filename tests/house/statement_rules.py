@@ -4,8 +4,9 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from itertools import product
-from typing import Any
+from typing import Any, get_type_hints
 
 import asyncpg
 import msgspec
@@ -72,14 +73,17 @@ async def unfit_columns(db: Connection, statements: Statements) -> list[str]:
         except asyncpg.PostgresError as error:
             found.append(f"{name}: {error}")
             continue
-        columns = [attribute.name for attribute in prepared.get_attributes()]
-        if statement.row is not None and columns != list(_fields(statement.row)):
-            found.append(f"{name} gives {columns} for {statement.row.__name__}")
+        types = {attribute.name: attribute.type.name for attribute in prepared.get_attributes()}
+        if statement.row is datetime and list(types.values()) != ["timestamptz"]:
+            found.append(f"{name} gives {types} for one instant")
+        if statement.row is None or not issubclass(statement.row, msgspec.Struct):
+            continue
+        if list(types) != list(statement.row.__struct_fields__):
+            found.append(f"{name} gives {list(types)} for {statement.row.__name__}")
+        instants = {field for field, type in get_type_hints(statement.row).items() if type in sql.INSTANT}
+        if wrong := {field for field in instants & set(types) if types[field] != "timestamptz"}:
+            found.append(f"{name} gives no instant for {wrong} of {statement.row.__name__}")
     return found
-
-
-def _fields(row: type[Any]) -> tuple[str, ...]:
-    return row.__struct_fields__ if issubclass(row, msgspec.Struct) else ()
 
 
 async def unconfined(db: Connection, statements: Statements, company_tables: set[str]) -> list[str]:

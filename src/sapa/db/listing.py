@@ -8,7 +8,7 @@ import msgspec
 
 from sapa.db.counters import get_total
 from sapa.db.pool import Connection
-from sapa.db.sql import Statement, sql
+from sapa.db.sql import Statement, make_row_builder, sql
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 Filters = Mapping[str, object]
@@ -56,6 +56,7 @@ class Listing(Generic[Row]):
     ) -> None:
         self.table = table
         self.row = row
+        self.build_row = make_row_builder(row)
         self.filters = dict(filters)
         self.sorts = dict(sorts)
         self.counter = counter
@@ -107,7 +108,7 @@ class Listing(Generic[Row]):
         gather = self.gather_statement(names, sort, await self._is_text_enough(db, company_id, names))
         records = await db.fetch(gather.text, company_id, *values, limit, offset)
         if records and records[0][0] <= MOST_GATHERED:
-            return [self.row(*record[1:]) for record in records], records[0][0]
+            return [self.build_row(*record[1:]) for record in records], records[0][0]
         if not records and offset == 0:
             return [], 0
         total: int = await self.count_statement(names).value(db, company_id, *values)

@@ -1,7 +1,8 @@
 """`sql()`: one statement beside its one function, checked when it is declared and again by the house tests."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Any, Generic, TypeVar, cast, overload
 
 from sapa.db.connection import translate_errors
@@ -18,33 +19,40 @@ _INSERT = re.compile(r"\bINSERT\s+INTO\b", re.IGNORECASE)
 # A table that is read or changed: not a function call, not the UPDATE of ON CONFLICT.
 _TOUCHES_ROWS = re.compile(r"\b(?:FROM|JOIN|(?<!DO )UPDATE)\s+[a-z_]+\b(?!\s*\()", re.IGNORECASE)
 
+INSTANT = (datetime, datetime | None)
+
 
 class Statement(Generic[Row]):
-    """SQL text and the type of its rows; positional, because a test compares columns with fields."""
+    """SQL text and the type of its rows; positional, because a test compares columns with fields.
 
-    __slots__ = ("crosses", "row", "text")
+    Instants arrive as the text that the API writes. A field that is annotated as `datetime` is parsed from it, so that
+    rules compare instants and answers need no formatting. `row=datetime` is a statement of one such column.
+    """
+
+    __slots__ = ("build_row", "crosses", "row", "text")
 
     def __init__(self, text: str, row: type[Row] | None, crosses: str | None) -> None:
         self.text = text
         self.row = row
         self.crosses = crosses
+        self.build_row = cast(Callable[..., Row], row if row is None else make_row_builder(row))
 
     async def find(self, db: Connection, *parameters: object) -> Row | None:
         record = await db.fetchrow(self.text, *parameters)
-        return None if record is None else cast(type[Row], self.row)(*record)
+        return None if record is None else self.build_row(*record)
 
     async def all(self, db: Connection, *parameters: object, seconds: float | None = None) -> list[Row]:
         """`seconds` replaces the usual time limit."""
-        row = cast(type[Row], self.row)
-        return [row(*record) for record in await db.fetch(self.text, *parameters, timeout=seconds)]
+        build_row = self.build_row
+        return [build_row(*record) for record in await db.fetch(self.text, *parameters, timeout=seconds)]
 
     async def stream(self, tx: Connection, *parameters: object, batch: int = 500) -> AsyncIterator[list[Row]]:
         """Reads the rows through a cursor, in batches; only inside a transaction."""
-        row = cast(type[Row], self.row)
+        build_row = self.build_row
         with translate_errors(tx):
             cursor = await tx.cursor(self.text, *parameters)
             while records := await cursor.fetch(batch):
-                yield [row(*record) for record in records]
+                yield [build_row(*record) for record in records]
 
     async def value(self, db: Connection, *parameters: object) -> Any:
         """The first column of the first row, or None."""
@@ -53,6 +61,28 @@ class Statement(Generic[Row]):
     async def run(self, db: Connection, *parameters: object) -> int:
         """The number of rows that the statement changed."""
         return int((await db.execute(self.text, *parameters)).rpartition(" ")[2])
+
+
+def make_row_builder(row: type[Row]) -> Callable[..., Row]:
+    """The row's class itself where it has no instants."""
+    if row is datetime:
+        return cast(Callable[..., Row], datetime.fromisoformat)
+    annotations: dict[str, object] = {}
+    for base in reversed(row.__mro__):
+        annotations |= vars(base).get("__annotations__", {})
+    fields = getattr(row, "__struct_fields__", ())
+    positions = [n for n, field in enumerate(fields) if annotations[field] in INSTANT]
+    if not positions:
+        return row
+
+    def build_row(*values: Any) -> Row:
+        parsed = list(values)
+        for position in positions:
+            if (text := parsed[position]) is not None:
+                parsed[position] = datetime.fromisoformat(text)
+        return row(*parsed)
+
+    return build_row
 
 
 @overload
