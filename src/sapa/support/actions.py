@@ -84,7 +84,7 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
 
 async def _is_reopened(tx: Tx, company: Company, resolved: LockedTicket, at: datetime) -> bool:
     hours = (await agents.get_settings(tx, company)).reopen_window_hours
-    return bool(hours) and at <= datetime.fromisoformat(resolved.resolved_at or "") + timedelta(hours=hours)
+    return bool(hours) and resolved.resolved_at is not None and at <= resolved.resolved_at + timedelta(hours=hours)
 
 
 async def _reopen(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> str:

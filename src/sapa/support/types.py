@@ -216,9 +216,9 @@ class LockedTicket(Struct, frozen=True):
     clock: Raw
     number: int
     last_message: str | None
-    last_message_at: str
-    silent_since: str
-    resolved_at: str | None
+    last_message_at: datetime
+    silent_since: datetime
+    resolved_at: datetime | None
     resolved_reason: Reason | None
     agent_type: AgentType | None
     """The type of the owner."""
@@ -260,7 +260,7 @@ class StoredTicketEntry(Struct, frozen=True):
     number: int
     cycle: int
     kind: str
-    at: str
+    at: datetime
     agent_id: int | None
     agent_type: AgentType | None
     actor_id: int | None
@@ -284,7 +284,7 @@ class SilentTicket(Struct, frozen=True):
 
     company_id: int
     id: str
-    silent_since: str
+    silent_since: datetime
 
 
 def build_cell(status: str, source: str) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import emit
-from sapa.http.errors import Invalid, NotFound
+from sapa.http.errors import Invalid
 from sapa.messaging.channels.identities import canonical, list_spellings
 from sapa.messaging.channels.interface import (
     Identity,
@@ -52,10 +52,7 @@ DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 async def read_clock(db: Connection, company: Company) -> ClockReading:
     """The database's time and the company's, to the millisecond."""
-    row = await queries.find_clock(db, company.id)
-    if row is None:
-        raise NotFound
-    return ClockReading(datetime.fromisoformat(row.stored_at), datetime.fromisoformat(row.now))
+    return await queries.read_clock(db, company.id)
 
 
 async def list_of_ticket(

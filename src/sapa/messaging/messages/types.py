@@ -146,13 +146,13 @@ class LockedMessage(Struct, frozen=True):
     provider_id: str | None
     sequence: int
     status: str
-    created_at: str
-    accepted_at: str | None
-    sent_at: str | None
-    delivered_at: str | None
-    read_at: str | None
-    failed_at: str | None
-    replied_at: str | None
+    created_at: datetime
+    accepted_at: datetime | None
+    sent_at: datetime | None
+    delivered_at: datetime | None
+    read_at: datetime | None
+    failed_at: datetime | None
+    replied_at: datetime | None
     conflict: bool
     error: Raw | None
 
@@ -160,18 +160,14 @@ class LockedMessage(Struct, frozen=True):
     def state(self) -> DeliveryState:
         return DeliveryState(
             self.status,
-            datetime.fromisoformat(self.created_at),
-            _instant(self.accepted_at),
-            _instant(self.sent_at),
-            _instant(self.delivered_at),
-            _instant(self.read_at),
-            _instant(self.failed_at),
+            self.created_at,
+            self.accepted_at,
+            self.sent_at,
+            self.delivered_at,
+            self.read_at,
+            self.failed_at,
             self.conflict,
         )
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 class NewMessage(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """Queries for visitors of the web chat, their sessions and their receipts."""
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
@@ -12,7 +14,7 @@ class MarkedMessages(Struct, frozen=True):
 
     number: int
     reference: str
-    at: str
+    at: datetime
 
 
 class ConversationPosition(Struct, frozen=True):
@@ -23,20 +25,13 @@ class ConversationPosition(Struct, frozen=True):
     last_number: int
 
 
+_MESSAGE_COLUMNS = "number, reference, direction, content, at, read_at IS NOT NULL AS is_read"
+
 INSERT_VISITOR = sql(
     """
     INSERT INTO widget_visitors (company_id, id, external_id, name, email)
     VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT DO NOTHING"""
-)
-
-LOCK_VISITOR = sql(
-    """
-    SELECT id, external_id, name, email, last_number
-      FROM widget_visitors
-     WHERE company_id = $1 AND id = $2
-       FOR UPDATE""",
-    row=Visitor,
 )
 
 LOCK_IDENTIFIED = sql(
@@ -80,25 +75,17 @@ RECORD_USE = sql(
      WHERE company_id = $1 AND hash = $2 AND used_at < now() - interval '1 day'"""
 )
 
-FIND_MESSAGE = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
-      FROM widget_lines
-     WHERE company_id = $1 AND visitor_id = $2 AND reference = $3""",
-    row=WidgetMessage,
-)
-
 FIND_MESSAGE_BY_NUMBER = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+    f"""
+    SELECT {_MESSAGE_COLUMNS}
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number = $3""",
     row=WidgetMessage,
 )
 
 LIST_AFTER = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+    f"""
+    SELECT {_MESSAGE_COLUMNS}
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number > $3
      ORDER BY number
@@ -107,8 +94,8 @@ LIST_AFTER = sql(
 )
 
 LIST_BEFORE = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+    f"""
+    SELECT {_MESSAGE_COLUMNS}
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number < $3
      ORDER BY number DESC
@@ -187,10 +174,6 @@ async def insert_visitor(
     await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
 
 
-async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
-    return await LOCK_VISITOR.find(tx, company_id, id)
-
-
 async def lock_identified(tx: Tx, company_id: int, external_id: str) -> Visitor | None:
     return await LOCK_IDENTIFIED.find(tx, company_id, external_id)
 
@@ -219,10 +202,6 @@ async def find_session(db: Connection, company_id: int, hash: bytes, days: int) 
 
 async def record_use(db: Connection, company_id: int, hash: bytes) -> None:
     await RECORD_USE.run(db, company_id, hash)
-
-
-async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
-    return await FIND_MESSAGE.find(db, company_id, visitor_id, reference)
 
 
 async def find_message_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:

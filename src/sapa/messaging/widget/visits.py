@@ -13,6 +13,7 @@ from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import ChannelAccount, Source
+from sapa.messaging.channels.widget import messages
 from sapa.messaging.channels.widget.types import (
     VISITOR_ID,
     OriginNotAllowed,
@@ -125,7 +126,7 @@ async def _create_session(tx: Tx, company_id: int, visitor: Visitor) -> VisitorS
 async def _create_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor | None = None) -> Visitor:
     id = VISITOR_ID.new()
     await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
-    visitor = await widget.lock_visitor(tx, company_id, id)
+    visitor = await messages.lock_visitor(tx, company_id, id)
     if visitor is None and identified:  # another transaction created the same visitor
         visitor = await widget.lock_identified(tx, company_id, identified.id)
     assert visitor is not None  # noqa: S101 - one of the two was inserted
@@ -138,7 +139,7 @@ async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisit
     company_id = connection.company.id
     visitor = await widget.lock_identified(tx, company_id, identified.id)
     if visitor is None and current is not None and current.external_id is None:
-        visitor = await widget.lock_visitor(tx, company_id, current.id)
+        visitor = await messages.lock_visitor(tx, company_id, current.id)
     visitor = visitor or await _create_visitor(tx, company_id, identified)
     email = identified.email if identified.email_hash else None
     described = await widget.describe(tx, company_id, visitor.id, identified.id, identified.name, email)

@@ -20,7 +20,7 @@ async def purge_old(database: Database) -> None:
 
 async def get_now(tx: Connection, company_id: int) -> datetime:
     """The company's time."""
-    return datetime.fromisoformat(await queries.read_now(tx, company_id))
+    return await queries.read_now(tx, company_id)
 
 
 async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:

@@ -1,13 +1,14 @@
 """Queries for the simulators' requests and templates."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.http.errors import NotFound
 from sapa.values.hook_calls import HookCall
 
 
@@ -29,7 +30,7 @@ class TemplateRow(Struct, frozen=True):
     content: msgspec.Raw
 
 
-NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
+NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1", row=datetime)
 
 INSERT = sql(
     """
@@ -96,9 +97,11 @@ async def find_least_ahead(db: Connection, company_id: int, source: str, identit
     return found
 
 
-async def read_now(db: Connection, company_id: int) -> str:
+async def read_now(db: Connection, company_id: int) -> datetime:
     """The company's time."""
-    now: str = await NOW.value(db, company_id)
+    now = await NOW.find(db, company_id)
+    if now is None:
+        raise NotFound
     return now
 
 
