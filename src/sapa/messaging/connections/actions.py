@@ -21,6 +21,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import accounts, queries
 from sapa.messaging.connections.accounts import HOOKS, STORED, ConnectedChannel
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.queries import StoredChannelConnection
 from sapa.messaging.connections.types import (
     CONNECTION_ID,
@@ -175,7 +176,7 @@ async def record_verified(db: Database, company: Company, connection_id: str, er
 async def test(context: AppContext, company: Company, source: Source) -> ChannelConnection:
     """Verifies the account again and stores the result. Makes an outbound call."""
     async with context.database.connection() as db:
-        connected = await accounts.get_accounts(company).find_by_source(context, db, company, source)
+        connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
     if connected is None:
         raise ChannelNotConnected
     error = await verify(connected)
@@ -193,7 +194,7 @@ def list_channels() -> list[Channel]:
 
 
 async def get_info(context: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
-    infos = await accounts.get_accounts(company).list_infos(context, db, company)
+    infos = await get_environment(company).accounts.list_infos(context, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:
         raise ChannelNotConnected

@@ -9,7 +9,8 @@ from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
 from sapa.http.hooks import Hook
 from sapa.messaging.connections.accounts import HOOKS as PREFIX
-from sapa.messaging.connections.accounts import ConnectedChannel, find_by_token
+from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.connections.environment import find_by_token
 from sapa.messaging.inbound import queries
 from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature

@@ -18,7 +18,7 @@ from sapa.messaging.channels.interface import (
     StatusReport,
     TemplateVerdict,
 )
-from sapa.messaging.connections.accounts import get_accounts
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.inbound import actions, queries
 from sapa.messaging.inbound.actions import CallbackContext
@@ -101,7 +101,7 @@ async def advance(context: AppContext, lane: CallbackLane) -> bool:
 
 async def _process(context: AppContext, tx: Tx, lane: CallbackLane, callback: StoredChannelCallback) -> None:
     company = await get_company(tx, lane.company_id)
-    connected = await get_accounts(company).find_by_id(context, tx, company, lane.connection_id)
+    connected = await get_environment(company).accounts.find_by_id(context, tx, company, lane.connection_id)
     if connected is None:
         await queries.record_progress(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
         return

@@ -28,10 +28,10 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.channels.render import render, render_without_choices
-from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
+from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.actions import read_clock
 from sapa.messaging.messages.types import ChannelUnsupported, ClockReading
 from sapa.messaging.sending import queries
@@ -58,7 +58,6 @@ _NOISE = re.compile(r"[\s().\-‐‑–/]+")
 _PHONE = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
 _BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII).fullmatch
 _SCOPED = re.compile(r"[0-9]{5,25}", re.ASCII).fullmatch
-_SIMULATED = re.compile(r"sim_[a-z0-9_]{1,60}", re.ASCII).fullmatch
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}", re.ASCII).fullmatch
 _DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
 
@@ -126,7 +125,7 @@ def parse_region(country_code: str | None, company: Company) -> str:
 
 async def _choose_source(db: Connection, company: Company, body: AnySendIn, draft: MessageDraft) -> Source:
     """The first connected channel that carries this kind of message to this form of recipient."""
-    connected = await get_accounts(company).list_sources(db, company)
+    connected = await get_environment(company).accounts.list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
     reachable = [source for source in connected if _is_named_by_form(body, company, source)]
@@ -161,7 +160,7 @@ async def _check_source(
     clock: ClockReading,
 ) -> SendPlan:
     """Checks whether this channel can carry this content to this recipient now."""
-    connected = await get_accounts(company).find_by_source(context, db, company, source)
+    connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
     if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     capabilities = connected.channel.capabilities
@@ -223,8 +222,7 @@ def _find_value(kind: IdentityKind, text: str, region: str, company: Company) ->
         case "email":
             return _find_email(text)
         case "psid" | "igsid":
-            is_simulated = get_environment(company).has_simulated_people and _SIMULATED(text)
-            return text if _SCOPED(text) or is_simulated else None
+            return text if _SCOPED(text) or get_environment(company).has_person(text) else None
         case "tt_conv" | "visitor":
             return text if _TOKEN(text) else None
 
@@ -286,13 +284,9 @@ async def _check_window(
     """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
     thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
-    simulated = get_environment(company).simulated_windows
-    if simulated is not None:
-        reason = await simulated.find_closed_reason(db, company, connected, to, clock, last)
-        if reason is not None:
-            raise WindowClosed(reason)
-    elif last is None:
-        raise WindowClosed("The customer has not written over this channel yet; send a template.")
+    reason = await get_environment(company).find_closed_reason(db, connected, to, last)
+    if reason is not None:
+        raise WindowClosed(reason)
     if thread is None or last is None:
         return
     if clock.now > last + window:

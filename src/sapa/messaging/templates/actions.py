@@ -7,7 +7,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import ChannelTemplate
 from sapa.messaging.channels.interface import TemplateVerdict
-from sapa.messaging.environment import get_environment
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.queries import Content
 from sapa.messaging.templates.text import list_placeholders, suggest

@@ -20,8 +20,7 @@ from sapa.messaging.channels.interface import (
     Source,
 )
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import get_accounts
-from sapa.messaging.environment import get_environment
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import actions, queries
 from sapa.messaging.templates.text import list_placeholders, parse_buttons, parse_header
@@ -56,7 +55,7 @@ async def find_template_account(context: AppContext, db: Db, company: Company) -
     if not get_environment(company).has_template_review:
         return None
     for source in APPROVING_SOURCES:
-        connected = await get_accounts(company).find_by_source(context, db, company, source)
+        connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
         if connected is not None and isinstance(connected.channel, TemplateStore):
             return TemplateAccount(connected.channel, connected.connection)
     return None

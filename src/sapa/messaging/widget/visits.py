@@ -23,7 +23,7 @@ from sapa.messaging.channels.widget.types import (
     WrongHash,
 )
 from sapa.messaging.connections.accounts import ConnectedChannel as Chat
-from sapa.messaging.connections.accounts import find_by_token
+from sapa.messaging.connections.environment import find_by_token
 from sapa.messaging.widget import queries as widget
 from sapa.values.company import Company
 

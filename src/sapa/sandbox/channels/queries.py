@@ -82,19 +82,21 @@ LIST_TEMPLATES = sql(
 
 DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
 
-# The records of calls hold the real time as well.
-FIND_LEAST_AHEAD = sql(
+# A message that was sent by a call has the company's time and the real time.
+FIND_MOVED = sql(
     """
-    SELECT min(created_at - request_stored_at)
-      FROM messages
-     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND direction = 'out'"""
+    SELECT c.clock_offset - min(m.created_at - m.request_stored_at)
+      FROM messages m
+      JOIN companies c ON c.company_id = $1
+     WHERE m.company_id = $1 AND m.source = $2 AND m.identity = ANY($3::text[]) AND m.direction = 'out'
+     GROUP BY c.clock_offset"""
 )
 
 
-async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
-    """How far the company's clock was ahead when the recipient was first written to; None if never."""
-    found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
-    return found
+async def find_moved(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
+    """How far the company's clock was moved since the first message to the recipient; None if there is none."""
+    moved: timedelta | None = await FIND_MOVED.value(db, company_id, source, list(identities))
+    return moved
 
 
 async def read_now(db: Connection, company_id: int) -> datetime:
