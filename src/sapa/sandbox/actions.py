@@ -65,8 +65,8 @@ def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
         raise Invalid.field("button", "cannot be given together with a text or media")
     simulator.check_inbound(body)
     if body.echo and not simulator.has_echoes:
-        echoing = [source for source, each in SIMULATORS.items() if each.has_echoes]
-        raise Invalid.field("echo", f"is something that only {', '.join(echoing)} know")
+        echoing = [source for source in Source if SIMULATORS[source].has_echoes]
+        raise Invalid.field("echo", f"must be false on this channel; only {', '.join(echoing)} send echoes")
 
 
 async def advance_clock(tx: Tx, company: Company, seconds: int) -> Clock:

@@ -151,7 +151,7 @@ async def _merge(tx: Tx, company: Company, stored: Sequence[StoredContact]) -> S
 
 async def _load(tx: Tx, company: Company, stored: StoredContact) -> Contact:
     rows = await queries.list_identities(tx, company.id, stored.id)
-    identities = [Identity(row.kind, value) for row in rows for value in row.spellings]  # type: ignore[arg-type]
+    identities = [Identity(row.kind, value) for row in rows for value in row.spellings]
     return Contact(stored.id, stored.customer_id, identities)
 
 

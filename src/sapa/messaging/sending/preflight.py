@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
-from sapa.messaging.channels.identities import build_key, canonical, find_usable
+from sapa.messaging.channels.identities import build_key, canonical
 from sapa.messaging.channels.interface import (
+    BadIdentity,
     Buttons,
     Capabilities,
     Choices,
@@ -49,20 +50,11 @@ from sapa.messaging.sending.types import (
 from sapa.messaging.templates.types import TemplateNotApproved
 from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
-from sapa.values.emails import BadEmail, parse_email
-from sapa.values.phones import BadPhone, is_region, parse_phone
+from sapa.values.phones import is_region
 
 MAX_SUBJECT_LENGTH = 500
 
-_NOISE = re.compile(r"[\s().\-‐‑–/]+")
-_PHONE = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
-_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII).fullmatch
-_SCOPED = re.compile(r"[0-9]{5,25}", re.ASCII).fullmatch
-_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}", re.ASCII).fullmatch
 _DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
-
-NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
-"""Kinds that the form of a recipient shows. Other ids are known to the channel only."""
 
 # Reply prefixes of mail programs in several languages.
 _drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
@@ -140,7 +132,7 @@ async def _choose_source(db: Connection, company: Company, body: AnySendIn, draf
 
 
 def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool:
-    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind in NAMED_BY_FORM]
+    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.is_named_by_form]
     if not kinds:
         return False
     try:
@@ -206,64 +198,20 @@ def _check_length(source: Source, field: str, text: str, limit: int) -> None:
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
     """The recipient as the first of `kinds` that fits; raises Invalid with what the first kind needs."""
     region = parse_region(country_code, company)
-    text = to.strip()
+    text, advice = to.strip(), list[str]()
     for kind in kinds:
-        if (value := _find_value(kind, text, region, company)) is not None:
-            return Identity(kind, value)
-    raise Invalid.field("to", _build_advice(kinds[0], text, region))
-
-
-def _find_value(kind: IdentityKind, text: str, region: str, company: Company) -> str | None:
-    match kind:
-        case "phone" | "wa_id":
-            return _find_phone(text, region)
-        case "bsuid":
-            return text if _BSUID(text) else None
-        case "email":
-            return _find_email(text)
-        case "psid" | "igsid":
-            return text if _SCOPED(text) or get_environment(company).has_person(text) else None
-        case "tt_conv" | "visitor":
-            return text if _TOKEN(text) else None
-
-
-def _find_phone(text: str, region: str) -> str | None:
-    plain = _NOISE.sub("", text)
-    if not _PHONE(plain):
-        return None
-    try:
-        return parse_phone(plain, region)
-    except BadPhone:
-        return find_usable(plain, region) if plain.startswith("+") else None
-
-
-def _find_email(text: str) -> str | None:
-    try:
-        return parse_email(text)
-    except BadEmail:
-        return None
-
-
-def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
-    if kind in {"phone", "wa_id"}:
+        if not kind.is_named_by_form and get_environment(company).has_person(text):
+            return Identity(kind.name, text)
         try:
-            parse_phone(_NOISE.sub("", text), region)
-        except BadPhone as error:
-            return str(error)
-        return "must be a phone number with its country code, such as +628123456789"
-    advice = {
-        "email": "must be an e-mail address, such as ayu@example.com",
-        "psid": "must be the page-scoped id by which Messenger knows the customer",
-        "igsid": "must be the id by which Instagram knows the customer",
-        "tt_conv": "must be the id of a conversation that the customer began",
-        "visitor": "must be the id of a visitor of the web chat",
-    }
-    return advice.get(kind, "cannot be reached over this channel")
+            return Identity(kind.name, kind.parse(text, region))
+        except BadIdentity as error:
+            advice.append(str(error))
+    raise Invalid.field("to", advice[0])
 
 
 def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
     """Whether the recipient is the company's own account."""
-    kind, account = connected.channel.capabilities.identities[0], connected.connection.account
+    kind, account = connected.channel.capabilities.identities[0].name, connected.connection.account
     own = (Identity(kind, account[field]) for field in connected.channel.own_fields if account.get(field))
     return canonical(to).kind == kind and build_key(to) in map(build_key, own)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from sapa.http.errors import Conflict, RateLimitExceeded
-from sapa.messaging.channels.interface import Content, Identity, MediaType
+from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import ClockReading, FeatureSource
 from sapa.messaging.templates.types import Template
@@ -27,7 +27,7 @@ Recipient = Annotated[
 ]
 SourceWord = Annotated[str, Meta(min_length=1, max_length=50)]
 Sources = Annotated[
-    SourceWord | Annotated[list[SourceWord], Meta(min_length=1, max_length=7)],
+    SourceWord | Annotated[list[SourceWord], Meta(min_length=1, max_length=len(Source))],
     Meta(
         examples=["MSGAPP_CLOUD"],
         description=(

@@ -4,8 +4,10 @@ import hmac
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
+from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -52,7 +54,7 @@ class Mail:
         longest_text=100_000,
         window=None,
         reports=frozenset({"sent", "failed"}),
-        identities=("email",),
+        identities=(EMAIL,),
         per_second=20,
         has_link_buttons=False,
         has_threads=True,
@@ -92,3 +94,5 @@ def sign(secret: str, body: bytes) -> str:
 
 
 MAIL = Mail()
+
+CHANNELS: Sequence[Channel] = (MAIL,)

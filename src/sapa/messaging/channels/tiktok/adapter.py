@@ -11,6 +11,7 @@ from sapa.messaging.channels.abilities import Renewal
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -22,7 +23,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.meta import download
 from sapa.messaging.channels.reading import text
-from sapa.messaging.channels.tiktok.callbacks import check_signature, parse_callback
+from sapa.messaging.channels.tiktok.callbacks import CONVERSATION, check_signature, parse_callback
 from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
 from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
@@ -52,7 +53,7 @@ class TikTok:
         window=timedelta(hours=48),
         most_in_window=10,
         reports=frozenset({"sent", "read", "failed"}),
-        identities=("tt_conv",),
+        identities=(CONVERSATION,),
         per_second=10,
         has_captions=False,
         has_link_buttons=False,
@@ -163,3 +164,5 @@ async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | Se
 
 
 TIKTOK = TikTok()
+
+CHANNELS: Sequence[Channel] = (TIKTOK,)

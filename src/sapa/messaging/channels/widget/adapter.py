@@ -9,6 +9,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import (
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -48,7 +49,7 @@ class Widget:
         longest_text=4096,
         window=None,
         reports=frozenset({"sent", "delivered", "read"}),
-        identities=("visitor",),
+        identities=(calls.VISITOR,),
         per_second=1000,
     )
 
@@ -95,3 +96,6 @@ def _database(connection: ChannelAccount) -> Database:
     if connection.database is None:
         raise NotSent("the chat's connection was opened without a database")
     return connection.database
+
+
+CHANNELS: Sequence[Channel] = (Widget(),)

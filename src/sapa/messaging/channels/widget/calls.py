@@ -9,11 +9,13 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from sapa.messaging.channels.identities import EMAIL, OPAQUE_ID, build_parser
 from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
     Identity,
+    IdentityKind,
     Interaction,
     Item,
     LinkButton,
@@ -31,6 +33,7 @@ from sapa.messaging.channels.widget.types import MessageView, Picture
 from sapa.outbound.client import ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
+VISITOR = IdentityKind("visitor", build_parser(OPAQUE_ID, "must be the id of a visitor of the web chat"))
 SIGNATURE = "x-sapa-signature"
 TOO_FAST = "too_fast"
 RETRY_SECONDS = 0.5
@@ -169,7 +172,7 @@ def build_inbound(
     name: str | None,
     email: str | None = None,
 ) -> ReceivedItem:
-    identities = [Identity("visitor", visitor_id), *([Identity("email", email)] if email else [])]
+    identities = [Identity(VISITOR.name, visitor_id), *([Identity(EMAIL.name, email)] if email else [])]
     return ReceivedItem(
         message_id=message_id,
         sender=identities,
