@@ -97,7 +97,7 @@ async def _reopen(tx: Tx, company: Company, change: TicketChange, message: Inbou
 
 
 async def find_next_owner(tx: Tx, company: Company, locked: LockedTicket) -> Agent | None:
-    """Whose a reopened ticket is."""
+    """The owner of a reopened ticket."""
     settings = await agents.get_settings(tx, company)
     return (
         await agents.find_active_agent(tx, company, locked.agent_id) if settings.reopen_assignee == "previous" else None
@@ -176,7 +176,7 @@ async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) ->
     if not locked.is_active:
         active = await queries.find_active(tx, company.id, locked.connection_id, locked.contact_id)
         if active is not None:
-            raise AnotherTicketActive(f"This ticket is resolved, and the customer went on in {active}; reply there.")
+            raise AnotherTicketActive(f"This ticket is resolved, and the customer has a newer one. Reply in {active}.")
     return locked
 
 

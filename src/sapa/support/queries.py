@@ -54,7 +54,7 @@ LIST_SILENT = sql(
      ORDER BY due.place, due.silent_since
      LIMIT $1""",
     row=SilentTicket,
-    crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
+    crosses="the worker finds silent tickets of all companies, then resolves them one by one",
 )
 
 GET = sql(f"SELECT {_TICKET_COLUMNS} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)

@@ -114,10 +114,10 @@ async def test_an_account_that_the_channel_refuses_is_not_connected(desk: Desk, 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        (CLOUD, "app_secret: is missing"),
-        ((*WHATSAPP, "phone_number=0811"), "phone_number: cannot be used"),
-        ((*WHATSAPP, "phone_number_id=1/../2"), "phone_number_id: cannot be used"),
-        ((*WHATSAPP, "verify_token=a\nb"), "verify_token: cannot be used"),
+        (CLOUD, "app_secret: is required"),
+        ((*WHATSAPP, "phone_number=0811"), "phone_number: is not valid"),
+        ((*WHATSAPP, "phone_number_id=1/../2"), "phone_number_id: is not valid"),
+        ((*WHATSAPP, "verify_token=a\nb"), "verify_token: is not valid"),
     ],
 )
 async def test_a_field_that_cannot_be_used_is_named(desk: Desk, peer: Peer, fields: list[str], words: str) -> None:
@@ -158,7 +158,7 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
 ) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     other = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")
-    assert "disconnect that one first" in other.sentence()
+    assert "Disconnect that one first" in other.sentence()
     assert (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).json()["disconnected"] is True
     [disconnected] = (await desk.run("list")).json()
     assert (disconnected["status"], disconnected["health"], disconnected["secrets"]) == (
@@ -172,7 +172,7 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
         assert await get_environment(live).accounts.list_sources(db, live) == []
         assert await find_by_token(context, db, first["hookUrl"].rpartition("/")[2]) is None
     assert "no such channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
-    assert "is missing" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
+    assert "is required" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
     other_account = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")).json()
     assert other_account["connection"]["id"] != first["connection"]["id"]
     await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)

@@ -44,8 +44,8 @@ class ChannelAccount(Struct, frozen=True):
     client: Client
     database: Database | None = None
     """For the web chat, which stores its messages here until the visitor's page fetches them."""
-    is_simulated: bool = False
-    """The channel is a simulator in this process: calls to it skip the guard, and it calls nothing outside."""
+    is_internal: bool = False
+    """The channel's server is in this process: calls to it skip the guard, and it gets nothing from outside."""
 
     def __repr__(self) -> str:
         """Without secrets, wherever it is printed."""

@@ -98,7 +98,7 @@ def parse_sent(response: ProviderResponse) -> SendReceipt | SendRefusal:
         return refused
     message_id = text(parse_json(response.body), "message_id")
     if message_id is None:
-        raise Unclear("the channel took it and told no id")
+        raise Unclear("the channel accepted the message but returned no id")
     return SendReceipt(message_id)
 
 

@@ -79,15 +79,15 @@ def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, 
     """Raises Invalid for a field that is missing, unknown or malformed."""
     fields_by_name = {field.name: field for field in channel.fields}
     if unknown := sorted(values.keys() - fields_by_name.keys()):
-        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields_by_name)}")
+        raise Invalid.field(unknown[0], f"is not a field of {channel.label}. Use {', '.join(fields_by_name)}")
     for field in channel.fields:
         value = values.get(field.name, "")
         if not value and field.is_required:
-            raise Invalid.field(field.name, f"is missing: {field.label}")
+            raise Invalid.field(field.name, f"is required: {field.label}")
         if value and (
             len(value) > MAX_VALUE_LENGTH or not value.isprintable() or not re.fullmatch(field.pattern, value)
         ):
-            raise Invalid.field(field.name, f"cannot be used: {field.label}")
+            raise Invalid.field(field.name, f"is not valid: {field.label}")
     account = {name: value for name, value in values.items() if not fields_by_name[name].is_secret}
     return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, generated)
 

@@ -22,14 +22,14 @@ _DROPPED_HEADERS = {"cookie", "authorization", "x-api-key"}
 
 
 class InvalidSignature(ApiError):
-    """The callback does not carry the signature that the channel would have given it."""
+    """The callback's signature is not valid."""
 
     status = 401
     code = "INVALID_SIGNATURE"
 
 
 class NotConfirmed(ApiError):
-    """The verify token is not the one that this channel was connected with."""
+    """The verify token is not the one with which this channel was connected."""
 
     status = 403
     code = "INVALID_VERIFY_TOKEN"

@@ -67,13 +67,13 @@ async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
         connected = await get_environment(company).accounts.find_by_id(context, db, company, row.connection_id)
     try:
         if connected is None:
-            raise BadAccount("the channel is not connected any more")
+            raise BadAccount("the channel is no longer connected")
         media = await _locate(context, company, row)
         mime_type, content = await connected.channel.fetch_media(connected.connection, media, MAX_BYTES)
     except (NotSent, Unclear, BadAccount) as error:
         await _record_failure(context, company, row, str(error))
     except Exception as error:
-        log.exception("a file was not fetched", company_id=company.id, message_id=row.message_id)
+        log.exception("file not fetched", company_id=company.id, message_id=row.message_id)
         await _record_failure(context, company, row, type(error).__name__)
     else:
         async with context.database.transaction() as tx:

@@ -185,7 +185,7 @@ LIST_UNSETTLED = sql(
      ORDER BY m.created_at
      LIMIT $2""",
     row=UnsettledMessage,
-    crosses="the worker looks for messages without an outcome over all companies, then settles them one by one",
+    crosses="the worker finds messages without an outcome of all companies, then expires them one by one",
 )
 
 IS_IN_FLIGHT = sql(

@@ -95,8 +95,15 @@ async def _try_send(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        log.exception("a channel's adapter failed", source=plan.connected.connection.source, message_id=reference)
-        return UnknownOutcome("The channel's answer was not understood.")
+        connection = plan.connected.connection
+        log.exception(
+            "channel adapter failed",
+            company_id=connection.company.id,
+            connection_id=connection.id,
+            source=connection.source,
+            message_id=reference,
+        )
+        return UnknownOutcome("The channel's response could not be parsed.")
 
 
 def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:

@@ -67,12 +67,12 @@ async def prepare(context: AppContext, company: Company, body: AnySendIn, send_c
             await TICKETS.installed.check_agent(db, company, send_context.agent_id)
         plan = await _plan(context, db, company, body)
     if send_context.connection_id not in {None, plan.connected.connection.id}:
-        raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
+        raise ChannelNotConnected("The account that the customer wrote to is no longer connected.")
     return await wait_for_turn(context, company, plan)
 
 
 async def _plan(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
-    """Takes the first of the named channels that can carry the message; without names, the first connected one that
+    """Takes the first of the named channels that can send the message; without names, the first connected one that
     fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
@@ -116,14 +116,14 @@ def parse_region(country_code: str | None, company: Company) -> str:
 
 
 async def _choose_source(db: Connection, company: Company, body: AnySendIn, draft: MessageDraft) -> Source:
-    """The first connected channel that carries this kind of message to this form of recipient."""
+    """The first connected channel that sends this kind of message to this form of recipient."""
     connected = await get_environment(company).accounts.list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
     reachable = [source for source in connected if _is_named_by_form(body, company, source)]
     if not reachable:
         raise Invalid.field(
-            "to", "must be a phone number or an e-mail address; for another id name its channel in sources"
+            "to", "must be a phone number or an e-mail address; to use another id, name its channel in sources"
         )
     for source in reachable:
         if draft.kind in CHANNELS[source].capabilities.sends:
@@ -151,7 +151,7 @@ async def _check_source(
     source: Source,
     clock: ClockReading,
 ) -> SendPlan:
-    """Checks whether this channel can carry this content to this recipient now."""
+    """Checks whether this channel can send this content to this recipient now."""
     connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
     if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
@@ -159,7 +159,7 @@ async def _check_source(
     _check_content(source, capabilities, draft)
     to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
     if _is_own(connected, to):
-        raise Invalid.field("to", f"is the company's own on {source}, and nobody writes to themselves")
+        raise Invalid.field("to", f"must not be the company's own account on {source}")
     _check_template(capabilities, draft)
     is_free = not (draft.template and capabilities.needs_approved_templates)
     if is_free and capabilities.window is not None:
@@ -169,13 +169,15 @@ async def _check_source(
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
     if draft.kind not in capabilities.sends:
-        raise ChannelUnsupported(f"{source} cannot carry a {draft.kind} message.")
+        raise ChannelUnsupported(f"{source} does not support messages of the kind {draft.kind}.")
     match draft.content:
         case Media(type=type, caption=caption):
             if type not in capabilities.media_types:
-                raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
+                raise ChannelUnsupported(f"{source} does not support media of the type {type}.")
             if caption and not capabilities.has_captions:
-                raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
+                raise ChannelUnsupported(
+                    f"{source} does not support captions. Send the text and the file as two messages."
+                )
             limit = capabilities.longest_caption or capabilities.longest_text
             _check_length(source, draft.caption_field, caption or "", limit)
         case Text(body=body):
@@ -192,7 +194,7 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
 
 def _check_length(source: Source, field: str, text: str, limit: int) -> None:
     if len(text) > limit:
-        raise Invalid.field(field, f"makes a text that is longer than the {limit} of {source}")
+        raise Invalid.field(field, f"must make a text of at most {limit} characters on {source}")
 
 
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
@@ -238,7 +240,9 @@ async def _check_window(
     if thread is None or last is None:
         return
     if clock.now > last + window:
-        raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
+        raise WindowClosed(
+            f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, which is too long ago. Send a template."
+        )
     quota = connected.channel.capabilities.most_in_window
     if quota is not None and thread.sent_in_window >= quota:
         raise WindowClosed(QUOTA_USED.format(most=quota))

@@ -64,7 +64,9 @@ async def find_template_account(context: AppContext, db: Db, company: Company) -
 def check_header(header: Header | None) -> None:
     """Raises for a header that can only be created at the channel."""
     if header is not None and header.type != "text":
-        raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
+        raise ChannelUnsupported(
+            "Templates with a media header cannot be created here. Create it at the channel; it then appears here."
+        )
 
 
 async def submit(account: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
@@ -83,7 +85,12 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
     try:
         return await account.channel.submit_template(account.connection, new)
     except (NotSent, Unclear, BadAccount) as error:
-        log.warning("template was not submitted", template=template.name, reason=str(error))
+        log.warning(
+            "template not submitted",
+            company_id=account.connection.company.id,
+            template=template.name,
+            reason=str(error),
+        )
         return None
 
 
@@ -124,7 +131,7 @@ async def _try_synchronise(context: AppContext, company_id: int) -> None:
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("templates were not synchronised", company_id=company_id)
+        log.exception("templates not synchronised", company_id=company_id)
 
 
 async def synchronise_company(context: AppContext, company_id: int) -> None:
@@ -136,7 +143,7 @@ async def synchronise_company(context: AppContext, company_id: int) -> None:
     try:
         found = await account.channel.list_templates(account.connection)
     except (NotSent, Unclear, BadAccount) as error:
-        log.warning("templates were not read", company_id=company_id, reason=str(error))
+        log.warning("templates not read", company_id=company_id, reason=str(error))
         return
     for template in found:
         await _adopt(context, company, template)
@@ -152,7 +159,7 @@ async def _adopt(context: AppContext, company: Company, template: ChannelTemplat
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
+        log.exception("template not adopted", company_id=company.id, template=template.name)
 
 
 async def _submit_missing(context: AppContext, company: Company, account: TemplateAccount) -> None:

@@ -127,7 +127,7 @@ LIST_POSITIONS = sql(
       FROM unnest($1::bigint[], $2::text[]) AS open (company_id, id)
       JOIN widget_visitors v ON v.company_id = open.company_id AND v.id = open.id""",
     row=ConversationPosition,
-    crosses="one look serves all pages that this process streams to, whosoever visitors they are",
+    crosses="one query serves all pages that this process streams to, of all companies",
 )
 
 COUNT = sql(
@@ -142,7 +142,7 @@ COUNT = sql(
 
 PURGE_WINDOWS = sql(
     "DELETE FROM widget_windows WHERE window_start < now() - interval '10 minutes'",
-    crosses="the worker forgets past minutes of every company",
+    crosses="the worker purges past minutes of all companies",
 )
 
 PURGE_SESSIONS = sql(
@@ -152,7 +152,7 @@ PURGE_SESSIONS = sql(
            SELECT company_id, hash FROM widget_sessions
             WHERE used_at < now() - make_interval(days => $1)
             ORDER BY used_at LIMIT $2)""",
-    crosses="the worker forgets ended sessions of every company",
+    crosses="the worker purges ended sessions of all companies",
 )
 
 # Their sessions are older still, and go with them.
@@ -163,7 +163,7 @@ PURGE_VISITORS = sql(
            SELECT company_id, id FROM widget_visitors
             WHERE last_number = 0 AND seen_at < now() - make_interval(days => $1)
             ORDER BY seen_at LIMIT $2)""",
-    crosses="the worker forgets those who came and said nothing, of every company",
+    crosses="the worker purges visitors without messages of all companies",
 )
 
 

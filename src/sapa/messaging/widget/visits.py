@@ -153,7 +153,7 @@ def check_hash(credentials: Mapping[str, str], identified: VerifiedVisitor) -> N
         raise WrongHash
     if identified.email_hash is not None:
         if identified.email is None:
-            raise Invalid.field("visitor.emailHash", "belongs to an email, and there is none")
+            raise Invalid.field("visitor.emailHash", "must be absent without an email")
         if not _is_valid_hash(secret, f"{identified.id}\n{identified.email}", identified.email_hash):
             raise WrongHash("The emailHash does not prove this e-mail address.")
 

@@ -50,7 +50,7 @@ class SimulatedAccounts:
             credentials=build_credentials(context, company.id, source, channel.fields),
             client=context.client,
             database=context.database,
-            is_simulated=True,
+            is_internal=True,
         )
         return ConnectedChannel(channel, connection)
 

@@ -60,7 +60,7 @@ COUNT = sql(
 
 LIST_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM sandbox_outbox WHERE asked_at < now() - make_interval(days => $1)",
-    crosses="the worker forgets what was asked long ago, in every company's test environment",
+    crosses="the worker purges old requests of all test environments",
 )
 
 PURGE = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")

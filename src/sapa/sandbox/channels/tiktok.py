@@ -156,7 +156,7 @@ def check_inbound(body: SandboxInboundIn) -> None:
     if body.media not in {None, "image"}:
         raise Invalid.field("media", "must be an image on this channel")
     if body.media is not None and body.text is not None:
-        raise Invalid.field("text", "cannot come with an image on this channel")
+        raise Invalid.field("text", "must be absent with an image on this channel")
 
 
 SIMULATORS = [

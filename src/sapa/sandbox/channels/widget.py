@@ -114,7 +114,7 @@ def _first_choice(delivery: calls.WidgetDelivery) -> tuple[str, str, str] | None
 
 def check_inbound(body: SandboxInboundIn) -> None:
     if body.media is not None:
-        raise Invalid.field("media", "cannot be sent by visitors of the web chat")
+        raise Invalid.field("media", "must be absent: visitors of the web chat send no files")
 
 
 SIMULATORS = [

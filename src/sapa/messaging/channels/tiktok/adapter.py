@@ -86,7 +86,7 @@ class TikTok:
         found = parse_data(await _call(connection, "POST", "business/message/media/download/", body))
         url = None if isinstance(found, SendRefusal) else text(found, "download_url")
         if url is None:
-            raise Unclear("the channel tells no address for it")
+            raise Unclear("the channel returned no URL for the file")
         return await download(connection, url, None, most_bytes, {"x-user": connection.credentials["access_token"]})
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -112,7 +112,7 @@ class TikTok:
         names = ("access_token", "refresh_token")
         new = {name: value for name in names if (value := text(found, name)) is not None}
         if "access_token" not in new:
-            raise Unclear("the channel told no new token")
+            raise Unclear("the channel returned no new token")
         seconds = found.get("expires_in")
         return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else DAY)
 
@@ -147,12 +147,14 @@ async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal
         raise NotSent(str(error)) from error
     if isinstance(found, SendRefusal):
         return found
-    return text(found, "media_id") or SendRefusal("media", "The channel took the picture and told no id.", "media")
+    return text(found, "media_id") or SendRefusal(
+        "media", "The channel accepted the picture but returned no id.", "media"
+    )
 
 
 async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | SendRefusal:
-    """A simulator makes no external requests: a built-in picture replaces the one at the URL."""
-    if connection.is_simulated:
+    """An internal server gets nothing from outside: a built-in picture replaces the one at the URL."""
+    if connection.is_internal:
         return PICTURE
     try:
         response = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)

@@ -113,7 +113,7 @@ def parse_sent(response: ProviderResponse, to: Identity) -> SendReceipt | SendRe
     found = parse_json(response.body)
     message_id = next((text(each, "id") for each in nodes(found, "messages")), None)
     if message_id is None:
-        raise Unclear("the channel took it and told no id")
+        raise Unclear("the channel accepted the message but returned no id")
     return SendReceipt(message_id, _alias(found, to))
 
 

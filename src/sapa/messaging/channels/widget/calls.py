@@ -93,7 +93,7 @@ def parse_receipt(response: ProviderResponse) -> SendReceipt | SendRefusal:
     if response.status == 200 and receipt.message_id:
         return SendReceipt(receipt.message_id)
     if response.status >= 500 or receipt.error is None:
-        raise Unclear(f"the answer was {response.status}")
+        raise Unclear(f"the simulator answered {response.status}")
     wait = RETRY_SECONDS if receipt.error.code == TOO_FAST else None
     return SendRefusal(receipt.error.code, receipt.error.message, _CATEGORIES.get(response.status, "recipient"), wait)
 
