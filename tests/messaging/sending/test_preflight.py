@@ -71,7 +71,7 @@ REFUSALS: list[tuple[str, Json, int, str, str]] = [
     ("send", text(agentId=0), 400, "VALIDATION_ERROR", "agentId: "),
     ("send", {"to": "sim_happy", "message": "Halo"}, 400, "VALIDATION_ERROR", "to: "),
     ("send", text(to="+1 202-555-0140"), 400, "VALIDATION_ERROR", "to: must not be the company's own"),
-    ("send", text(message="x" * 1025, imageUrl="https://a.example/a"), 400, "VALIDATION_ERROR", "message: must make a"),
+    ("send", text(message="x" * 1025, imageUrl="https://a.example/a"), 400, "VALIDATION_ERROR", "message: must have"),
     ("send", text(to=magic(122)), 409, "WINDOW_CLOSED", "template"),
     ("send", text(to="sim_window_closed", sources="PHOTO_SOCIAL"), 409, "WINDOW_CLOSED", "template"),
     ("send", text(**SHORT_VIDEO, imageUrl="https://a.example/a.png"), 409, "CHANNEL_UNSUPPORTED", "two messages"),

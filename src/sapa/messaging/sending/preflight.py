@@ -194,7 +194,7 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
 
 def _check_length(source: Source, field: str, text: str, limit: int) -> None:
     if len(text) > limit:
-        raise Invalid.field(field, f"must make a text of at most {limit} characters on {source}")
+        raise Invalid.field(field, f"must have at most {limit} characters of text on {source}")
 
 
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
