@@ -14,7 +14,7 @@ from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Una
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, get_parser
-from sapa.http.responses import HttpResponse, encode_result, is_envelope
+from sapa.http.responses import is_envelope
 from sapa.values.api_base import Base as Base
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
@@ -114,9 +114,6 @@ class Endpoint:
             return self._path_parsers[name](value)
         except BadValue as error:
             raise Invalid.field(camel(name), str(error)) from None
-
-    async def run(self, call: Call, arguments: list[Any]) -> HttpResponse:
-        return encode_result(await self.handler(call, *arguments), self.status)
 
 
 def camel(name: str) -> str:

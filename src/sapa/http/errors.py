@@ -5,8 +5,17 @@ from typing import ClassVar
 
 import asyncpg
 import msgspec
+import structlog
 
 from sapa.context import SecretKeyMissing
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE
+from sapa.http.metrics import UNAVAILABLE
+
+DATABASE_UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
+"""The caller may try again in a moment."""
+
+log = structlog.get_logger()
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -76,6 +85,20 @@ def translate(error: Exception) -> ApiError | None:
         declared = BY_CONSTRAINT.get(error.constraint_name or "")
         return None if declared is None else declared()
     return None
+
+
+def explain(error: Exception, request_id: str | None, **request: str) -> ApiError:
+    """The error to respond with, for the API, the hooks and the pages alike: ours as it is, 503 while the database is
+    away or busy, anything else as a 500. What is not the caller's mistake is logged, with what names the request."""
+    if refusal := translate(error):
+        return refusal
+    if isinstance(error, DATABASE_UNAVAILABLE):
+        UNAVAILABLE.inc()
+        reason = f"{type(error).__name__}: {error}"
+        log.warning("database unavailable", request_id=request_id, **request, reason=reason)
+        return ServiceUnavailable(headers={"retry-after": "1"})
+    log.error("internal error", request_id=request_id, **request, exc_info=error)
+    return InternalError()
 
 
 class Invalid(ApiError):
