@@ -279,7 +279,7 @@ async def test_errors_are_reported_in_a_sentence(data: Path) -> None:
     async with open_embedded(data):
         pass
     (data / "pg" / "global" / "pg_control").unlink()
-    with pytest.raises(CannotStart, match=r"did not start; the reason stands at the end of .*postgres\.log"):
+    with pytest.raises(CannotStart, match=r"did not start. See the end of .*postgres\.log"):
         async with open_embedded(data):
             pass
     (data / "secrets.json").unlink()

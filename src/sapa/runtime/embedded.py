@@ -119,13 +119,8 @@ class EmbeddedServer:
 
     async def wait_until_accepting(self, seconds: float) -> None:
         """Returns when the server accepts connections; raises CannotStart when it does not in time."""
-        deadline = time.monotonic() + seconds
-        while not await self._accepts():
-            if self._process and self._process.poll() is not None:
-                raise CannotStart(f"The embedded PostgreSQL did not start; the reason stands at the end of {self.log}.")
-            if time.monotonic() > deadline:
-                raise CannotStart(f"The embedded PostgreSQL accepts no connections; see {self.log} for the reason.")
-            await asyncio.sleep(0.03)
+        if not await wait_until(self._accepts, seconds):
+            raise CannotStart(f"The embedded PostgreSQL accepts no connections. See {self.log} for the reason.")
 
     async def _accepts(self) -> bool:
         try:
@@ -136,6 +131,10 @@ class EmbeddedServer:
                 "put back the file that belongs to it."
             ) from None
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
+            if self._process and self._process.poll() is not None:
+                raise CannotStart(
+                    f"The embedded PostgreSQL did not start. See the end of {self.log} for the reason."
+                ) from None
             return False
         await connection.close()
         return True
