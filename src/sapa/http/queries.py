@@ -72,15 +72,15 @@ COUNT_REQUESTS = sql(
 )
 
 
-async def claim(tx: Tx, company_id: int, key: str, target: str, fingerprint: bytes, kept_hours: int) -> bool:
-    """False when another request has claimed the key within `kept_hours`. Waits for one that is not committed yet."""
-    return bool(await CLAIM.value(tx, company_id, key, target, fingerprint, kept_hours))
+async def claim(tx: Tx, company_id: int, key: str, target: str, fingerprint: bytes, hours: int) -> bool:
+    """False when another request has claimed the key within `hours`. Waits for one that is not committed yet."""
+    return bool(await CLAIM.value(tx, company_id, key, target, fingerprint, hours))
 
 
 async def find_record(
-    db: Connection, company_id: int, key: str, target: str, longest_seconds: float, kept_hours: int
+    db: Connection, company_id: int, key: str, target: str, longest_seconds: float, hours: int
 ) -> IdempotencyRecord | None:
-    return await FIND_RECORD.find(db, company_id, key, target, longest_seconds, kept_hours)
+    return await FIND_RECORD.find(db, company_id, key, target, longest_seconds, hours)
 
 
 async def settle_record(tx: Tx, company_id: int, key: str, target: str, status: int, body: bytes) -> None:

@@ -101,14 +101,14 @@ async def purge_idempotency_records(tx: Tx, hours: int, most: int) -> int:
     return await PURGE_IDEMPOTENCY.run(tx, hours, most)
 
 
-async def keep_days(tx: Tx, table: str, ahead: int, kept: int) -> None:
-    """Creates the partitions of the coming days and drops those of more than `kept` days ago."""
-    await KEEP_DAYS.value(tx, table, ahead, kept)
+async def keep_days(tx: Tx, table: str, ahead: int, past: int) -> None:
+    """Creates the partitions of the coming days and drops those of more than `past` days ago."""
+    await KEEP_DAYS.value(tx, table, ahead, past)
 
 
-async def keep_months(tx: Tx, table: str, ahead: int, kept: int) -> None:
+async def keep_months(tx: Tx, table: str, ahead: int, past: int) -> None:
     """The same by months."""
-    await KEEP_MONTHS.value(tx, table, ahead, kept)
+    await KEEP_MONTHS.value(tx, table, ahead, past)
 
 
 async def get_counter_backlog(db: Connection, lease_seconds: float) -> CounterBacklog:
