@@ -111,7 +111,7 @@ class App:
             async with self.database.connection() as db:
                 await access.record_use(db, uses)
         except (DatabaseAway, asyncpg.PostgresError) as error:
-            log.warning("last uses of keys were not recorded", reason=str(error))
+            log.warning("key uses not recorded", reason=str(error))
 
 
 def build_app(settings: Settings, database: Database, domains: Sequence[Routes] = ROUTES) -> App:

@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 class SecretKeyMissing(Exception):
     def __init__(self) -> None:
-        super().__init__("This needs stored secrets, and the operator has not set SAPA_SECRET_KEY.")
+        super().__init__("This needs stored secrets. The operator must set SAPA_SECRET_KEY.")
 
 
 class AppContext(Struct, frozen=True):

@@ -142,7 +142,7 @@ class Edge:
     def _find_endpoint(self, exchange: Exchange) -> Endpoint:
         # Bytes that are not UTF-8 arrive as this character; so does the character itself.
         if "\ufffd" in exchange.path and not _is_utf8(exchange.scope.get("raw_path", b"")):
-            raise Invalid("The path is not valid UTF-8.")
+            raise Invalid("The path is not valid UTF-8. Encode it as UTF-8.")
         if exchange.route is None:
             raise NotFound
         method = "GET" if exchange.method == "HEAD" else exchange.method

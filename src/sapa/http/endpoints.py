@@ -69,9 +69,9 @@ class Endpoint:
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
         self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]
         if in_path or "" in self._path_names:
-            raise TypeError(f"{method} {self.path}: its path and its handler's parameters do not fit together")
+            raise TypeError(f"{method} {self.path}: its path does not match its handler's parameters")
         if (status == 204) != (self.result is type(None)):
-            raise TypeError(f"{method} {self.path}: 204 is the answer of a handler that returns None, and of no other")
+            raise TypeError(f"{method} {self.path}: 204 is for handlers that return None, and only for those")
         self.path_ids = {name: _find_id_kind(self.parameters[name]) for name in self._path_names}
         self._path_parsers = {name: get_parser(self.parameters[name]) for name in self.path_ids}
         self.body = self.parameters.get("body")

@@ -156,7 +156,7 @@ class NotFound(ApiError):
 
 
 class MethodNotAllowed(ApiError):
-    """This path does not take that method; the header Allow lists those it takes."""
+    """This path does not support this method. The Allow header lists those it supports."""
 
     status = 405
     code = "METHOD_NOT_ALLOWED"
@@ -170,20 +170,20 @@ class RequestTimeout(ApiError):
 
 
 class Conflict(ApiError):
-    """The request conflicts with the resource's present state."""
+    """The request conflicts with the resource's current state."""
 
     status = 409
     code = "CONFLICT"
 
 
 class IdempotencyKeyReused(Conflict):
-    """This Idempotency-Key was used with another body; send a new key for a new request."""
+    """This Idempotency-Key was used with another body. Send a new key for a new request."""
 
     code = "IDEMPOTENCY_KEY_REUSED"
 
 
 class IdempotencyInProgress(Conflict):
-    """The first request with this Idempotency-Key is still running; try again shortly."""
+    """The first request with this Idempotency-Key is still running. Try again shortly."""
 
     code = "IDEMPOTENCY_IN_PROGRESS"
 
@@ -210,14 +210,14 @@ class RateLimitExceeded(ApiError):
 
 
 class InternalError(ApiError):
-    """Something failed on our side; the header X-Request-Id names this call in our logs."""
+    """Something failed on our side. Report the X-Request-Id header, which identifies this call in our logs."""
 
     status = 500
     code = "INTERNAL_ERROR"
 
 
 class ServiceUnavailable(ApiError):
-    """The database cannot be reached right now; try again in a moment."""
+    """The database is unavailable. Try again in a moment."""
 
     status = 503
     code = "SERVICE_UNAVAILABLE"

@@ -116,7 +116,7 @@ async def _receive_all(exchange: Exchange, most: int) -> bytes:
     while True:
         message = await exchange.receive()
         if message["type"] == "http.disconnect":
-            raise Invalid("The body ended before it was complete.")
+            raise Invalid("The body is incomplete. Send the whole body.")
         chunk = message.get("body", b"")
         size += len(chunk)
         if size <= most:

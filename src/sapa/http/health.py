@@ -28,7 +28,7 @@ def health_routes(database: Database, collect_metrics: Callable[[Database], Awai
             mismatch = await find_mismatch(db)
             writable = await is_writable(db)
         if not writable:
-            raise ServiceUnavailable("The database is read-only; connect to its primary.")
+            raise ServiceUnavailable("The database is read-only. Connect to its primary.")
         if mismatch:
             raise ServiceUnavailable(mismatch)
         return Response(b'{"status":"ready"}', media_type="application/json")

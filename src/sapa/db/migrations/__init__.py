@@ -33,7 +33,7 @@ _HISTORY = """
 
 
 class MigrationRefused(Exception):
-    """The database and this version of Sapa don't fit together; the text says how."""
+    """This version of Sapa cannot run on the database; the text says why."""
 
 
 class Migration(Struct, frozen=True):
