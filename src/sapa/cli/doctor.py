@@ -13,7 +13,7 @@ from rich.table import Table
 
 from sapa.cli.connect import AsJson, reach_database
 from sapa.db.connection import DatabaseAway
-from sapa.db.migrations import OLDEST_POSTGRESQL, is_current
+from sapa.db.migrations import BEHIND, OLDEST_POSTGRESQL, find_mismatch
 from sapa.db.pool import Connection
 from sapa.settings import Settings, read_settings
 
@@ -72,8 +72,8 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
     yield Finding("extensions", not missing, found, advice)
     skew = abs(time.time() - float(await db.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8")))
     yield Finding("clock", skew <= MOST_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
-    current = not missing and await is_current(db)
-    yield Finding("schema", current, "up to date" if current else "not this version's", "Run `sapa migrate`.")
+    mismatch = BEHIND if missing else await find_mismatch(db)
+    yield Finding("schema", mismatch is None, "not this version's" if mismatch else "up to date", mismatch or "")
 
 
 async def _version(db: Connection) -> tuple[int, str]:

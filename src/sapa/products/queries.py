@@ -40,11 +40,11 @@ LOCK = sql("SELECT id FROM products WHERE company_id = $1 AND id = $2 FOR UPDATE
 LOCK_BY_PRODUCT_ID = sql("SELECT id FROM products WHERE company_id = $1 AND product_id = $2 FOR UPDATE")
 
 VARIANT_ROWS = """
-        SELECT $1, given.variant ->> 'id', $2, given.position, given.variant ->> 'key', given.variant ->> 'title',
-               (given.variant ->> 'price')::numeric, (given.variant ->> 'compareAtPrice')::numeric,
-               given.variant ->> 'inventorySku', given.variant ->> 'media',
-               (given.variant ->> 'inventoryQuantity')::integer
-          FROM json_array_elements($13::json) WITH ORDINALITY AS given (variant, position)"""
+        SELECT $1, input.variant ->> 'id', $2, input.position, input.variant ->> 'key', input.variant ->> 'title',
+               (input.variant ->> 'price')::numeric, (input.variant ->> 'compareAtPrice')::numeric,
+               input.variant ->> 'inventorySku', input.variant ->> 'media',
+               (input.variant ->> 'inventoryQuantity')::integer
+          FROM json_array_elements($13::json) WITH ORDINALITY AS input (variant, position)"""
 
 INSERT = sql(
     f"""
@@ -74,7 +74,7 @@ UPDATE = sql(
     ), emptied AS (
         DELETE FROM variants
          WHERE company_id = $1 AND product_id = $2
-           AND id <> ALL(ARRAY(SELECT variant ->> 'id' FROM json_array_elements($13::json) AS given (variant)))
+           AND id <> ALL(ARRAY(SELECT variant ->> 'id' FROM json_array_elements($13::json) AS input (variant)))
     ), filled AS (
         INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
                               media, inventory_quantity)
@@ -94,10 +94,10 @@ UPDATE = sql(
 
 DELETE = sql(
     """
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM products WHERE company_id = $1 AND id = $2 RETURNING status
     )
-    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM gone"""
+    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM deleted"""
 )
 
 LIST_ALL = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 ORDER BY created_at, id", row=Product)

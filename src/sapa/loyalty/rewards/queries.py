@@ -63,13 +63,13 @@ UPDATE_OPTION = sql(
 
 DELETE_OPTION = sql(
     """
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM loyalty_reward_options WHERE company_id = $1 AND id = $2 RETURNING id
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        SELECT $1, 'loyalty_reward_options', '', -1 FROM gone
+        SELECT $1, 'loyalty_reward_options', '', -1 FROM deleted
     )
-    SELECT id FROM gone"""
+    SELECT id FROM deleted"""
 )
 
 OPTIONS = Listing(

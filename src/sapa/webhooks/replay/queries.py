@@ -54,7 +54,7 @@ LIST_EVENTS = sql(
 # $6 and $7 are the times of the first and the last event: most queued deliveries are due at their event's time.
 QUEUE = sql(
     """
-    WITH known AS MATERIALIZED (
+    WITH stored AS MATERIALIZED (
         SELECT event_id
           FROM webhook_queue
          WHERE company_id = $1 AND endpoint_id = $2 AND event_id = ANY($4::text[])
@@ -73,7 +73,7 @@ QUEUE = sql(
     SELECT $1, m.id, $2, m.event_at, m.event_id, m.event_at
       FROM unnest($3::text[], $4::text[], $5::text[]::timestamptz[]) AS m (id, event_id, event_at)
      WHERE m.event_at >= $8::text::timestamptz
-       AND NOT EXISTS (SELECT FROM known k WHERE k.event_id = m.event_id)"""
+       AND NOT EXISTS (SELECT FROM stored k WHERE k.event_id = m.event_id)"""
 )
 
 SAVE_PROGRESS = sql(
