@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.http.responses import Timestamp
+from sapa.values.company import Company
 from sapa.values.ids import IdKind
 
 KEY_ID = IdKind("key_")
@@ -55,6 +56,10 @@ class CompanyRow(Struct, frozen=True, rename="camel"):
     currency: str
     clock_offset_seconds: float
     created_at: Timestamp
+
+    @property
+    def company(self) -> Company:
+        return Company(self.company_id, self.environment, self.region, self.currency)
 
 
 class KeyIn(Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ def _find_only_company() -> int:
     if settings.database.url is None and not settings.data.exists():
         raise typer.BadParameter(NO_TOKEN)
     rows = transact(access.list_companies)
-    tests = [row.company_id for row in rows if row.environment == "test"]
+    tests = [row.company_id for row in rows if row.company.is_test]
     if len(tests) != 1:
         choices = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)
         raise Invalid(f"Which company? Give --company: {choices or 'there is none yet'}.")
