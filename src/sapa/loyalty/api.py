@@ -72,7 +72,7 @@ async def update_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySett
 @routes.get("/point-conversion", scope=Scope.CUSTOMERS_READ)
 async def get_point_conversion(call: Call) -> PointConversion:
     """Get the tiers by which orders earn points."""
-    return PointConversion(await program.list_tiers(call.db, call.company.id))
+    return PointConversion(await program.list_tiers(call.db, call.company))
 
 
 @routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200)

@@ -1,7 +1,9 @@
 """How products change; `stock.py` has what orders do to the stock."""
 
+from collections.abc import AsyncIterator
+
 from sapa.db import races
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.products import queries
 from sapa.products.draft import build_draft, draft_of, revise_draft
@@ -15,9 +17,6 @@ from sapa.products.types import (
     ProductUpdated,
 )
 from sapa.values.company import Company
-
-list_all = queries.list_all_products
-stream_all = queries.stream_all_products
 
 
 async def create(tx: Tx, company: Company, body: ProductIn) -> Product:
@@ -48,6 +47,16 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     product = await queries.lock_product(tx, company.id, id)
     await queries.delete_product(tx, company.id, id)
     await emit(tx, company, ProductDeleted(product))
+
+
+async def list_all(db: Connection, company_id: int) -> list[Product]:
+    """All products of the company, the oldest first."""
+    return await queries.list_all_products(db, company_id)
+
+
+def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Product]]:
+    """Like `list_all`, in batches."""
+    return queries.stream_all_products(tx, company_id)
 
 
 async def _create(tx: Tx, company: Company, id: str, own_id: str, body: ProductIn | ProductPatch) -> Product:
