@@ -245,17 +245,13 @@ class Position(Struct, frozen=True):
 class ProgramState(Struct, frozen=True):
     """The program's settings and the company's time, read under the wallet's lock."""
 
-    now: str
+    now: datetime
     enabled: bool
     expiry_months: int | None
     reservation_ttl_seconds: int
     has_customer: bool
     """False once the customer is deleted; the wallet stays."""
     has_due: bool
-
-    @property
-    def instant(self) -> datetime:
-        return datetime.fromisoformat(self.now)
 
 
 class LoyaltyDisabled(Conflict):
