@@ -94,5 +94,5 @@ def _pattern(name: str | None) -> str | None:
         return None
     text = fold(name)
     if not text:
-        raise Invalid.field("agentName", "must hold more than blanks")
+        raise Invalid.field("agentName", "must not be blank")
     return contains(text)

@@ -237,7 +237,7 @@ async def pick_lots(
 ) -> Sequence[Portion]:
     """The lots to take so many points from; raises InsufficientPoints."""
     if ledger.balance.available < points:
-        raise InsufficientPoints(f"{points} points were asked for and {ledger.balance.available} are available.")
+        raise InsufficientPoints(f"The customer has {ledger.balance.available} points available; {points} are needed.")
     return await queries.list_spendable(tx, company.id, ledger.balance.id, ledger.state.now, points, order_id)
 
 
@@ -280,7 +280,9 @@ def build_memo(customer_id: str, body: AdjustmentIn, by: int | None) -> Memo:
 def parse_key(key: str | None) -> str | None:
     """The caller's key; raises Invalid when it has the prefix of the ledger's own keys."""
     if key is not None and key.startswith(OWN_KEYS):
-        raise Invalid.field("idempotencyKey", f"must not begin with {OWN_KEYS!r}, as the ledger's own keys do")
+        raise Invalid.field(
+            "idempotencyKey", f"must not start with {OWN_KEYS!r}, which is reserved for the ledger's own keys"
+        )
     return key
 
 

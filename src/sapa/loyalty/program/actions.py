@@ -68,7 +68,7 @@ def build_tiers(company: Company, tiers: Sequence[Tier]) -> list[Tier]:
         if not amount:
             raise Invalid.field(field, "must be more than 0")
         if amount in by_amount:
-            raise Invalid.field(field, f"names {amount} a second time; give each amount once")
+            raise Invalid.field(field, f"repeats {amount}; send each amount once")
         by_amount[amount] = Tier(amount, tier.points)
     return [by_amount[amount] for amount in sorted(by_amount)]
 

@@ -284,7 +284,7 @@ async def get_batch(
 
 
 async def list_drift(db: Connection, company_id: int, position: str, batch: WalletBatch, seconds: float) -> list[Drift]:
-    """The contradictions in a batch of wallets."""
+    """The mismatches in a batch of wallets."""
     async with db.transaction():
         await PREPARE_CHECK.value(db, f"{seconds:.0f}s")
         return await FIND_DRIFT.all(

@@ -90,7 +90,7 @@ async def release(tx: Tx, company: Company, id: str) -> Redemption:
 async def fail(tx: Tx, company: Company, id: str, reason: str) -> Redemption:
     """Returns the points, spent ones too, because the customer cannot have the reward."""
     if not reason.strip():
-        raise Invalid.field("reason", "must hold more than blanks")
+        raise Invalid.field("reason", "must not be blank")
     return await _end(tx, company, id, partial(points.undo, reason=reason))
 
 
@@ -132,9 +132,9 @@ async def _get_option_as_shown(tx: Tx, company: Company, body: RedeemIn) -> Rewa
     if option is None:
         raise Invalid.field("rewardOptionId", "is not the id of a reward")
     if body.reward_name != option.reward_name:
-        raise Invalid.field("rewardName", f"must be {option.reward_name!r}, as the reward is called")
+        raise Invalid.field("rewardName", f"must be {option.reward_name!r}, the reward's name")
     if str(parse_cost("pointsCost", body.points_cost)) != option.cost_to_redeem:
-        raise Invalid.field("pointsCost", f"must be {option.cost_to_redeem}, as the reward costs")
+        raise Invalid.field("pointsCost", f"must be {option.cost_to_redeem}, the reward's cost")
     return option
 
 
