@@ -179,7 +179,7 @@ def _checked_name(name: str) -> str:
 def _checked_words(kind: str, words: list[str], allowed: list[str]) -> list[str]:
     unknown = [word for word in words if word not in allowed]
     if unknown:
-        raise Invalid.field(kind, f"{unknown[0]!r} is not known; these are: {', '.join(allowed)}")
+        raise Invalid.field(kind, f"{unknown[0]!r} is unknown; use one of {', '.join(allowed)}")
     return [word for word in allowed if word in words]
 
 
@@ -192,7 +192,7 @@ def _checked_allow_list(entries: list[str]) -> list[str]:
 
 def _checked_rate_limit(limit: int) -> int:
     if not 1 <= limit <= MOST_RATE_LIMIT:
-        raise Invalid.field("rate-limit", f"must be from 1 to {MOST_RATE_LIMIT} a minute")
+        raise Invalid.field("rate-limit", f"must be from 1 to {MOST_RATE_LIMIT} requests a minute")
     return limit
 
 

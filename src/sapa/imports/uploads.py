@@ -76,7 +76,7 @@ def _is_unexpected(error: BaseException) -> bool:
 
 
 async def _release(work: Work, *, is_unexpected: bool) -> None:
-    """Lets the next worker resume at once. Without a database the hold expires by itself."""
+    """Lets the next worker resume at once. Without a database the hold expires automatically."""
     end = actions.record_failure if is_unexpected else actions.release
     with suppress(DatabaseAway, ImportTakenOver):
         async with work.database.transaction() as tx:

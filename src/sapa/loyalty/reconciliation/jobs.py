@@ -43,6 +43,6 @@ async def _count_drifting(db: Connection, progress: CheckProgress, batch: Wallet
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("wallets were not checked", company_id=progress.company_id, wallet_id=batch.last_id)
+        log.exception("wallets not checked", company_id=progress.company_id, wallet_id=batch.last_id)
         return 0
     return len({one.wallet_id for one in drift})
