@@ -100,7 +100,7 @@ def test_people_get_tables_and_see_a_key_once(installation: Installation, compan
     assert created.code == 0
     (key,) = [word for word in created.out.split() if word.startswith("svc_live_")]
     assert call(installation, key).status == 200
-    assert "only time it is shown" in created.out
+    assert "shown only once" in created.out
     listed = sapa(installation.data, "key", "list", "--company", str(company["liveCompanyId"]))
     assert listed.code == 0
     assert key not in listed.out

@@ -1,4 +1,4 @@
-"""`sapa shipment`: what people do with shipments."""
+"""`sapa shipment`: book and list shipments."""
 
 import asyncio
 from typing import Annotated, Any

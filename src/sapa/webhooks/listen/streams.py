@@ -48,7 +48,7 @@ _LARGEST_TRANSACTION = 2**62
 
 
 class InvalidToken(ApiError):
-    """The developer token is missing, invalid, revoked or expired; `sapa token create` makes one."""
+    """The developer token is missing, invalid, revoked or expired; create one with `sapa token create`."""
 
     status = 401
     code = "INVALID_TOKEN"
@@ -165,7 +165,7 @@ class Listeners:
     def _count(self, token: bytes) -> None:
         headers = {"retry-after": str(RETRY_SECONDS)}
         if self._open_streams[token] >= MOST_STREAMS_PER_TOKEN:
-            raise TooManyListeners("Too many listeners use this token; end one, or try again later.", headers=headers)
+            raise TooManyListeners("Too many listeners use this token; stop one, or try again later.", headers=headers)
         if self._open_streams.total() >= MOST_STREAMS or self._stopping.is_set():
             raise TooManyListeners(headers=headers)
         self._open_streams[token] += 1
@@ -213,7 +213,7 @@ def parse_position(last_id: str) -> StreamPosition:
         return StreamPosition(_build_time(parse_time(last_id)), min(oldest, _LARGEST_TRANSACTION))
     if EVENT_ID.matches(last_id):
         return StreamPosition(_build_time(parse_time(last_id) - MARGIN_SECONDS))
-    raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own")
+    raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own id")
 
 
 def _build_time(seconds: float) -> datetime:
