@@ -153,6 +153,7 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
     stored = await queries.find_valid_key(db, hash)
     if stored is None:
         return None
+    since, stops = stored.retired_since, stored.stops
     return Key(
         id=stored.id,
         company=Company(stored.company_id, stored.environment, stored.region, stored.currency),
@@ -161,12 +162,8 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
         allow_list=AllowList(stored.allow_list),
         rate_limit=stored.rate_limit,
         ends=None if stored.ends_in is None else read_at + stored.ends_in,
-        retirement=_retirement(stored.retired_since, stored.stops),
+        retirement=None if since is None or stops is None else Retirement(since, stops),
     )
-
-
-def _retirement(since: int | None, stops: int | None) -> Retirement | None:
-    return None if since is None or stops is None else Retirement(since, stops)
 
 
 def _checked_name(name: str) -> str:

@@ -161,7 +161,11 @@ def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> by
     unmatched = {address.id: address for address in existing}
     ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
     stored = [
-        _address(address, id or _match_by_content(address, unmatched), index == main)
+        Address(
+            id=id or _match_by_content(address, unmatched) or ADDRESS_ID.new(),
+            main_address=index == main,
+            **_content(address),
+        )
         for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
     ]
     return encode(stored)
@@ -183,10 +187,6 @@ def _match_by_content(address: AddressIn, unmatched: dict[str, Address]) -> str 
     id = next((existing.id for existing in unmatched.values() if _content(existing) == content), None)
     unmatched.pop(id or "", None)
     return id
-
-
-def _address(address: AddressIn, id: str | None, is_main: bool) -> Address:
-    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **_content(address))
 
 
 def _content(address: Address | AddressIn) -> dict[str, Any]:

@@ -131,7 +131,9 @@ class WalletLedger:
 
     def expire_lots(self, lots: Mapping[str, int] | None = None) -> None:
         """Expires the points of the given lots, and the points that were returned to expired lots."""
-        expired = {**(lots or {}), **_sum_points(lots or {}, self._expired)}
+        expired = dict(lots or {})
+        for lot_id, points in self._expired.items():
+            expired[lot_id] = expired.get(lot_id, 0) + points
         moves = [(lot_id, -points, 0) for lot_id, points in expired.items() if points]
         for move in moves[:MOST_EXPIRE_ENTRIES]:
             self._add_entry("expire", [move], Memo(reference_type="lot", reference_id=move[0]))
@@ -222,7 +224,3 @@ def _memo_columns(memo: Memo) -> dict[str, Any]:
     columns["metadata"] = None if memo.metadata is None else Raw(memo.metadata)
     columns["fingerprint"] = None if memo.fingerprint is None else memo.fingerprint.hex()
     return columns
-
-
-def _sum_points(lots: Mapping[str, int], returned: Mapping[str, int]) -> dict[str, int]:
-    return {lot_id: lots.get(lot_id, 0) + points for lot_id, points in returned.items()}

@@ -109,20 +109,16 @@ async def get_today(db: Connection, company_id: int) -> date:
 
 
 async def list_messages(db: Connection, company_id: int, window: DayRange) -> list[MessageStep]:
-    return await MESSAGES.all(db, company_id, *_span(window), window.step)
+    return await MESSAGES.all(db, company_id, window.start, window.end, window.step)
 
 
 async def list_orders(db: Connection, company_id: int, window: DayRange) -> list[OrderStep]:
-    return await ORDERS.all(db, company_id, *_span(window), window.step, MOST_ROWS)
+    return await ORDERS.all(db, company_id, window.start, window.end, window.step, MOST_ROWS)
 
 
 async def list_endpoints(db: Connection, company_id: int, window: DayRange) -> list[EndpointHealth]:
-    return await ENDPOINTS.all(db, company_id, *_span(window), MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
+    return await ENDPOINTS.all(db, company_id, window.start, window.end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
 async def list_shipments(db: Connection, company_id: int, window: DayRange) -> list[ShipmentState]:
-    return await SHIPMENTS.all(db, company_id, *_span(window))
-
-
-def _span(window: DayRange) -> tuple[datetime, datetime]:
-    return window.start, window.end
+    return await SHIPMENTS.all(db, company_id, window.start, window.end)
