@@ -1,6 +1,7 @@
 """How products change; `stock.py` has what orders do to the stock."""
 
 from collections.abc import AsyncIterator
+from typing import Literal
 
 from sapa.db import races
 from sapa.db.pool import Connection, Tx
@@ -18,6 +19,8 @@ from sapa.products.types import (
 )
 from sapa.values.company import Company
 
+Outcome = Literal["created", "updated", "unchanged"]
+
 
 async def create(tx: Tx, company: Company, body: ProductIn) -> Product:
     id = PRODUCT_ID.new()
@@ -30,8 +33,8 @@ async def update(tx: Tx, company: Company, id: str, patch: ProductPatch) -> Prod
     return await _revise(tx, company, product, patch)
 
 
-async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) -> tuple[Product, bool]:
-    """The product with the caller's own id, and whether it was just created.
+async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) -> tuple[Product, Outcome]:
+    """The product with the caller's own id, and what happened to it.
 
     Of two concurrent first calls one creates the product; the other gets a conflict, looks again, and updates it.
     """
@@ -40,7 +43,10 @@ async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) 
         lambda: queries.find_locked_by_product_id(tx, company.id, product_id),
         lambda: _create(tx, company, PRODUCT_ID.new(), product_id, body),
     )
-    return product if is_new else await _revise(tx, company, product, body), is_new
+    if is_new:
+        return product, "created"
+    revised = await _revise(tx, company, product, body)
+    return revised, "unchanged" if revised is product else "updated"
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:
