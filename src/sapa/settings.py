@@ -1,4 +1,4 @@
-"""Everything an operator can set, read once from SAPA_* variables. Imports nothing of ours."""
+"""Everything an operator can set, read once from SAPA_* variables. Imports nothing of Sapa."""
 
 import os
 import re

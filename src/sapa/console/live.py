@@ -1,4 +1,4 @@
-"""Pages that update themselves. A stream tells its page that something changed, and the page fetches the changed part:
+"""Pages that update themselves. A stream notifies its page of a change, and the page fetches the changed part:
 permissions are checked there, and the stream carries no data.
 
 Each stream listens to its company's channel through the hub. It also checks at intervals, so that it ends with its

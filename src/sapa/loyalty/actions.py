@@ -188,8 +188,8 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
 
 
 async def settle_wallet(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> bool:
-    """Settles what is overdue, as every write does first; returns whether all is settled. With `most` only so many
-    reservations and lots, the oldest first; the event follows with the last of them."""
+    """Settles what is overdue, as every write does first; returns whether all is settled. With `most`, at most that
+    many reservations and lots, the oldest first; the event follows with the last of them."""
     ledger = await open_ledger(tx, company, customer_id, most)
     if most is not None and ledger.entries:
         state = await queries.get_program_state(tx, company.id, ledger.balance.id, customer_id)
@@ -235,7 +235,7 @@ async def close_ledger(tx: Tx, company: Company, ledger: WalletLedger, source: S
 async def pick_lots(
     tx: Tx, company: Company, ledger: WalletLedger, points: int, order_id: str | None = None
 ) -> Sequence[Portion]:
-    """The lots to take so many points from; raises InsufficientPoints."""
+    """The lots to take the points from; raises InsufficientPoints."""
     if ledger.balance.available < points:
         raise InsufficientPoints(f"The customer has {ledger.balance.available} points available; {points} are needed.")
     return await queries.list_spendable(tx, company.id, ledger.balance.id, ledger.state.now, points, order_id)
@@ -295,7 +295,7 @@ def build_metadata(metadata: dict[str, Any] | None) -> bytes | None:
 
 
 def build_fingerprint(action: str, customer_id: str, body: msgspec.Struct) -> bytes:
-    """Equal for equal requests, whatever the order of their fields."""
+    """Equal for equal requests, in any order of fields."""
     return sha256(_canonical([action, customer_id, msgspec.to_builtins(body)])).digest()
 
 

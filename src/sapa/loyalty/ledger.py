@@ -201,7 +201,7 @@ class WalletLedger:
 
 
 def _next_instant(now: datetime, last: datetime | None) -> datetime:
-    """At least a millisecond after the last entry, whatever the clock says: instants order the entries of a wallet."""
+    """At least a millisecond after the last entry, even if the clock goes back: instants order a wallet's entries."""
     return now if last is None else max(now, last + MILLISECOND)
 
 

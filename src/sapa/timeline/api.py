@@ -18,7 +18,7 @@ from sapa.values.ids import CustomerId
 routes = Routes("/loyalty/customers", base=Base.CUSTOMER, tag="Timeline")
 
 Cursor = Annotated[str, Meta(max_length=200)]
-Months = Annotated[int, Meta(ge=1, le=120, description="Only entries of the last so many months.")]
+Months = Annotated[int, Meta(ge=1, le=120, description="How many months to look back.")]
 
 
 class TimelineQuery(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ EndpointId = Annotated[str, ENDPOINT_ID]
 
 MOST_ENDPOINTS = 10
 OVERLAP_SECONDS = 24 * 3600
-"""How long a rotated secret still signs beside its successor, by company time."""
+"""How long a rotated secret still signs in addition to its successor, by company time."""
 
 
 class Missed(StrEnum):

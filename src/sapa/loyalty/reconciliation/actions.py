@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 600.0
 
 
 async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_SECONDS) -> Reconciliation:
-    """Checks all wallets of a company, batch by batch; each batch is one snapshot and takes at most so many seconds."""
+    """Checks all wallets of a company, batch by batch; each batch is one snapshot and takes at most `seconds`."""
     wallets = available = reserved = 0
     drift: list[Drift] = []
     drifting: set[str] = set()

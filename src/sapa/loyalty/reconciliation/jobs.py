@@ -37,7 +37,7 @@ async def _check_next(db: Connection, progress: CheckProgress) -> None:
 
 
 async def _count_drifting(db: Connection, progress: CheckProgress, batch: WalletBatch) -> int:
-    """Skips wallets that cannot be checked: the round goes on."""
+    """Skips wallets that cannot be checked, and continues."""
     try:
         drift = await queries.list_drift(db, progress.company_id, progress.position, batch, CHECK_SECONDS)
     except DatabaseAway:

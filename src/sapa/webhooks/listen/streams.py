@@ -1,7 +1,7 @@
 """`/listen`: a company's events as they happen, as server-sent events that lose none.
 
 Events become visible when their transactions commit, which is not the order in which they were recorded. So a stream
-scans the last half minute, longer than any transaction of ours lasts, again and again for events of transactions that
+scans the last half minute, longer than any transaction lasts, again and again for events of transactions that
 were still open at its previous scan, and sends those that it has not sent yet. `ready` and every heartbeat carry the
 stream's position; a listener that reconnects with it, or with the last event's id, ignores the events that it has.
 """
