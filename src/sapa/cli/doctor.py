@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
 
 
 def doctor(json: AsJson = False) -> None:
-    """Check database, version, extensions, clock and settings, and say what to fix."""
+    """Check the database, its version and extensions, the clock and the settings, and say what to fix."""
     findings = asyncio.run(_run_checks())
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
@@ -49,7 +49,7 @@ async def _run_checks() -> list[Finding]:
             findings += [finding async for finding in _check_database(db)]
     except (DatabaseAway, OSError, asyncpg.PostgresError) as error:
         outside = settings.database.url is not None
-        advice = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "Look into log/postgres.log."
+        advice = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "See log/postgres.log."
         findings.append(Finding("database", False, str(error) or type(error).__name__, advice))
     return findings
 

@@ -52,25 +52,25 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class Forbidden(ApiError):
-    """Your role in this company does not open this page; ask an owner."""
+    """Your role in this company does not allow this page; ask an owner."""
 
     status = 403
     code = "FORBIDDEN"
 
 
 class PageFailed(InternalError):
-    """Something failed on our side; the log of the server says what."""
+    """Something failed on the server; see its log for details."""
 
 
 class StaleForm(ApiError):
-    """This form is too old, or came from elsewhere; open the page again and repeat it."""
+    """This form has expired, or came from another site; open the page again and repeat it."""
 
     status = 403
     code = "STALE_FORM"
 
 
 class FormSent(Conflict):
-    """This form was sent before; what it made is shown once, and is there already."""
+    """This form was already sent; its result is shown only once."""
 
     code = "FORM_SENT"
 
@@ -271,7 +271,7 @@ def _refuse_unmatched(routes: Sequence[Route]) -> Handler:
         if not page.request.path_params["rest"]:
             return go_to("/console")
         if any(route.matches(page.request.scope)[0] is Match.PARTIAL for route in routes):
-            raise MethodNotAllowed("This page does not take that.")
+            raise MethodNotAllowed("This page does not support this method.")
         raise NotFound
 
     return refuse

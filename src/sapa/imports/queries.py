@@ -40,9 +40,6 @@ USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(
 
 IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 
-# Rounded like the rows' own timestamps: rows that change in this transaction have this instant or a later one.
-STARTED_AT = sql("SELECT now()::timestamptz(3)")
-
 GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", row=Import)
 
 # A file that the command reads is imported once at a time; a second command finds the import of the first.
@@ -278,11 +275,6 @@ async def use_generic_plans(tx: Tx, *, commit_fast: bool = False) -> None:
 async def is_past(db: Connection, company_id: int, instant: datetime) -> bool:
     """By the company's clock."""
     return bool(await IS_PAST.value(db, company_id, instant))
-
-
-async def get_transaction_start(tx: Tx) -> str:
-    started_at: str = await STARTED_AT.value(tx)
-    return started_at
 
 
 async def list_imports(

@@ -1,7 +1,7 @@
 """How lanes and the queue are stored.
 
 A worker leases the lane of an endpoint, not its deliveries: taking a delivery writes nothing, because nobody else
-serves its lane meanwhile. The lane's epoch tells a worker that comes back too late.
+serves its lane meanwhile. The lane's epoch reveals a worker whose lease has ended.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ RELEASE = sql(
 
 # Every fourth place goes to a retry when one is due, however long the backlog; unused places go to the other kind.
 # First attempts for one resource keep the order of its changes. Ties are read together, because within a millisecond
-# only the event's number tells the order.
+# only the event's number gives the order.
 LIST_DUE = sql(
     """
     SELECT lane.endpoint_id, d.id, d.attempt, d.event_id, d.kind, d.resource_id, d.body

@@ -31,5 +31,5 @@ def _get_token(request: Request) -> str:
 
 def _get_kinds(request: Request) -> list[str]:
     if unknown := set(request.query_params) - {"kinds"}:
-        raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
+        raise Invalid.field(min(unknown), "is not a parameter of this call; use kinds")
     return [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]
