@@ -1,5 +1,6 @@
 """The columns that a struct is written to, derived from it, so that a new field is written nowhere by its position."""
 
+from collections.abc import Collection
 from datetime import date, datetime
 from decimal import Decimal
 from types import NoneType
@@ -21,15 +22,17 @@ _CASTS: dict[Any, str] = {
 
 
 class WriteColumns(Generic[Row]):
-    """The fields of a struct and properties computed from them, in one order for every statement.
+    """The fields of a struct, but for those that are written otherwise, and properties computed from them, in one order
+    for every statement.
 
     `cast` reads them from arrays of text, as a statement that writes many rows gets them: lists of text are joined with
     commas there, and bytes hold JSON.
     """
 
-    def __init__(self, struct: type[Row], *computed: str) -> None:
+    def __init__(self, struct: type[Row], *computed: str, without: Collection[str] = ()) -> None:
         hints: dict[str, Any] = get_type_hints(struct)
-        self.names: tuple[str, ...] = (*struct.__struct_fields__, *computed)
+        fields = [name for name in struct.__struct_fields__ if name not in without]
+        self.names: tuple[str, ...] = (*fields, *computed)
         self.listed = ", ".join(self.names)
         self.cast = ", ".join(_CASTS.get(_without_none(hints.get(name)), "{}").format(name) for name in self.names)
         self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
