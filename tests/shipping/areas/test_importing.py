@@ -61,7 +61,7 @@ async def test_the_dictionary_serves_providers_without_a_list_once_it_was_import
     for provider in ("custom", "parcel_carrier", "instant_carrier"):
         refused = await own_api.get("/shipping/coverage/provinces", params={"provider": provider})
         assert refused.status_code == 400
-        assert "no area data was imported" in refused.json()["error"]["message"]
+        assert "import area data" in refused.json()["error"]["message"]
 
     file = write_tarball(tmp_path / "areas.tgz", build_lists())
     done = import_areas(own, file, "--json").json()

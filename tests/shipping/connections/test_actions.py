@@ -109,7 +109,7 @@ async def test_a_test_environment_may_have_another_aggregator(context: AppContex
         await connections.disconnect(tx, tester, "aggregator_carrier")
     assert await list_connected(context, tester) == SANDBOX
     async with context.database.transaction() as tx:
-        with pytest.raises(Invalid, match="simulator"):
+        with pytest.raises(Invalid, match="simulated"):
             await connections.disconnect(tx, tester, "aggregator_carrier")
 
 
@@ -192,12 +192,12 @@ async def test_a_sealed_account_does_not_open_for_another_company(
 @pytest.mark.parametrize(
     ("adapter", "credentials", "words"),
     [
-        ("kiriminaja", {}, "api_key: is needed"),
-        ("kiriminaja", {"api_key": "  "}, "api_key: is needed"),
-        ("kiriminaja", {"api_key": "a\nb"}, "cannot be part of it"),
-        ("kiriminaja", {"api_key": "a", "pin": KEY}, "pin: is unknown to KiriminAja"),
-        ("gosend", {"client_id": "a"}, "pass_key: is needed"),
-        ("dash", {"client_secret": KEY}, "client_key: is needed"),
+        ("kiriminaja", {}, "api_key: is required"),
+        ("kiriminaja", {"api_key": "  "}, "api_key: is required"),
+        ("kiriminaja", {"api_key": "a\nb"}, "printable characters"),
+        ("kiriminaja", {"api_key": "a", "pin": KEY}, "pin: is not a field of KiriminAja"),
+        ("gosend", {"client_id": "a"}, "pass_key: is required"),
+        ("dash", {"client_secret": KEY}, "client_key: is required"),
         ("lalamove", {}, "adapter: must be one of kiriminaja, biteship"),
     ],
 )
