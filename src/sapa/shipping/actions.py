@@ -38,7 +38,7 @@ from sapa.values.company import Company
 async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
     """Creates a shipment and, with autoBook, books it."""
     cities = await _list_pickup_cities(call.context, call.company, body.provider)
-    return await _carry_out(call, lambda tx: begin_create(call.context, tx, call.company, body, cities))
+    return await _intend_and_send(call, lambda tx: begin_create(call.context, tx, call.company, body, cities))
 
 
 async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
@@ -48,7 +48,7 @@ async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment 
         async with call.context.database.connection() as db:
             stored = await shipments.get_stored(db, call.company.id, id)
         cities = await _list_pickup_cities(call.context, call.company, stored.provider)
-    return await _carry_out(call, lambda tx: begin_update(call.context, tx, call.company, id, body, cities))
+    return await _intend_and_send(call, lambda tx: begin_update(call.context, tx, call.company, id, body, cities))
 
 
 async def book(context: AppContext, company: Company, id: str) -> StoredShipment:
@@ -69,26 +69,13 @@ async def _list_pickup_cities(context: AppContext, company: Company, provider: s
         return await areas.list_pickup_cities(context, db, company, provider)
 
 
-async def _carry_out(
+async def _intend_and_send(
     call: OutboundCall, begin: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
-    """Stores the change and the intent to book, sends the booking if there is one, and stores its outcome."""
     start = await call.intend(begin, present=lambda start: start.stored.shipment)
-    # The booking goes on when the caller disconnects.
-    return await call.context.run_to_end(_send_and_settle(call, start))
-
-
-async def _send_and_settle(call: OutboundCall, start: BookingStart) -> Shipment | Accepted[Shipment]:
-    outcome = await bookings.send(call.context, start)
-
-    async def conclude(tx: Tx) -> Shipment | Accepted[Shipment]:
-        if start.attempt is None:
-            return start.stored.shipment
-        stored = await bookings.settle(tx, call.company, start.attempt, outcome, "api")
-        is_open = stored.shipping_status in {"booking", "booking_unknown"}
-        return Accepted(stored.shipment) if is_open else stored.shipment
-
-    return await call.conclude(conclude)
+    work = bookings.send_and_settle(call, start)
+    # A booking goes on when the caller disconnects.
+    return await (work if start.attempt is None else call.context.run_to_end(work))
 
 
 async def begin_create(

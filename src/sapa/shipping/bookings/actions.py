@@ -10,6 +10,8 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.db.retry import retry
 from sapa.http.errors import Invalid
+from sapa.http.outbound_call import OutboundCall
+from sapa.http.responses import Accepted
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.bookings import queries
 from sapa.shipping.bookings.types import BookingAttempt, BookingStart, Outcome, Unsure
@@ -32,6 +34,7 @@ from sapa.shipping.types import (
     BookingResolution,
     InvalidMove,
     NotBookable,
+    Shipment,
     StoredShipment,
 )
 from sapa.values.company import Company
@@ -76,13 +79,13 @@ async def begin(
 ) -> BookingStart:
     """Stores the intent to book: a new shipment is inserted with it, a stored one must be locked."""
     check_bookable(shipment)
-    clock = await shipments.get_clock(tx, company.id)
-    if shipment.pickup_schedule is not None and shipment.pickup_schedule < clock.now:
-        raise Invalid.field("pickupSchedule", "is in the past; send a later one with triggerBooking, or null")
     reference, adapter = new_reference(), connected.carrier.name
     after = msgspec.structs.replace(
         without_booking(shipment), shipping_status="booking", reference=reference, adapter=adapter
     )
+    clock = await shipments.get_clock(tx, company.id)
+    if shipment.pickup_schedule is not None and shipment.pickup_schedule < clock.now:
+        raise Invalid.field("pickupSchedule", "is in the past; send a later one with triggerBooking, or null")
     if is_new:
         stored = await shipments.create(tx, company, after)
     else:
@@ -105,6 +108,20 @@ async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -
     await queries.close(tx, company.id, stored.id)
     after = msgspec.structs.replace(without_booking(stored), shipping_status="awaiting", reference=None, adapter=None)
     return await shipments.store(tx, company, stored, after)
+
+
+async def send_and_settle(call: OutboundCall, start: BookingStart) -> Shipment | Accepted[Shipment]:
+    """Sends the booking, if one was begun, and stores its outcome."""
+    outcome = await send(call.context, start)
+
+    async def conclude(tx: Tx) -> Shipment | Accepted[Shipment]:
+        if start.attempt is None:
+            return start.stored.shipment
+        stored = await settle(tx, call.company, start.attempt, outcome, "api")
+        is_open = stored.shipping_status in {"booking", "booking_unknown"}
+        return Accepted(stored.shipment) if is_open else stored.shipment
+
+    return await call.conclude(conclude)
 
 
 async def send(context: AppContext, start: BookingStart) -> Outcome | None:
