@@ -57,6 +57,7 @@ async def test_a_test_environment_is_connected_from_the_start(context: AppContex
         connected = await find(context, tester, provider)
         assert connected is not None
         assert connected.carrier.name == adapter
+        assert not connected.connection.breaks_circuit, "simulators fail on request"
     assert {info.status for info in (await list_infos(context, tester)).values()} == {"connected"}
 
 
@@ -85,6 +86,7 @@ async def test_an_account_has_the_credentials_it_was_connected_with(
     assert connected is not None
     assert (connected.carrier.name, connected.connection.credentials) == (adapter, credentials)
     assert connected.connection.address == CARRIERS[adapter].address
+    assert connected.connection.breaks_circuit
     assert await list_connected(context, owner) == {PROVIDERS[adapter]: adapter}
 
 

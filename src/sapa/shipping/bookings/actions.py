@@ -158,7 +158,7 @@ async def _ask(
     except Unclear as error:
         outcome = Unsure(str(error) or "The carrier did not respond.")
     except Exception:
-        log.exception("booking failed", shipment_id=stored.id, reference=attempt.reference)
+        log.exception("booking failed", company_id=attempt.company_id, shipment_id=stored.id)
         outcome = Unsure("The carrier's response could not be read.")
     await call_log.record(context.database, connected.connection, "book", attempt.reference, outcome)
     if isinstance(outcome, Booked):
