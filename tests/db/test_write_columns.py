@@ -59,3 +59,9 @@ def test_other_types_are_cast_to_their_columns() -> None:
     assert columns.cast == "birthday::date, is_regular::boolean, visits::bigint"
     assert columns.texts(Guest(date(1990, 5, 17), True, 3)) == ["1990-05-17", "True", "3"]
     assert columns.texts(Guest(None, False, 0)) == [None, "False", "0"]
+
+
+def test_fields_that_are_written_otherwise_are_left_out() -> None:
+    columns = WriteColumns(Person, "email_key", without={"tags"})
+    assert columns.listed == "email, addresses, email_key"
+    assert columns.values(Person("Ayu@X.id", ["a"], b"[]")) == ["Ayu@X.id", b"[]", "ayu@x.id"]

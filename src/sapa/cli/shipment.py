@@ -10,8 +10,7 @@ from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.cli.outside import open_context
 from sapa.db.pool import Tx
-from sapa.shipping.bookings.actions import book as book_shipment
-from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.actions import book as book_shipment
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.states import STATUSES
 from sapa.shipping.types import SHIPMENT_ID, Shipment, ShipmentNotFound
@@ -27,11 +26,11 @@ Id = Annotated[str, typer.Argument(help="The shipment's id, such as shp_01j…."
 
 @app.command()
 def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
-    """Book a shipment with its carrier. A shipment that is already booked does not change."""
+    """Book a shipment with its carrier, such as one of instant_carrier. A booked shipment does not change."""
     shipment = asyncio.run(_book(company, id))
     show(_plain(shipment), json, "Shipment", COLUMNS)
     if shipment.shipping_status in {"booking", "booking_unknown"}:
-        typer.echo("The carrier did not respond; the worker is checking the outcome.", err=True)
+        typer.echo("The carrier did not respond. The outcome is looked up automatically.", err=True)
     if shipment.shipping_status == "booking_failed":
         typer.echo(f"The carrier refused: {shipment.problem}", err=True)
         raise typer.Exit(1)
@@ -51,8 +50,7 @@ def list_(
 
     async def read(tx: Tx) -> list[Shipment]:
         await access.get_company(tx, company)
-        cells = [f"{provider}/{status}" for provider in PROVIDERS]
-        return (await shipments.list_shipments(tx, company, {"cells": cells} if status else {}, MOST, 0))[0]
+        return await shipments.list_newest(tx, company, status, MOST)
 
     show([_plain(shipment) for shipment in transact(read)], json, "Shipments", COLUMNS)
 

@@ -26,7 +26,7 @@ _CASTS: dict[Any, str] = {
 class WriteColumns(Generic[Row]):
     """The fields of a struct and properties computed from them, in one order for every statement.
 
-    A field `without` a column of its own is left out. Structs and lists of structs are stored as JSON.
+    Fields `without` are written otherwise and left out. Structs and lists of structs are stored as JSON.
 
     `cast` reads the columns from arrays of text, as a statement that writes many rows gets them: lists of text are
     joined with commas there, and bytes hold JSON.

@@ -64,7 +64,7 @@ async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
     try:
         response = await context.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
     except (NotSent, Unclear) as error:
-        log.warning("sandbox callback was not taken", company_id=callback.company_id, reason=str(error))
+        log.warning("sandbox callback not accepted", company_id=callback.company_id, reason=str(error))
         return False
     return response.status < 300
 
