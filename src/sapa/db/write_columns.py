@@ -54,7 +54,8 @@ class WriteColumns(Generic[Row]):
         return ", ".join(f"${number}::text[]" for number, _ in enumerate(self.names, first))
 
     def values(self, row: Row) -> list[Any]:
-        return [encode(getattr(row, name)) if name in self._json else getattr(row, name) for name in self.names]
+        values = ((name, getattr(row, name)) for name in self.names)
+        return [encode(value) if name in self._json and value is not None else value for name, value in values]
 
     def texts(self, row: Row) -> list[str | None]:
         """One element for each of the arrays that `cast` reads."""
