@@ -32,6 +32,22 @@ def test_many_rows_are_read_from_arrays_of_text() -> None:
     assert COLUMNS.texts(Person(None, ["a", "b"], b"[]")) == [None, "a,b", "[]", None]
 
 
+class Seat(Struct, frozen=True):
+    row: int
+
+
+class Party(Struct, frozen=True):
+    name: str
+    seats: list[Seat]
+    host: Person
+
+
+def test_structs_are_stored_as_json() -> None:
+    columns = WriteColumns(Party, without=["host"])
+    assert columns.listed == "name, seats"
+    assert columns.values(Party("Ayu", [Seat(1), Seat(2)], Person(None, [], b""))) == ["Ayu", b'[{"row":1},{"row":2}]']
+
+
 class Guest(Struct, frozen=True):
     birthday: date | None
     is_regular: bool
@@ -43,3 +59,9 @@ def test_other_types_are_cast_to_their_columns() -> None:
     assert columns.cast == "birthday::date, is_regular::boolean, visits::bigint"
     assert columns.texts(Guest(date(1990, 5, 17), True, 3)) == ["1990-05-17", "True", "3"]
     assert columns.texts(Guest(None, False, 0)) == [None, "False", "0"]
+
+
+def test_fields_that_are_written_otherwise_are_left_out() -> None:
+    columns = WriteColumns(Person, "email_key", without={"tags"})
+    assert columns.listed == "email, addresses, email_key"
+    assert columns.values(Person("Ayu@X.id", ["a"], b"[]")) == ["Ayu@X.id", b"[]", "ayu@x.id"]

@@ -32,6 +32,36 @@ def foreign_queries(modules: Modules, allowed: set[tuple[str, str]]) -> list[str
     ]
 
 
+def query_aliases(modules: Modules, allowed: set[str]) -> list[str]:
+    """A query under another name is still a query: other rooms get a function that says what it is for."""
+    return [
+        f"{name}:{node.lineno} gives out {ast.unparse(node.value)}"
+        for name, module in modules.items()
+        if not name.endswith(".queries") and name not in allowed
+        for node in module.tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        if _root(node.value) in _query_names(module)
+    ]
+
+
+def _query_names(module: Module) -> set[str]:
+    """The names under which a module knows queries, or what it imports from them."""
+    found = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.asname or alias.name for alias in node.names if alias.name.endswith(".queries")}
+        if isinstance(node, ast.ImportFrom):
+            is_queries = (node.module or "").rpartition(".")[2] == "queries"
+            found |= {alias.asname or alias.name for alias in node.names if is_queries or alias.name == "queries"}
+    return found
+
+
+def _root(value: ast.expr) -> str:
+    """`queries` of `queries.find`, `sapa.orders.queries` of `sapa.orders.queries.find`, `find` of `find`."""
+    text = ast.unparse(value) if isinstance(value, ast.Name | ast.Attribute) else ""
+    return text.rpartition(".")[0] or text
+
+
 def misplaced_statements(modules: Modules, allowed: set[str]) -> list[str]:
     """A statement is declared in the queries of its room."""
     return [

@@ -106,7 +106,7 @@ async def test_a_carrier_that_hangs_does_not_hang_the_caller(live: httpx.AsyncCl
 )
 async def test_malformed_prices_are_rejected(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
     peer.behave = peer.reply(body, status)
-    assert "KiriminAja gave no prices" in refused(await ask(live))
+    assert "KiriminAja returned no prices" in refused(await ask(live))
     peer.behave = peer.reply(GOOD)
     assert len(await list_options(live)) == 2, "and it is not remembered"
 
@@ -121,7 +121,7 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
     peer.asked.clear()
     assert "failed 5 times in a row and is asked again in" in refused(await ask(live))
     response = await live.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
-    assert "Nothing was booked. KiriminAja is not called for the moment" in refused(response)
+    assert "Nothing was booked. KiriminAja is unavailable" in refused(response)
     assert "Nothing was booked" in refused(await change(live, draft["id"], triggerBooking=True, name="Kept out"))
     assert await get(live, draft["id"]) == draft
     assert (await live.get("/shipping/shipments")).json()["meta"]["total"] == 1, "nothing was stored"
@@ -231,7 +231,7 @@ async def test_tracking_returns_the_stored_state_while_a_carrier_hangs(
     key = await make_key(own_database, own_company.test)
     async with connect(own, key.raw) as client:
         assert await list_options(client), "another account"
-    assert "gave no prices" in refused(await ask(live, "instant_carrier")), "nobody listens there, and that is said"
+    assert "returned no prices" in refused(await ask(live, "instant_carrier")), "nobody listens there, and that is said"
     assert_last_known(await hanging)
 
 
@@ -279,7 +279,7 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
         assert len(stale.json()["data"]) == 2
         assert peer.asked, "what is out of date stays so"
     await age(91)
-    assert "which places it serves" in refused(await live.get("/shipping/coverage/provinces"))
+    assert "did not return its areas" in refused(await live.get("/shipping/coverage/provinces"))
     peer.behave = peer.reply({**PROVINCES, "datas": PROVINCES["datas"][:1]})
     assert len((await live.get("/shipping/coverage/provinces")).json()["data"]) == 1
 

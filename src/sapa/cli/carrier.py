@@ -31,7 +31,7 @@ Work = Callable[[AppContext, Company], Awaitable[Result]]
 _PROVIDERS = [name for name, provider in PROVIDERS.items() if not provider.is_local]
 _CHOICES = [adapter.name for name in _PROVIDERS if len(list_adapters(name)) > 1 for adapter in list_adapters(name)]
 
-Provider = Annotated[str, typer.Option(help=f"What to connect: {', '.join(_PROVIDERS[:-1])} or {_PROVIDERS[-1]}.")]
+Provider = Annotated[str, typer.Option(help=f"The provider: {', '.join(_PROVIDERS[:-1])} or {_PROVIDERS[-1]}.")]
 COLUMNS = ["provider", "carrier", "status", "account"]
 
 
@@ -40,29 +40,28 @@ def connect(
     company: CompanyId,
     provider: Provider,
     adapter: Annotated[
-        str | None, typer.Option(help=f"Which carrier, where there is a choice: {' or '.join(_CHOICES)}.")
+        str | None, typer.Option(help=f"The carrier, if the provider has several: {' or '.join(_CHOICES)}.")
     ] = None,
     pairs: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            help="A part of the credentials as NAME=VALUE, or NAME=@FILE for what should not stand in a command; "
-            "repeatable.",
+            help="A credential as NAME=VALUE, or NAME=@FILE to keep it out of the command line; repeatable.",
         ),
     ] = None,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not ask the carrier whether it works.")] = False,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not verify the account with the carrier.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Connect a carrier, in place of the one that the provider had.
+    """Connect a carrier in place of the provider's former one.
 
-    What is not given as an option is taken from variables such as SAPA_CARRIER_API_KEY, and asked for otherwise. The
-    address for the carrier's callbacks is shown once.
+    Credentials that you do not pass with --set are read from variables such as SAPA_CARRIER_API_KEY, or prompted for.
+    The address for the carrier's callbacks is shown only once.
     """
     fields = _parse_credentials(pairs or [])
 
     async def work(context: AppContext, owner: Company) -> NewCarrierConnection:
         carrier = connections.get_adapter(provider, adapter)
-        found = _gather(carrier, fields, is_asking=not json and owner.environment == "live")
+        found = _gather(carrier, fields, is_asking=not json and not owner.is_test)
         return await connections.connect(context, owner, provider, carrier.name, found, verify=not no_verify)
 
     _show_new(_run(company, work), json)
@@ -70,7 +69,7 @@ def connect(
 
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
-    """List what is connected, and how it fares; never a credential."""
+    """List the connected carriers and their status, without credentials."""
 
     async def work(context: AppContext, owner: Company) -> list[CarrierConnection]:
         async with context.database.connection() as db:
@@ -81,7 +80,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 
 @app.command("test")
 def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
-    """Ask the carrier whether the account works; exit code 1 when it does not."""
+    """Verify the account with the carrier; exit code 1 if it does not work."""
     health = _run(company, lambda context, owner: connections.check(context, owner, provider))
     show(health, json, "Carrier tested", ["provider", "adapter", "isWorking", "error"])
     sys.exit(0 if health.is_working else 1)
@@ -89,7 +88,7 @@ def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
 
 @app.command()
 def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
-    """Forget an account and its credentials."""
+    """Delete an account and its credentials."""
 
     async def work(context: AppContext, owner: Company) -> None:
         async with context.database.transaction() as tx:
@@ -110,12 +109,12 @@ def _run(company_id: int, work: Work[Result]) -> Result:
 
 
 def _parse_credentials(pairs: list[str]) -> dict[str, str]:
-    """A part that cannot be parsed is not repeated in the error: it may be a secret."""
+    """A pair that cannot be parsed is not repeated in the error: it may be a secret."""
     found: dict[str, str] = {}
     for text in pairs:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise typer.BadParameter("write a part of the credentials as NAME=VALUE", param_hint="--set")
+            raise typer.BadParameter("write each credential as NAME=VALUE", param_hint="--set")
         if name in found:
             raise typer.BadParameter(f"{name} is given twice", param_hint="--set")
         found[name] = _read_value(value)
@@ -174,10 +173,10 @@ def _show_new(new: NewCarrierConnection, as_json: bool) -> None:
         show({**msgspec.to_builtins(new.connection), **extra}, as_json, "", [])
         return
     _show([new.connection], as_json, "Carrier connected")
-    text = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
+    text = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown only once."
     if new.left_behind:
         text += (
-            f"\n\n{new.left_behind} shipments are on their way with the carrier that was connected before. They are"
-            " tracked and cancelled again once it is connected again."
+            f"\n\n{new.left_behind} shipments are under way with the former carrier. They cannot be tracked or"
+            " cancelled until you connect it again."
         )
     Console(soft_wrap=True).print(text, highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""`sapa shipment`: what people do with shipments."""
+"""`sapa shipment`: book and list shipments."""
 
 import asyncio
 from typing import Annotated, Any
@@ -10,8 +10,7 @@ from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.cli.outside import open_context
 from sapa.db.pool import Tx
-from sapa.shipping.bookings.actions import book as book_shipment
-from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.actions import book as book_shipment
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.states import STATUSES
 from sapa.shipping.types import SHIPMENT_ID, Shipment, ShipmentNotFound
@@ -27,11 +26,11 @@ Id = Annotated[str, typer.Argument(help="The shipment's id, such as shp_01j…."
 
 @app.command()
 def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
-    """Book a shipment with its carrier, as instant_carrier shipments are; one that is booked stays as it is."""
+    """Book a shipment with its carrier, such as one of instant_carrier. A booked shipment does not change."""
     shipment = asyncio.run(_book(company, id))
     show(_plain(shipment), json, "Shipment", COLUMNS)
     if shipment.shipping_status in {"booking", "booking_unknown"}:
-        typer.echo("The carrier's answer did not come; the outcome is being found out.", err=True)
+        typer.echo("The carrier did not respond. The outcome is looked up automatically.", err=True)
     if shipment.shipping_status == "booking_failed":
         typer.echo(f"The carrier refused: {shipment.problem}", err=True)
         raise typer.Exit(1)
@@ -40,17 +39,18 @@ def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
 @app.command("list")
 def list_(
     company: CompanyId,
-    status: Annotated[str | None, typer.Option(help="Only those with this shippingStatus, such as awaiting.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only shipments with this shippingStatus, such as awaiting.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the newest hundred shipments."""
+    """List the newest 100 shipments."""
     if status is not None and status not in STATUSES:
-        raise typer.BadParameter(f"a shipment is one of {', '.join(STATUSES)}", param_hint="--status")
+        raise typer.BadParameter(f"use one of {', '.join(STATUSES)}", param_hint="--status")
 
     async def read(tx: Tx) -> list[Shipment]:
         await access.get_company(tx, company)
-        cells = [f"{provider}/{status}" for provider in PROVIDERS]
-        return (await shipments.list_shipments(tx, company, {"cells": cells} if status else {}, MOST, 0))[0]
+        return await shipments.list_newest(tx, company, status, MOST)
 
     show([_plain(shipment) for shipment in transact(read)], json, "Shipments", COLUMNS)
 

@@ -15,9 +15,11 @@ from sapa.console.routes import (
     go_to,
 )
 from sapa.http.errors import Invalid, NotFound
-from sapa.shipping.bookings import actions as bookings
+from sapa.shipping import actions as shipping
+from sapa.shipping.bookings.cancel import is_cancellable
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.states import BOOKABLE, GROUP_OF, STATUSES, UNDER_WAY, list_next
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.states import BOOKABLE, GROUP_OF, STATUSES, list_next
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.types import SHIPMENT_ID
 from sapa.values.json import encode
@@ -25,8 +27,6 @@ from sapa.values.json import encode
 TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
 """The colour of a status group; others are waiting."""
 FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId")
-TOO_LATE = UNDER_WAY | {"cancelled", "cancelled_by_business", "returning", "returned", "lost", "booking"}
-"""Statuses in which nothing can be cancelled."""
 
 
 @console.get("/{environment}/shipments", roles=EVERYBODY)
@@ -43,6 +43,9 @@ async def show_shipment(page: PageRequest) -> Response:
     way = await _read_way(page, id)
     shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
     status, provider = shipment["shippingStatus"], PROVIDERS[shipment["provider"]]
+    async with page.context.database.connection() as db:
+        company = await access.get_company(db, page.company_id)
+        stored = await shipments.get_stored(db, page.company_id, id)
     return page.show(
         "shipment.html",
         shipment=shipment,
@@ -50,11 +53,9 @@ async def show_shipment(page: PageRequest) -> Response:
         order_number=await _find_order_number(page, shipment["orderId"]),
         tone=find_tone,
         can_book=status in BOOKABLE,
-        can_cancel=status not in TOO_LATE and (provider.is_local or provider.is_booked_by_people or shipment["awb"]),
+        can_cancel=is_cancellable(stored),
         by_hand=list_next(status, "L") if provider.is_local else ["returned"] if status == "returning" else [],
-        can_advance=page.environment == "test"
-        and not provider.is_local
-        and GROUP_OF[status] in {"accepted", "in_delivery"},
+        can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
     )
 
@@ -91,7 +92,7 @@ async def book(page: PageRequest) -> Response:
     else:
         async with page.context.database.connection() as db:
             company = await access.get_company(db, page.company_id)
-        await bookings.book(page.context, company, id)
+        await shipping.book(page.context, company, id)
     return go_to(page.path(f"/shipments/{id}"))
 
 

@@ -1,5 +1,6 @@
-"""Creating, editing and booking shipments."""
+"""Creating, editing and booking shipments: one transaction before the call to the carrier, one after it."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -7,82 +8,105 @@ from msgspec import UNSET
 
 from sapa.context import AppContext
 from sapa.db.pool import Tx
-from sapa.events import emit
 from sapa.http.errors import Invalid
+from sapa.http.outbound_call import OutboundCall
+from sapa.http.responses import Accepted
 from sapa.orders import actions as orders
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.bookings import actions as bookings
-from sapa.shipping.bookings.types import BookingContext, BookingStart
+from sapa.shipping.bookings.types import BookingStart
+from sapa.shipping.carriers.interface import CarrierArea
 from sapa.shipping.connections.actions import find_adapter, get_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
-from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
-from sapa.shipping.states import GONE, is_allowed, list_next
+from sapa.shipping.states import BOOKABLE, GONE, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import (
-    BookingInProgress,
     InvalidMove,
     NotBookable,
-    ShipmentBooked,
+    Shipment,
     ShipmentChange,
-    ShipmentCreated,
     ShipmentIn,
     ShipmentPatch,
     StoredShipment,
 )
 from sapa.values.company import Company
 
-DAY_SECONDS = 86_400
+
+async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
+    """Creates a shipment and, with autoBook, books it."""
+    cities = await _list_pickup_cities(call.context, call.company, body.provider)
+    return await _intend_and_send(call, lambda tx: begin_create(call.context, tx, call.company, body, cities))
 
 
-async def prepare(
-    context: AppContext, company: Company, provider: str, is_booking: bool, names_city: bool
-) -> tuple[ConnectedCarrier | None, BookingContext]:
-    """Loads what create and update need before their transaction, because carriers may be called for it.
+async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
+    """Edits a shipment and, with triggerBooking, books it."""
+    cities: Sequence[CarrierArea] = ()
+    if body.pickup_city is not UNSET:
+        async with call.context.database.connection() as db:
+            stored = await shipments.get_stored(db, call.company.id, id)
+        cities = await _list_pickup_cities(call.context, call.company, stored.provider)
+    return await _intend_and_send(call, lambda tx: begin_update(call.context, tx, call.company, id, body, cities))
 
-    Raises when the provider must be booked with and is not connected or not reachable.
-    """
-    traits = PROVIDERS[provider]
-    books = is_booking and not traits.is_local and not traits.is_booked_by_people
-    needs_cities = traits.has_pickup_cities and names_city
-    if not books and not needs_cities:
-        return None, BookingContext()
+
+async def book(context: AppContext, company: Company, id: str) -> StoredShipment:
+    """Books a shipment for a person, in the console or by a command. A booked shipment stays as it is."""
+    start = await context.database.transact(lambda tx: _begin_for_person(context, tx, company, id))
+    outcome = await bookings.send(context, start)
+    attempt = start.attempt
+    if attempt is None:
+        return start.stored
+    return await context.database.transact(lambda tx: bookings.settle(tx, company, attempt, outcome, "user"))
+
+
+async def _list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
+    """Before the transaction, because the carrier may be called."""
+    if not PROVIDERS[provider].has_pickup_cities:
+        return ()
     async with context.database.connection() as db:
-        connected = await get_carrier(context, db, company, provider) if books else None
-        if connected is not None:
-            connected.check_reachable()
-        cities = await areas.list_pickup_cities(context, db, company, provider) if needs_cities else ()
-    return connected, BookingContext(cities, connected.carrier.name if connected else None)
+        return await areas.list_pickup_cities(context, db, company, provider)
 
 
-async def create(tx: Tx, company: Company, body: ShipmentIn, context: BookingContext) -> BookingStart:
-    """Creates the shipment and, if asked to, the intent to book it."""
-    facts = await _look_up(tx, company, body.provider, None, body, context)
+async def _intend_and_send(
+    call: OutboundCall, begin: Callable[[Tx], Awaitable[BookingStart]]
+) -> Shipment | Accepted[Shipment]:
+    start = await call.intend(begin, present=lambda start: start.stored.shipment)
+    work = bookings.send_and_settle(call, start)
+    # A booking goes on when the caller disconnects.
+    return await (work if start.attempt is None else call.context.run_to_end(work))
+
+
+async def begin_create(
+    context: AppContext, tx: Tx, company: Company, body: ShipmentIn, pickup_cities: Sequence[CarrierArea] = ()
+) -> BookingStart:
+    """Creates the shipment, with the intent to book it if requested."""
+    facts = await _look_up(context, tx, company, body.provider, None, body, body.auto_book, pickup_cities)
     shipment = build_shipment(company, body, facts)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
-    traits = PROVIDERS[shipment.provider]
-    if body.auto_book and traits.is_local:
-        shipment = msgspec.structs.replace(shipment, shipping_status="confirmed")
-    elif body.auto_book and traits.is_booked_by_people:
-        shipment = msgspec.structs.replace(shipment, shipping_status="awaiting")
-    stored, attempt = await shipments.insert_shipment(tx, company.id, shipment), None
-    if body.auto_book and context.adapter is not None:
-        start = await bookings.intend(tx, company, stored, context.adapter)
-        stored, attempt = await shipments.save_shipment(tx, company.id, start.stored, True), start.attempt
-    await emit(tx, company, ShipmentCreated(stored.shipment))
-    if stored.shipping_status == "confirmed":
-        await emit(tx, company, ShipmentBooked(stored.shipment))
-        await shipments.record_step(tx, company, stored)
-    return BookingStart(stored, attempt)
+    if facts.connected is not None:
+        return await bookings.begin(tx, company, shipment, facts.connected, is_new=True)
+    if body.auto_book:
+        status = "confirmed" if PROVIDERS[shipment.provider].is_local else "awaiting"
+        shipment = msgspec.structs.replace(shipment, shipping_status=status)
+    return BookingStart(await shipments.create(tx, company, shipment))
 
 
-async def update(tx: Tx, company: Company, id: str, body: ShipmentChange, context: BookingContext) -> BookingStart:
+async def begin_update(
+    context: AppContext,
+    tx: Tx,
+    company: Company,
+    id: str,
+    body: ShipmentChange,
+    pickup_cities: Sequence[CarrierArea] = (),
+) -> BookingStart:
     """Applies the edits, then the requested action; both or neither."""
     if body.resolve_booking is not None and body.trigger_booking:
-        raise Invalid.field("triggerBooking", "is given besides resolveBooking; send one of them")
+        raise Invalid.field("triggerBooking", "cannot be combined with resolveBooking; send one of them")
     before = await shipments.lock_shipment(tx, company.id, id)
-    facts = await _look_up(tx, company, before.provider, before, body, context)
+    is_booking = body.trigger_booking and before.shipping_status in BOOKABLE
+    facts = await _look_up(context, tx, company, before.provider, before, body, is_booking, pickup_cities)
     after = revise_shipment(company, before, body, facts)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(after, before))
     if body.shipping_status is not UNSET:
@@ -91,27 +115,38 @@ async def update(tx: Tx, company: Company, id: str, body: ShipmentChange, contex
         after = _acknowledge(after, body.needs_action)
     stored = await shipments.store(tx, company, before, after)
     if body.resolve_booking is not None:
-        return BookingStart(await bookings.resolve(tx, company, stored, body.resolve_booking), None)
+        return BookingStart(await bookings.resolve(tx, company, stored, body.resolve_booking))
     if body.trigger_booking:
-        return await _book(tx, company, stored, context)
-    return BookingStart(stored, None)
+        return await _begin_booking(tx, company, stored, facts.connected)
+    return BookingStart(stored)
 
 
 async def _look_up(
-    tx: Tx, company: Company, provider: str, before: StoredShipment | None, body: ShipmentPatch, context: BookingContext
+    context: AppContext,
+    tx: Tx,
+    company: Company,
+    provider: str,
+    before: StoredShipment | None,
+    body: ShipmentPatch,
+    is_booking: bool,
+    pickup_cities: Sequence[CarrierArea],
 ) -> ShipmentFacts:
-    """Loads what the body refers to."""
+    """Loads what the body refers to. Raises if the provider to book with is not connected or not reachable."""
     traits = PROVIDERS[provider]
+    connected = adapter = sender = order = now = None
+    if is_booking and not traits.is_local and not traits.is_booked_by_people:
+        connected = await get_carrier(context, tx, company, provider)
+        connected.check_reachable()
+    names_end = before is None or (body.sender, body.delivery, body.store_location_id) != (UNSET, UNSET, UNSET)
+    if traits.locates_by == "areas" and names_end:
+        adapter = connected.carrier.name if connected else await find_adapter(tx, company, provider)
     lacks_sender = (before is None or before.sender is None) and body.sender is UNSET and not traits.is_local
     sender = await stores.find_sender(tx, company, body.store_location_id, or_default=lacks_sender)
-    names_order = isinstance(body.order_id, str) and (before is None or body.order_id != before.order_id)
-    order = await orders.find(tx, company, str(body.order_id)) if names_order else None
-    clock = None
+    if isinstance(body.order_id, str) and (before is None or body.order_id != before.order_id):
+        order = await orders.find(tx, company, body.order_id)
     if isinstance(body.pickup_schedule, datetime):
-        clock = await shipments.get_clock(tx, company.id, traits.days_ahead * DAY_SECONDS)
-    names_end = before is None or sender is not None or body.sender is not UNSET or body.delivery is not UNSET
-    adapter = await find_adapter(tx, company, provider) if traits.locates_by == "areas" and names_end else None
-    return ShipmentFacts(sender, order, clock, context.pickup_cities, adapter)
+        now = (await shipments.get_clock(tx, company.id)).now
+    return ShipmentFacts(sender, order, now, pickup_cities, adapter, connected)
 
 
 def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
@@ -119,7 +154,7 @@ def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
     if not PROVIDERS[shipment.provider].is_local and not is_back:
         raise Invalid.field(
             "shippingStatus",
-            "is the carrier's to tell; by hand go custom and parcel_carrier, and what is returning to returned",
+            f"is set by the carrier. You can set it for {LOCAL_PROVIDERS}, and change returning to returned",
         )
     if to == shipment.shipping_status:
         return shipment
@@ -134,27 +169,38 @@ def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
 def _acknowledge(shipment: StoredShipment, needs_action: bool) -> StoredShipment:
     """Clears the flag; the description of the problem stays."""
     if needs_action:
-        raise Invalid.field("needsAction", "can be set to false only, which says that a person has looked at it")
+        raise Invalid.field("needsAction", "can only be set to false, which means that a person has checked it")
     if shipment.needs_action and shipment.shipping_status == "booking_unknown":
-        raise InvalidMove("It is still open whether the carrier took the booking; tell it with resolveBooking.")
+        raise InvalidMove("The outcome of the booking is unknown. Check with the carrier, then send resolveBooking.")
     return msgspec.structs.replace(shipment, needs_action=False)
 
 
-async def _book(tx: Tx, company: Company, stored: StoredShipment, context: BookingContext) -> BookingStart:
+async def _begin_booking(
+    tx: Tx, company: Company, stored: StoredShipment, connected: ConnectedCarrier | None
+) -> BookingStart:
     """A booked shipment stays as it is; one that people book waits for a person."""
     if bookings.is_booked(stored):
-        return BookingStart(stored, None)
-    if context.adapter is not None:
-        return await bookings.begin(tx, company, stored, context.adapter)
+        return BookingStart(stored)
+    if connected is not None:
+        return await bookings.begin(tx, company, stored, connected)
     if stored.shipping_status == "awaiting":
-        return BookingStart(stored, None)
+        return BookingStart(stored)
     bookings.check_bookable(stored)
-    traits = PROVIDERS[stored.provider]
-    if traits.is_local:
-        if not is_allowed(stored.shipping_status, "confirmed", "L"):
-            raise NotBookable(f"The shipment is {stored.shipping_status} and cannot be booked; make a new one.")
-        after = msgspec.structs.replace(stored, shipping_status="confirmed")
-        return BookingStart(await shipments.store(tx, company, stored, after), None)
-    if not traits.is_booked_by_people:
-        raise BookingInProgress("A booking of this shipment ended just now; look at it, then try again.")
-    return BookingStart(await bookings.return_to_awaiting(tx, company, stored), None)
+    if not PROVIDERS[stored.provider].is_local:
+        return BookingStart(await bookings.return_to_awaiting(tx, company, stored))
+    if not is_allowed(stored.shipping_status, "confirmed", "L"):
+        raise NotBookable(f"The shipment is {stored.shipping_status} and cannot be booked. Create a new one.")
+    after = msgspec.structs.replace(stored, shipping_status="confirmed")
+    return BookingStart(await shipments.store(tx, company, stored, after))
+
+
+async def _begin_for_person(context: AppContext, tx: Tx, company: Company, id: str) -> BookingStart:
+    """People also book shipments that the API leaves to them."""
+    stored = await shipments.lock_shipment(tx, company.id, id)
+    if PROVIDERS[stored.provider].is_local:
+        raise NotBookable(f"{stored.provider} has no carrier to book with. Confirm it with triggerBooking.")
+    connected = await get_carrier(context, tx, company, stored.provider)
+    if bookings.is_booked(stored):
+        return BookingStart(stored)
+    connected.check_reachable()
+    return await bookings.begin(tx, company, stored, connected)

@@ -21,6 +21,10 @@ class ShippingEnvironment(Protocol):
     def has_movable_clock(self) -> bool:
         """Whether the company's clock can be set back, so that stored events may lie in its future."""
 
+    @property
+    def breaks_circuits(self) -> bool:
+        """Whether a carrier that keeps failing is not called for a while."""
+
     def find_adapter(self, provider: str) -> str | None:
         """The adapter that serves a provider without a stored account."""
 
@@ -31,7 +35,7 @@ class ShippingEnvironment(Protocol):
         """The last path segment of the callback address."""
 
     def build_credentials(self, context: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
-        """Credentials that the environment supplies by itself."""
+        """Credentials that the environment supplies."""
 
     async def get_address(self, context: AppContext, carrier: Carrier) -> str:
         """The base URL of the carrier's API."""
@@ -43,6 +47,7 @@ class ShippingEnvironment(Protocol):
 class LiveShipping:
     coverage_days = 7
     has_movable_clock = False
+    breaks_circuits = True
 
     def find_adapter(self, provider: str) -> str | None:
         return None

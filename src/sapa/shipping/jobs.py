@@ -31,8 +31,7 @@ async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> Non
     """Applies stored callbacks, in order of arrival per company."""
 
     async def step() -> bool:
-        async with context.database.connection() as db:
-            due = await callbacks.list_due(db, BATCH)
+        due = await callbacks.list_due(context, BATCH)
         for one in due:
             await callbacks.process(context, one)
         return len(due) >= BATCH
@@ -44,9 +43,8 @@ async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> No
     """Settles bookings with an open outcome and cancellations without a response."""
 
     async def step() -> bool:
-        async with context.database.connection() as db:
-            due = await reconcile.list_due(db, BATCH)
-            cancelled = await cancel.list_cancelling(db, BATCH)
+        due = await reconcile.list_due(context, BATCH)
+        cancelled = await cancel.list_due(context, BATCH)
         await _run_each(due, lambda one: reconcile.process(context, one))
         await _run_each(cancelled, lambda one: cancel.settle_due(context, one))
         return len(due) + len(cancelled) >= BATCH
@@ -58,8 +56,7 @@ async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
     """Polls the carriers of shipments that have had no event for a while."""
 
     async def step() -> bool:
-        async with context.database.connection() as db:
-            due = await tracking.list_untracked(db, BATCH)
+        due = await tracking.list_due(context, BATCH)
         await _run_each(due, lambda one: tracking.poll(context, one))
         return len(due) >= BATCH
 
@@ -69,9 +66,8 @@ async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
 async def reschedule(database: Database) -> None:
     """Makes work due that waits for a time from which a test clock was set back."""
     async with database.connection() as db:
-        for company_id in {*await shipments.list_rewound(db), *await bookings.list_rewound(db)}:
-            await shipments.reschedule(db, company_id)
-            await bookings.reschedule(db, company_id)
+        await shipments.reschedule_rewound(db)
+        await bookings.reschedule_rewound(db)
 
 
 async def _run_each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
@@ -85,6 +81,6 @@ async def _run_each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) 
             except DatabaseAway:
                 raise
             except Exception:
-                log.exception("work on a shipment failed", work=repr(one))
+                log.exception("due shipment failed", work=repr(one))
 
     await asyncio.gather(*map(run, due))

@@ -70,6 +70,9 @@ _ALL = (
 PROVIDERS: Mapping[str, ProviderTraits] = {provider.name: provider for provider in _ALL}
 """In the order in which the API lists them."""
 
+LOCAL_PROVIDERS = " and ".join(provider.name for provider in _ALL if provider.is_local)
+"""Their names, for messages."""
+
 LOCATED_BY_AREAS = next(provider.name for provider in _ALL if provider.locates_by == "areas")
 """The default provider of the coverage lists."""
 

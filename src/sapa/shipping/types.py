@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -10,11 +10,12 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict, NotFound
 from sapa.http.responses import StoredJson, Timestamp
-from sapa.shipping.providers import Provider
+from sapa.shipping.providers import LOCAL_PROVIDERS, Provider
 from sapa.shipping.states import Status
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount, Currency
+from sapa.values.text_folding import fold
 
 SHIPMENT_ID = IdKind("shp_")
 LOCATION_ID = IdKind("loc_")
@@ -120,7 +121,7 @@ class PackageIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class ShownDriver(Struct, frozen=True, rename="camel"):
-    """Who carries it."""
+    """The driver of a shipment."""
 
     name: str | None
     phone: str | None
@@ -136,20 +137,25 @@ NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
 
 
+def truncate(instant: datetime) -> datetime:
+    """In UTC and whole milliseconds, like every instant that is stored and read again."""
+    return instant.astimezone(UTC).replace(microsecond=instant.microsecond // 1_000 * 1_000)
+
+
 def build_instant(instant: datetime) -> str:
-    """Formatted like instants read from the database, so that the two compare as text."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """As the API writes it."""
+    return truncate(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Shipment(Struct, frozen=True, rename="camel"):
-    """Goods on their way: kilograms, centimetres, kilometres, and money in major units."""
+    """A shipment. Units are kilograms, centimetres and kilometres, and money in major units."""
 
     id: ShipmentId
     order_id: Annotated[str | None, Meta(examples=["order_01jc9y3q5me8w92v7x4t6r0n1k"])]
     provider: Provider
     provider_label: Annotated[str, Meta(examples=["Aggregator"])]
-    name: Annotated[str | None, Meta(description="What the company calls it.")]
-    fee: Annotated[Decimal | None, Meta(examples=[18000], description="As it was given.")]
+    name: Annotated[str | None, Meta(description="Your own name for it.")]
+    fee: Annotated[Decimal | None, Meta(examples=[18000], description="As you sent it.")]
     currency: Annotated[str, Meta(examples=["IDR"])]
     shipping_status: Status
     service_type: ServiceType | None
@@ -185,33 +191,90 @@ class Shipment(Struct, frozen=True, rename="camel"):
     cancellation_reason: str | None
     cancelled_by: Annotated[str | None, Meta(description="user, customer, driver, carrier or system.")]
     cancelled_source: Annotated[str | None, Meta(description="api, command, carrier_webhook, carrier_poll or auto.")]
-    event_timestamp: Annotated[Timestamp | None, Meta(description="When the carrier last told of a change.")]
-    needs_action: Annotated[bool, Meta(description="Whether a person should look at it.")]
+    event_timestamp: Annotated[Timestamp | None, Meta(description="When the carrier last reported a change.")]
+    needs_action: Annotated[bool, Meta(description="Whether a person should check it.")]
     problem: Annotated[str | None, Meta(description="What went wrong, in words.")]
     created_at: Timestamp
     updated_at: Timestamp
 
 
-class StoredShipment(Shipment, frozen=True):
-    """A shipment with the fields that only the worker and the adapters use."""
+class StoredShipment(Struct, frozen=True):
+    """A row of shipments as the rules see it: instants that compare, and the fields that only the worker and the
+    adapters use."""
 
+    id: str
+    order_id: str | None
+    provider: Provider
+    provider_label: str
+    name: str | None
+    fee: Decimal | None
+    currency: str
+    shipping_status: Status
+    service_type: ServiceType | None
+    service_name: str | None
+    service_code: str | None
+    selected_expedition: str | None
+    selected_delivery: str | None
+    courier_group: str | None
+    vehicle_type: VehicleType | None
+    bike_fuel_type: BikeFuelType | None
+    package_handover: PackageHandover
+    pickup_schedule: datetime | None
+    pickup_city: str | None
+    store_location_id: str | None
+    sender: Raw | None
+    delivery: Raw | None
+    package: Raw | None
+    driver: Raw | None
+    insurance: bool
+    insurance_fee: Decimal | None
+    insurance_amount: Decimal | None
+    discount_amount: Decimal | None
+    discount_percentage: Decimal | None
+    distance: Decimal | None
+    tracking_url: str | None
+    awb: str | None
+    order_no: str | None
+    booking_id: str | None
+    pickup_number: str | None
+    payment_id: str | None
+    payment_status: PaymentStatus | None
+    status_code: int | None
+    cancellation_reason: str | None
+    cancelled_by: str | None
+    cancelled_source: str | None
+    event_timestamp: datetime | None
+    needs_action: bool
+    problem: str | None
+    created_at: datetime
+    updated_at: datetime
     reference: str | None
     """Our reference of the current booking."""
     adapter: str | None
-    picked_up_at: str | None
+    picked_up_at: datetime | None
     cancelling_from: str | None
-    cancel_due_at: str | None
+    cancel_due_at: datetime | None
     cancel_tries: int
-    poll_at: str | None
+    poll_at: datetime | None
     cell: str
+    """Of the counter: provider/status as stored."""
 
     @property
     def shipment(self) -> Shipment:
-        return Shipment(*(getattr(self, name) for name in Shipment.__struct_fields__))
+        """As the API returns it."""
+        fields: list[Any] = [getattr(self, name) for name in Shipment.__struct_fields__]
+        shown: list[Any] = [build_instant(value) if isinstance(value, datetime) else value for value in fields]
+        return Shipment(*shown)
+
+    @property
+    def search_text(self) -> str:
+        parties = [read_party(party).name for party in (self.sender, self.delivery) if party is not None]
+        names = [*parties, self.name, self.service_name, self.awb, self.order_no]
+        return fold("\n".join(name for name in names if name))
 
 
 class ShipmentOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The same options that calculate-fee takes; fields of the shipment itself win."""
+    """The same options that calculate-fee takes; fields of the shipment take precedence."""
 
     service_type: ServiceType | None = None
     pickup_city: Short | None = None
@@ -254,10 +317,8 @@ class ShipmentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     distance: Number | None | UnsetType = UNSET
     payment_id: Short | None | UnsetType = UNSET
     payment_status: PaymentStatus | None | UnsetType = UNSET
-    awb: Annotated[Awb, Meta(description="Of custom and parcel_carrier only.")] | None | UnsetType = UNSET
-    tracking_url: Annotated[WebAddress, Meta(description="Of custom and parcel_carrier only.")] | None | UnsetType = (
-        UNSET
-    )
+    awb: Annotated[Awb, Meta(description=f"Of {LOCAL_PROVIDERS} only.")] | None | UnsetType = UNSET
+    tracking_url: Annotated[WebAddress, Meta(description=f"Of {LOCAL_PROVIDERS} only.")] | None | UnsetType = UNSET
 
 
 class ShipmentIn(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -265,11 +326,11 @@ class ShipmentIn(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbi
 
     provider: Annotated[Provider, Meta(examples=["custom"])]
     options: ShipmentOptions | None = None
-    auto_book: Annotated[bool, Meta(description="Whether to request the pick-up at once.")] = False
+    auto_book: Annotated[bool, Meta(description="Whether to request the pickup at once.")] = False
 
 
 class BookingResolution(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a person found out at the carrier about a booking whose outcome is not known."""
+    """What a person learned from the carrier about a booking with an unknown outcome."""
 
     outcome: Literal["booked", "not_booked"]
     order_no: (
@@ -287,22 +348,22 @@ class BookingResolution(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class ShipmentChange(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to a shipment, and what to do with it then."""
+    """Changes to a shipment, and what to do with it afterwards."""
 
     shipping_status: (
         Annotated[
             Status,
             Meta(
                 examples=["confirmed"],
-                description="By hand: for custom and parcel_carrier, and `returned` for what is returning.",
+                description=f"Set by hand: for {LOCAL_PROVIDERS}, and `returned` for a shipment that is returning.",
             ),
         ]
         | UnsetType
     ) = UNSET
-    trigger_booking: Annotated[bool, Meta(description="Whether to request the pick-up now.")] = False
+    trigger_booking: Annotated[bool, Meta(description="Whether to request the pickup now.")] = False
     resolve_booking: Annotated[BookingResolution | None, Meta(examples=[None])] = None
     needs_action: (
-        Annotated[bool, Meta(examples=[False], description="Only false: a person has looked at it.")] | UnsetType
+        Annotated[bool, Meta(examples=[False], description="Only false: a person has checked it.")] | UnsetType
     ) = UNSET
 
 
@@ -323,13 +384,13 @@ class NotBooked(Conflict):
 
 
 class NotCancellable(Conflict):
-    """The shipment cannot be cancelled any more."""
+    """The shipment can no longer be cancelled."""
 
     code = "NOT_CANCELLABLE"
 
 
 class NotEditable(Conflict):
-    """The shipment is with the carrier and cannot be edited any more."""
+    """The shipment is with the carrier and can no longer be edited."""
 
     code = "NOT_EDITABLE"
 
@@ -342,19 +403,19 @@ class BookingInProgress(Conflict):
 
 
 class NotBookable(Conflict):
-    """The shipment cannot be booked in its present state."""
+    """The shipment cannot be booked in its current status."""
 
     code = "NOT_BOOKABLE"
 
 
 class InvalidMove(Conflict):
-    """The shipment cannot move to the state that was asked for."""
+    """The shipment cannot change to the requested status."""
 
     code = "INVALID_TRANSITION"
 
 
 class CarrierUnavailable(ApiError):
-    """The carrier did not answer; what was asked for is not settled yet."""
+    """The carrier did not respond; the outcome is not known yet."""
 
     status = 502
     code = "CARRIER_UNAVAILABLE"
@@ -377,7 +438,7 @@ class ShipmentUpdated(Event):
 
 
 class ShipmentBooked(Event):
-    """A carrier took a shipment."""
+    """A carrier accepted a shipment."""
 
     kind = "shipment.booked"
     base = Base.CUSTOMER

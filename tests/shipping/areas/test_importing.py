@@ -61,7 +61,7 @@ async def test_the_dictionary_serves_providers_without_a_list_once_it_was_import
     for provider in ("custom", "parcel_carrier", "instant_carrier"):
         refused = await own_api.get("/shipping/coverage/provinces", params={"provider": provider})
         assert refused.status_code == 400
-        assert "no area data was imported" in refused.json()["error"]["message"]
+        assert "import area data" in refused.json()["error"]["message"]
 
     file = write_tarball(tmp_path / "areas.tgz", build_lists())
     done = import_areas(own, file, "--json").json()
@@ -160,7 +160,7 @@ def test_the_licence_is_shown_and_has_to_be_accepted(own: Installation, tmp_path
     assert done.code == 0
     assert "Open Database License" in done.err
     assert f"small-area-data 3.0.0: {len(PLACES)} areas" in done.out
-    assert "not one that was looked at before" in done.out
+    assert "not a known release" in done.out
 
 
 def spoil(name: str, content: bytes) -> dict[str, bytes]:
@@ -173,7 +173,7 @@ def spoil(name: str, content: bytes) -> dict[str, bytes]:
         ({"provinces.csv": b"code,name\n11,Utara\n"}, "lacks regencies.csv, districts.csv, villages.csv"),
         (spoil("provinces.csv", b"id,title\n11,Utara\n"), "provinces.csv, line 2: a code of 2 digits and a name"),
         (spoil("provinces.csv", b"code,name\n11,Utara\n12,\n"), "provinces.csv, line 3"),
-        (spoil("provinces.csv", b"code,name\n11,Utara\n11,Selatan\n"), "line 3: the code 11 is there twice"),
+        (spoil("provinces.csv", b"code,name\n11,Utara\n11,Selatan\n"), "line 3: the code 11 appears twice"),
         (spoil("regencies.csv", b"code,province_code,name\n99.01,99,X\n"), "the code 9901 has no parent"),
         (spoil("villages.csv", b"code,district_code,name\n11.01.01,11.01,X\n"), "a code of 10 digits"),
         (
@@ -182,8 +182,8 @@ def spoil(name: str, content: bytes) -> dict[str, bytes]:
         ),
         (spoil("villages.csv", b'code,district_code,name\n11.01.01.2001,11.01.01,"x\n'), "villages.csv cannot be read"),
         (spoil("villages.csv", b"x" * (MOST_BYTES + 1)), "is larger than"),
-        (spoil("villages.csv", b""), "villages.csv names no place"),
-        (spoil("districts.csv", b"code,regency_code,name\n"), "districts.csv names no place"),
+        (spoil("villages.csv", b""), "villages.csv contains no areas"),
+        (spoil("districts.csv", b"code,regency_code,name\n"), "districts.csv contains no areas"),
     ],
 )
 def test_a_file_that_does_not_fit_together_is_refused_whole(

@@ -7,15 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.access import actions as access
 from sapa.db.pool import Database
-from sapa.shipping import actions
-from sapa.shipping.bookings.types import BookingContext
-from sapa.shipping.types import BookingInProgress, ShipmentChange
+from sapa.shipping.types import BookingInProgress
 from tests.cli.command import sapa, sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
+    PATIENCE,
     body_of,
     cancel,
     change,
@@ -37,6 +35,12 @@ async def requests_at_the_carrier(database: Database, company_id: int) -> list[i
     async with database.connection() as db:
         rows = await db.fetch("SELECT requests FROM sandbox_bookings WHERE company_id = $1", company_id)
     return [row["requests"] for row in rows]
+
+
+async def has_waiter(database: Database, pid: int) -> bool:
+    async with database.connection() as db:
+        waiting = await db.fetchval("SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", pid)
+    return bool(waiting)
 
 
 async def attempts_of(database: Database, company_id: int, id: str) -> list[Any]:
@@ -257,13 +261,33 @@ async def test_no_driver_and_a_new_booking(
 async def test_only_what_people_book_waits_for_them(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """A booking is in progress when the call arrives, and has failed when its lock is acquired."""
+    """A failed booking is sent again; only what the API does not book becomes awaiting."""
     created = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+    response = await change(sandbox, created["id"], triggerBooking=True)
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "booking_failed")
+    assert [attempt["state"] for attempt in await attempts_of(database, company.test, created["id"])] == ["failed"] * 2
+    people = await create(sandbox, "instant_carrier")
+    response = await change(sandbox, people["id"], triggerBooking=True)
+    assert response.json()["data"]["shippingStatus"] == "awaiting"
+    assert await attempts_of(database, company.test, people["id"]) == []
+
+
+async def test_a_booking_that_fails_before_the_lock_is_acquired_is_sent_again(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """A booking is in progress when the call arrives, and has failed when its lock is acquired."""
+    created = await create(sandbox, "aggregator_carrier")
     async with database.transaction() as tx:
-        shop = await access.get_company(tx, company.test)
-        with pytest.raises(BookingInProgress):
-            await actions.update(tx, shop, created["id"], ShipmentChange(trigger_booking=True), BookingContext())
-    assert (await get(sandbox, created["id"]))["shippingStatus"] == "booking_failed"
+        await tx.execute(
+            "UPDATE shipments SET shipping_status = 'booking_failed' WHERE company_id = $1 AND id = $2",
+            company.test, created["id"],
+        )  # fmt: skip
+        waiting = asyncio.create_task(change(sandbox, created["id"], triggerBooking=True))
+        for _ in range(PATIENCE * 20):
+            if waiting.done() or await has_waiter(database, tx.get_server_pid()):
+                break
+            await asyncio.sleep(0.05)
+    assert (await waiting).json()["data"]["shippingStatus"] == "confirmed"
 
 
 async def test_an_unknown_booking_blocks_another(

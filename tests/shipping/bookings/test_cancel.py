@@ -174,7 +174,7 @@ async def test_a_cancellation_that_stays_open_is_shown_to_a_person(
         await db.execute("UPDATE shipments SET cancel_tries = 49 WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 60)
     shown = await until_status(sandbox, created["id"], "cancelling", needsAction=True)
-    assert "still open whether the carrier cancels it" in shown["problem"]
+    assert "has not confirmed the cancellation" in shown["problem"]
 
 
 @pytest.mark.parametrize("media_type", [None, "application/json", "application/x-www-form-urlencoded"])

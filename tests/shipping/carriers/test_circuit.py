@@ -15,7 +15,6 @@ from sapa.shipping.carriers.calls import (
     send_once,
 )
 from sapa.shipping.carriers.interface import CarrierAccount, CarrierAway
-from sapa.values.company import Company
 from tests.shipping.carriers.cases import CREDENTIALS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
 
@@ -94,7 +93,7 @@ async def test_a_refusal_counts_as_a_response(reply: Reply) -> None:
         await fail(connection, circuit.MOST_FAILURES)
 
 
-async def test_simulators_are_never_left_alone() -> None:
+async def test_an_account_without_a_circuit_is_always_called() -> None:
     async with open_peer() as peer, open_connection("dash", peer.address, CREDENTIALS["dash"]) as live:
         peer.replies = [DOWN]
-        await fail(msgspec.structs.replace(live, company=Company(2, "test", "ID", "IDR")), 8)
+        await fail(msgspec.structs.replace(live, breaks_circuit=False), 8)

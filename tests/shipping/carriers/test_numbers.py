@@ -7,7 +7,7 @@ import pytest
 
 from sapa.context import AppContext
 from sapa.sandbox.carriers.advance import advance
-from sapa.shipping.bookings import actions as bookings
+from sapa.shipping import actions as shipping
 from sapa.shipping.connections.actions import get_carrier
 from sapa.shipping.shipments import queries as shipments
 from sapa.values.company import Company
@@ -17,7 +17,7 @@ from tests.shipping.parcels import cancel, change, create, error_of, move_clock,
 
 async def resolve_without_a_number(context: AppContext, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
     created = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
-    assert (await bookings.book(context, company, created["id"])).shipping_status == "booking_unknown"
+    assert (await shipping.book(context, company, created["id"])).shipping_status == "booking_unknown"
     response = await change(sandbox, created["id"], resolveBooking={"outcome": "booked"})
     resolved: dict[str, Any] = response.json()["data"]
     assert (response.status_code, resolved["shippingStatus"], resolved["orderNo"]) == (200, "confirmed", None)
@@ -64,7 +64,7 @@ async def test_a_booking_that_was_rejected_before_the_lookup_is_shown_as_rejecte
 ) -> None:
     """The response and all callbacks were lost."""
     created = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
-    reference = (await bookings.book(context, tester, created["id"])).reference
+    reference = (await shipping.book(context, tester, created["id"])).reference
     assert reference is not None
     async with context.database.transaction() as tx:
         await advance(context, tx, tester.id, "gosend", reference, state)

@@ -240,7 +240,7 @@ async def test_a_state_that_is_not_on_the_way_can_be_asked_for(context: AppConte
     assert (await track(connected, build_booked(reference, booked)))[-1].status == "lost"
 
 
-@pytest.mark.parametrize(("to", "words"), [("flying", "must be one of"), (None, "nothing follows")])
+@pytest.mark.parametrize(("to", "words"), [("flying", "must be one of"), (None, "no further state")])
 async def test_a_booking_cannot_be_moved_just_anywhere(
     context: AppContext, tester: Company, to: str | None, words: str
 ) -> None:

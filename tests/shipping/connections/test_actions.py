@@ -57,6 +57,7 @@ async def test_a_test_environment_is_connected_from_the_start(context: AppContex
         connected = await find(context, tester, provider)
         assert connected is not None
         assert connected.carrier.name == adapter
+        assert not connected.connection.breaks_circuit, "simulators fail on request"
     assert {info.status for info in (await list_infos(context, tester)).values()} == {"connected"}
 
 
@@ -85,6 +86,7 @@ async def test_an_account_has_the_credentials_it_was_connected_with(
     assert connected is not None
     assert (connected.carrier.name, connected.connection.credentials) == (adapter, credentials)
     assert connected.connection.address == CARRIERS[adapter].address
+    assert connected.connection.breaks_circuit
     assert await list_connected(context, owner) == {PROVIDERS[adapter]: adapter}
 
 
@@ -109,7 +111,7 @@ async def test_a_test_environment_may_have_another_aggregator(context: AppContex
         await connections.disconnect(tx, tester, "aggregator_carrier")
     assert await list_connected(context, tester) == SANDBOX
     async with context.database.transaction() as tx:
-        with pytest.raises(Invalid, match="simulator"):
+        with pytest.raises(Invalid, match="simulated"):
             await connections.disconnect(tx, tester, "aggregator_carrier")
 
 
@@ -192,12 +194,12 @@ async def test_a_sealed_account_does_not_open_for_another_company(
 @pytest.mark.parametrize(
     ("adapter", "credentials", "words"),
     [
-        ("kiriminaja", {}, "api_key: is needed"),
-        ("kiriminaja", {"api_key": "  "}, "api_key: is needed"),
-        ("kiriminaja", {"api_key": "a\nb"}, "cannot be part of it"),
-        ("kiriminaja", {"api_key": "a", "pin": KEY}, "pin: is unknown to KiriminAja"),
-        ("gosend", {"client_id": "a"}, "pass_key: is needed"),
-        ("dash", {"client_secret": KEY}, "client_key: is needed"),
+        ("kiriminaja", {}, "api_key: is required"),
+        ("kiriminaja", {"api_key": "  "}, "api_key: is required"),
+        ("kiriminaja", {"api_key": "a\nb"}, "printable characters"),
+        ("kiriminaja", {"api_key": "a", "pin": KEY}, "pin: is not a field of KiriminAja"),
+        ("gosend", {"client_id": "a"}, "pass_key: is required"),
+        ("dash", {"client_secret": KEY}, "client_key: is required"),
         ("lalamove", {}, "adapter: must be one of kiriminaja, biteship"),
     ],
 )

@@ -152,8 +152,8 @@ async def test_instant_at_the_aggregator_points_to_the_instant_carrier(sandbox: 
     ("spot", "says"),
     [
         ({"lat": 106.8272, "lng": -6.1754}, "lat -6.1754 and lng 106.827"),
-        ({"lat": 0, "lng": 0}, "must lie in Indonesia"),
-        ({"lat": 52.52, "lng": 13.4}, "must lie in Indonesia"),
+        ({"lat": 0, "lng": 0}, "must be in Indonesia"),
+        ({"lat": 52.52, "lng": 13.4}, "must be in Indonesia"),
     ],
 )
 async def test_coordinates_that_cannot_be_are_explained(
@@ -180,11 +180,11 @@ async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.Asyn
     ("provider", "fields", "says"),
     [
         ("instant_carrier", {"destination": {"coordinates": {"lat": -7.2575, "lng": 112.7521}}}, ""),
-        ("instant_carrier", {"options": {"serviceType": "EXPRESS"}}, "INSTANT, SAME_DAY"),
+        ("instant_carrier", {"options": {"serviceType": "EXPRESS"}}, "INSTANT or SAME_DAY"),
         ("aggregator_carrier", {"options": {"serviceType": "SAME_DAY"}}, "EXPRESS"),
         ("aggregator_carrier", {"destination": {"districtId": 999999}}, ""),
-        ("custom", {}, "give your own fee"),
-        ("parcel_carrier", {}, "give your own fee"),
+        ("custom", {}, "Send your own fee"),
+        ("parcel_carrier", {}, "Send your own fee"),
     ],
 )
 async def test_a_quote_without_offers_says_why(

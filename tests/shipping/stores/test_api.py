@@ -7,9 +7,9 @@ import httpx
 import msgspec
 import pytest
 
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.shipping import actions
-from sapa.shipping.bookings.types import BookingContext
 from sapa.shipping.types import ShipmentIn
 from sapa.values.company import Company
 from tests.factories import Environments
@@ -119,13 +119,13 @@ async def is_in_the_way(database: Database, pid: int) -> bool:
 
 
 async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(
-    api: httpx.AsyncClient, database: Database, company: Environments
+    api: httpx.AsyncClient, context: AppContext, database: Database, company: Environments
 ) -> None:
     store = await make_store(api)
     body = body_of("custom", sender=..., storeLocationId=store["id"])
     parsed, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
     async with database.transaction() as tx:
-        started = await actions.create(tx, shop, parsed, BookingContext())
+        started = await actions.begin_create(context, tx, shop, parsed)
         deleting = asyncio.create_task(api.delete(f"{PATH}/{store['id']}"))
         for _ in range(PATIENCE * 20):
             if deleting.done() or await is_in_the_way(database, tx.get_server_pid()):

@@ -161,15 +161,19 @@ async def test_events_of_an_earlier_booking_do_not_change_the_present_one(
 def test_a_present_status_is_not_older_than_the_last_event() -> None:
     """GoSend reports a status without its time; the callback before it was exact."""
     shop = Company(1, "test", "ID", "IDR")
-    blank = msgspec.structs.replace(build_draft(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
-    asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")
+    blank = msgspec.structs.replace(
+        build_draft(shop, "instant_carrier"), created_at=datetime(2026, 11, 15, 10, tzinfo=UTC)
+    )
+    asked = msgspec.structs.replace(
+        blank, shipping_status="picked_up", event_timestamp=datetime(2026, 11, 15, 10, 7, tzinfo=UTC)
+    )
     early = datetime(2026, 11, 15, 10, 5, tzinfo=UTC)
     event = CarrierEvent("GK-1/out", early, "out_for_delivery", "out_for_delivery", is_present=True)
     change = build_change(asked, date_event(asked, asked, event), POLLED)
     assert (change.is_applied, change.shipment.shipping_status) == (True, "out_for_delivery")
     again = date_event(change.shipment, change.shipment, event)
     assert again.dedupe_key == date_event(asked, asked, event).dedupe_key, "asked again, it is no news"
-    later = msgspec.structs.replace(change.shipment, event_timestamp="2026-11-15T10:20:00.000Z")
+    later = msgspec.structs.replace(change.shipment, event_timestamp=datetime(2026, 11, 15, 10, 20, tzinfo=UTC))
     assert date_event(later, later, event).dedupe_key != again.dedupe_key, "the same state a second time is"
     assert date_event(later, asked, event) == event, "what was told meanwhile is newer than the answer"
     assert date_event(blank, blank, event).occurred_at == early

@@ -1,4 +1,4 @@
-"""How a simulated shipment is moved on over HTTP. A live key is refused."""
+"""How a simulated shipment is advanced over HTTP. A live key is refused."""
 
 from typing import Annotated
 
@@ -15,24 +15,26 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 class AdvanceIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far the simulated carrier is to go."""
+    """How far to advance the simulated carrier."""
 
-    to: Annotated[str, Meta(max_length=50, description="A state to go to; the next one unless given.")] | None = None
+    to: Annotated[str, Meta(max_length=50, description="The state to advance to; the next one if absent.")] | None = (
+        None
+    )
 
 
 @routes.post(
     "/shipments/{id}/sandbox/advance", scope=Scope.ORDERS_WRITE, status=200, raises=[ShipmentNotFound, NotBookable]
 )
 async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = AdvanceIn()) -> Shipment:
-    """Move a simulated shipment on.
+    """Advance a simulated shipment.
 
-    For test keys only: the simulated carrier goes to its next state at once, or to the one that is named, and calls
-    back. The shipment follows within a second or two.
+    For test keys only. The simulated carrier goes to its next state, or to the one in `to`, at once and sends its
+    callback. The shipment follows within a second or two.
     """
     shipment = await shipments.get_stored(call.db, call.company.id, id)
     if not call.company.is_test:
-        raise NotBookable("Only shipments of a test environment can be moved on.")
+        raise NotBookable("Only shipments of a test environment can be advanced.")
     if shipment.adapter is None or shipment.reference is None:
-        raise NotBookable(f"No simulated carrier has the shipment; it is {shipment.shipping_status}.")
+        raise NotBookable(f"No simulated carrier has the shipment; it is {shipment.shipping_status}. Book it first.")
     await advance(call.context, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
     return shipment.shipment

@@ -166,5 +166,5 @@ def _read(row: SimulatedBookingRow, company_id: int, now: datetime) -> Booking:
     return Booking(
         company_id, row.adapter, row.reference, row.order_no, row.awb, row.scenario,
         msgspec.json.decode(row.asked), msgspec.json.decode(row.steps, type=list[ScenarioStep]),
-        datetime.fromisoformat(row.booked_at), now, row.requests,
+        row.booked_at, now, row.requests,
     )  # fmt: skip

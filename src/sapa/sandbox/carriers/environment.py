@@ -12,6 +12,8 @@ from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 class SandboxShipping:
     coverage_days = 1
     has_movable_clock = True
+    breaks_circuits = False
+    """Simulators fail on request, one shipment at a time."""
 
     def find_adapter(self, provider: str) -> str | None:
         return next((carrier.name for carrier in list_adapters(provider)), None)

@@ -18,12 +18,13 @@ class SimulatedBookingRow(Struct, frozen=True):
     scenario: str | None
     asked: Raw
     steps: Raw
-    booked_at: str
+    booked_at: datetime
     requests: int
 
 
 NOW = sql(
-    "SELECT clock_timestamp() + clock_offset AS now FROM companies WHERE company_id = $1 AND environment = 'test'"
+    "SELECT clock_timestamp() + clock_offset AS now FROM companies WHERE company_id = $1 AND environment = 'test'",
+    row=datetime,
 )
 
 INSERT = sql(
@@ -63,14 +64,17 @@ COMPANIES_TO_PURGE = sql(
       FROM companies c
      WHERE EXISTS (SELECT FROM sandbox_bookings b
                     WHERE b.company_id = c.company_id AND b.booked_at < now() - make_interval(days => $1))""",
-    crosses="the worker looks for old bookings over all test environments, then forgets them company by company",
+    crosses="the worker looks for old bookings over all test environments, then deletes them company by company",
 )
 
 PURGE = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
 
 
 async def get_now(db: Connection, company_id: int) -> datetime:
-    return datetime.fromisoformat(await NOW.value(db, company_id))
+    now = await NOW.find(db, company_id)
+    if now is None:
+        raise LookupError("not a test environment")
+    return now
 
 
 async def insert_booking(

@@ -87,8 +87,8 @@ async def check_sub_district(
     if coverage and str(sub_district_id) not in {str(area.id) for area in coverage}:
         raise Invalid.field(
             field,
-            f"{sub_district_id} is no sub-district of the district {district_id};"
-            f" /shipping/coverage/sub-districts?districtId={district_id} lists those that are",
+            f"{sub_district_id} is not a sub-district of the district {district_id};"
+            f" /shipping/coverage/sub-districts?districtId={district_id} lists them",
         )
 
 
@@ -120,7 +120,8 @@ async def _find_coverage(context: AppContext, db: Connection, company: Company, 
 async def _list_from_dictionary(db: Connection, request: AreaRequest) -> list[CarrierArea]:
     if not await queries.has_areas(db):
         raise Invalid.field(
-            "provider", f"{request.provider} has no list of {request.level}, and no area data was imported to stand in"
+            "provider",
+            f"{request.provider} has no list of {request.level}; import area data with `sapa areas import`",
         )
     parent = request.parent or "0"
     is_code = parent.isdigit() and len(parent) <= _LONGEST_CODE
@@ -134,7 +135,7 @@ async def _ask(connected: ConnectedCarrier, request: AreaRequest) -> list[Carrie
         async with asyncio.timeout(ANSWER_SECONDS):
             return list(await connected.carrier.list_areas(connected.connection, request.level, parent or None, None))
     except (CarrierAway, BadCredentials, TimeoutError) as error:
-        return str(error) or "there was no answer in time"
+        return str(error) or "it did not respond in time"
 
 
 async def _save_response(
@@ -146,7 +147,7 @@ async def _save_response(
         return coverage
     if isinstance(response, str):
         await record_health(db, company.id, connected.connection.id, response)
-        raise CarrierUnavailable(f"{connected.carrier.label} could not say which places it serves: {response}.")
+        raise CarrierUnavailable(f"{connected.carrier.label} did not return its areas: {response}.")
     if response:
         await queries.save_coverage(db, company.id, *_build_key(connected.carrier, request), encode(response))
     return CoverageState(connected, response, is_fresh=True)
@@ -172,6 +173,6 @@ def _filter(areas: Sequence[CarrierArea], request: AreaRequest, search: str | No
     """Filters by parent and search text. A parent without children is unknown."""
     children = [area for area in areas if request.parent is None or str(area.parent_id) == request.parent]
     if request.parent is not None and not children:
-        raise NotFound(f"{request.provider} knows no place with the id {request.parent}")
+        raise NotFound(f"{request.provider} has no area with the id {request.parent}")
     folded = fold(search or "")
     return sorted((area for area in children if folded in fold(area.name)), key=lambda area: (area.name, str(area.id)))

@@ -1,4 +1,4 @@
-"""How the dictionaries of places are reached."""
+"""How the areas that providers serve are reached."""
 
 from typing import Annotated
 
@@ -33,7 +33,9 @@ class CitiesQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
     """Which cities to list."""
 
     province_id: (
-        Annotated[AreaKey, Meta(description="Of coverage/provinces. Required, but for ev_courier.", examples=["31"])]
+        Annotated[
+            AreaKey, Meta(description="An id of coverage/provinces. Required except for ev_courier.", examples=["31"])
+        ]
         | None
     ) = None
 
@@ -41,21 +43,21 @@ class CitiesQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
 class DistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
     """Which districts to list."""
 
-    city_id: Annotated[AreaKey, Meta(description="Of coverage/cities.", examples=["3171"])]
+    city_id: Annotated[AreaKey, Meta(description="An id of coverage/cities.", examples=["3171"])]
 
 
 class SubDistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
     """Which sub-districts to list."""
 
-    district_id: Annotated[AreaKey, Meta(description="Of coverage/districts.", examples=["317106"])]
+    district_id: Annotated[AreaKey, Meta(description="An id of coverage/districts.", examples=["317106"])]
 
 
 @routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
 async def list_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
 
-    The first step of the chain that leads to the ids of districts and sub-districts, which express parcels need. Ids
-    are the carrier's own: pass them on unchanged.
+    The first step to the ids of districts and sub-districts, which express parcels need. Ids are the carrier's own:
+    pass them on unchanged.
     """
     return await _list(call, query, "provinces", None)
 
@@ -64,7 +66,7 @@ async def list_provinces(call: OutboundCall, query: ProvincesQuery) -> list[Cove
 async def list_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
     """List the cities and regencies of a province.
 
-    With `provider=ev_courier`: the cities in which it fetches parcels, without a province; one of them is the
+    With `provider=ev_courier`: the cities in which it picks up parcels, without a province. Use one of them as the
     `pickupCity` of its quotes and shipments.
     """
     if query.province_id is None and not PROVIDERS[query.provider].has_pickup_cities:
@@ -86,7 +88,7 @@ async def list_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> li
 
 async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
     if query.search is not None and not query.search.strip():
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     request = AreaRequest(query.provider, level, parent)
     found = await actions.list_coverage(call.context, call.company, request, query.search)
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

@@ -67,12 +67,12 @@ def parse_areas(file: AreaFile) -> list[AreaRow]:
         count = len(rows)
         for line, row in _parse_list(name, file.lists[name], level, digits):
             if row.code in codes or row.parent not in codes:
-                problem = "is there twice" if row.code in codes else "has no parent in the list before"
+                problem = "appears twice" if row.code in codes else "has no parent in the list before"
                 raise UnusableAreas(f"{name}, line {line}: the code {row.code} {problem}.")
             codes.add(row.code)
             rows.append(row)
         if len(rows) == count:
-            raise UnusableAreas(f"{name} names no place at all.")
+            raise UnusableAreas(f"{name} contains no areas.")
     return rows
 
 
@@ -82,7 +82,9 @@ def _parse_list(name: str, content: bytes, level: int, digits: int) -> Iterator[
         for record in lines:
             code, text = (record.get("code") or "").replace(".", ""), (record.get("name") or "").strip()
             if not (code.isascii() and code.isdigit() and len(code) == digits and 0 < len(text) <= _LONGEST_NAME):
-                raise UnusableAreas(f"{name}, line {lines.line_num}: a code of {digits} digits and a name are needed.")
+                raise UnusableAreas(
+                    f"{name}, line {lines.line_num}: a code of {digits} digits and a name are required."
+                )
             parent = int(code[: _parent_digits(digits)] or 0)
             yield lines.line_num, AreaRow(int(code), level, parent, text)
     except (UnicodeDecodeError, csv.Error) as error:

@@ -13,12 +13,12 @@ LEVELS = {"provinces": 1, "cities": 2, "districts": 3, "sub-districts": 4}
 
 
 class CoverageArea(Struct, frozen=True, rename="camel"):
-    """A place that a provider serves."""
+    """An area that a provider serves."""
 
-    id: Annotated[int | str, Meta(description="As the carrier numbers it: pass it on unchanged.", examples=[317106])]
+    id: Annotated[int | str, Meta(description="The carrier's own id: pass it on unchanged.", examples=[317106])]
     name: Annotated[str, Meta(examples=["Menteng"])]
     parent_id: Annotated[int | str | None, Meta(examples=[3171])]
-    zip: Annotated[str | None, Meta(description="Where the carrier tells it.", examples=["10310"])]
+    zip: Annotated[str | None, Meta(description="If the carrier has it.", examples=["10310"])]
 
 
 class AreaRow(NamedTuple):
@@ -59,4 +59,4 @@ class AreaRequest(Struct, frozen=True):
 
 
 class UnusableAreas(Invalid):
-    """The file does not hold the four lists of places."""
+    """The file does not contain the four lists of areas."""

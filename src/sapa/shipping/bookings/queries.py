@@ -81,6 +81,17 @@ FIND_BY_ORDER_NO = sql(
     row=BookingAttempt,
 )
 
+# An awb may be stored with the shipment only.
+FIND_BY_SHIPMENT_NUMBERS = sql(
+    f"""
+    SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b
+     WHERE company_id = $1
+       AND reference = (SELECT s.reference FROM shipments s
+                         WHERE s.company_id = $1 AND s.adapter = $2 AND (s.order_no = $3 OR s.awb = $4)
+                         ORDER BY s.created_at DESC LIMIT 1)""",
+    row=BookingAttempt,
+)
+
 # Leased, so that no other worker processes it. A sent_at from which the clock was set back counts as now.
 LEASE = sql(
     f"""
@@ -183,7 +194,7 @@ async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: s
     await close(tx, company_id, shipment_id)
     created = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
     if created is None:
-        raise RuntimeError("the attempt was not stored")
+        raise RuntimeError("INSERT returned no row")
     return created
 
 
@@ -218,7 +229,7 @@ async def settle_attempt(
 async def get_attempt(db: Connection, company_id: int, shipment_id: str, number: int) -> BookingAttempt:
     found = await GET.find(db, company_id, shipment_id, number)
     if found is None:
-        raise LookupError("there is no such attempt")
+        raise LookupError("attempt not found")
     return found
 
 
@@ -231,6 +242,13 @@ async def find_by_order_no(
 ) -> BookingAttempt | None:
     """The newest attempt with this number."""
     return None if order_no is None else await FIND_BY_ORDER_NO.find(db, company_id, adapter, order_no)
+
+
+async def find_by_shipment_numbers(
+    db: Connection, company_id: int, adapter: str, order_no: str | None, awb: str | None
+) -> BookingAttempt | None:
+    """The current booking of the newest shipment with one of these numbers."""
+    return await FIND_BY_SHIPMENT_NUMBERS.find(db, company_id, adapter, order_no, awb)
 
 
 async def lease(db: Connection, due: DueAttempt, seconds: float) -> BookingAttempt | None:

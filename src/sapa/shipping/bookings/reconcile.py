@@ -7,7 +7,7 @@ from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.shipping.bookings import actions, queries
 from sapa.shipping.bookings.actions import CONCLUSIVE_LOOKUPS, CONCLUSIVE_SECONDS, LOOKUP_SECONDS, WATCH_HOURS
-from sapa.shipping.bookings.types import BookingAttempt, DueAttempt, Outcome, Unsure
+from sapa.shipping.bookings.types import BookingAttempt, BookingStart, DueAttempt, Outcome, Unsure
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Booked,
@@ -23,7 +23,6 @@ from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.shipments.actions import store
 from sapa.shipping.states import GONE
 from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
@@ -36,11 +35,14 @@ MOST_CANCELS = 1_500
 """How often a carrier is asked to cancel an unwanted booking, once a minute: at least a day."""
 
 
-list_due = queries.list_due
-
-
 class AlreadyCancelled(Struct, frozen=True):
     """The carrier had cancelled it before; the event about it was old."""
+
+
+async def list_due(context: AppContext, most: int) -> list[DueAttempt]:
+    """The longest due first; with more than `most`, companies take turns."""
+    async with context.database.connection() as db:
+        return await queries.list_due(db, most)
 
 
 async def process(context: AppContext, due: DueAttempt) -> None:
@@ -57,7 +59,7 @@ async def process(context: AppContext, due: DueAttempt) -> None:
     if attempt.state == "pending":
         await _send(context, company, connected, stored, attempt)
     elif attempt.state == "sent":
-        await _settle(context, company, attempt, Unsure("Whoever sent it ended before the answer came."))
+        await _settle(context, company, attempt, Unsure("The process that sent it ended before the carrier responded."))
     elif attempt.state == "unwanted":
         await _cancel(context, company, connected, stored, attempt)
     else:
@@ -66,7 +68,7 @@ async def process(context: AppContext, due: DueAttempt) -> None:
 
 async def _settle(context: AppContext, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
     async with context.database.transaction() as tx:
-        await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
+        await actions.settle(tx, company, attempt, outcome, "worker")
 
 
 async def _send(
@@ -78,9 +80,9 @@ async def _send(
 ) -> None:
     """The process that stored the intent ended before sending it."""
     if connected is None:
-        outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
+        outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is no longer connected.")
     else:
-        outcome = await actions.send(context, connected, stored, attempt)
+        outcome = await actions.send(context, BookingStart(stored, attempt, connected))
     await _settle(context, company, attempt, outcome)
 
 
@@ -116,7 +118,7 @@ async def _look_up(
         # The response was stored; only the following steps did not happen.
         return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
     if connected is None:
-        return CannotTell("The carrier is not connected any more.")
+        return CannotTell("The carrier is no longer connected.")
     try:
         return await connected.carrier.find(connected.connection, attempt.reference, stored.service_type)
     except (CarrierAway, BadCredentials) as error:
@@ -137,8 +139,10 @@ async def _flag_for_action(context: AppContext, company: Company, attempt: Booki
     async with context.database.transaction() as tx:
         stored = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if stored.shipping_status == "booking_unknown" and stored.reference == attempt.reference:
-            message = "The carrier cannot tell whether it took the booking; look there, then use resolveBooking."
-            await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=message))
+            message = "The carrier cannot say whether it has the booking. Check there, then send resolveBooking."
+            await shipments.store(
+                tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=message)
+            )
 
 
 async def _cancel(
@@ -170,7 +174,7 @@ async def _ask_to_cancel(
 ) -> Cancelled | AlreadyCancelled | str | CarrierAway:
     """A reason if it cannot be cancelled; CarrierAway if it may be asked again."""
     if connected is None:
-        return "The carrier is not connected any more."
+        return "The carrier is no longer connected."
     shipment = _build_booked(stored, attempt)
     try:
         if shipment.awb is None:  # some carriers cancel by awb and assign it later

@@ -1,15 +1,9 @@
 """Attempts to book a shipment with a carrier, and their outcomes."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
-from sapa.shipping.carriers.interface import (
-    Booked,
-    BookingNotFound,
-    CarrierArea,
-    Rejected,
-)
+from sapa.shipping.carriers.interface import Booked, BookingNotFound, Rejected
+from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.types import StoredShipment
 
 
@@ -38,20 +32,12 @@ class DueAttempt(Struct, frozen=True):
     number: int
 
 
-class BookingContext(Struct, frozen=True):
-    """What was loaded before the transaction, because carriers may be called for it."""
-
-    pickup_cities: Sequence[CarrierArea] = ()
-    """If the provider picks up parcels in some cities only."""
-    adapter: str | None = None
-    """The carrier to book with."""
-
-
 class BookingStart(Struct, frozen=True):
-    """A shipment, and the attempt to send for it, if any."""
+    """A shipment, and if it is to be booked, the attempt to send and the carrier to send it to."""
 
     stored: StoredShipment
-    attempt: BookingAttempt | None
+    attempt: BookingAttempt | None = None
+    connected: ConnectedCarrier | None = None
 
 
 class Unsure(Struct, frozen=True):

@@ -114,7 +114,7 @@ async def send_once(connection: CarrierAccount, request: Request) -> ProviderRes
         raise Unclear(f"it answered {response.status}")
     circuit.reset(connection)
     if response.status == 429:
-        raise NotSent("it takes no more bookings for the moment")
+        raise NotSent("it accepts no more bookings for now")
     return response
 
 
@@ -183,7 +183,7 @@ def is_granted(response: ProviderResponse) -> bool:
 def build_segment(number: str) -> str:
     """Quotes a number as one path segment, so that it cannot lead to another path."""
     if not number.strip("."):
-        raise CarrierAway(f"{number} is no number that it could be asked by")
+        raise CarrierAway(f"{number} is not a usable number")
     return quote(number, safe="")
 
 

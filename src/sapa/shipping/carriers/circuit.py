@@ -1,7 +1,7 @@
-"""Circuit breaker: a carrier that keeps failing is not called for a while, so that callers do not wait in vain.
+"""Circuit breaker: a carrier that keeps failing is not called for a while, so that callers do not wait for a time-out.
 
 The state is kept per process: each process learns it from a few calls, without a read or a write per call, and recovers
-in half a minute. Simulators are exempt, because they fail on request, one shipment at a time.
+in half a minute.
 """
 
 import time
@@ -46,7 +46,7 @@ def enter(connection: CarrierAccount) -> str | None:
 
 def record_failure(connection: CarrierAccount) -> None:
     """There was no usable response."""
-    if connection.company.is_test:
+    if not connection.breaks_circuit:
         return
     state = _circuits(connection).setdefault(connection.id, _CircuitState())
     state.failures += 1

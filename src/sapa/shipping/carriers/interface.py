@@ -24,6 +24,8 @@ class CarrierAccount(Struct, frozen=True):
     """The base URL of the carrier's API."""
     credentials: Mapping[str, str]
     client: Client
+    breaks_circuit: bool = True
+    """Whether the carrier is not called for a while after it kept failing."""
 
     def __repr__(self) -> str:
         """Leaves the credentials out."""

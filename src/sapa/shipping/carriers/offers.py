@@ -30,7 +30,7 @@ def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteN
     if unreadable and not readable:
         raise CarrierAway("it sent prices that cannot be read")
     message = (
-        f"{unreadable} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
+        f"{unreadable} of its offers cannot be read and are left out. If one that you need is missing, try again later."
     )
     return [QuoteNote(courier, "unreadable", message)] if unreadable else []
 
@@ -43,10 +43,10 @@ def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected
     if quote.offers:
         names = ", ".join(offer.service_name for offer in quote.offers)
         return Rejected(
-            "SERVICE_NOT_OFFERED", f"{service.service_name or service.service_code} is not offered; these are: {names}"
+            "SERVICE_NOT_OFFERED", f"{service.service_name or service.service_code} is not offered. Use one of: {names}"
         )
     reasons = " ".join(note.text for note in quote.notes)
-    return Rejected("NO_SERVICE", reasons or "Nothing is offered for this way.")
+    return Rejected("NO_SERVICE", reasons or "No service is offered for this route.")
 
 
 def _find_by_code(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
@@ -60,4 +60,6 @@ def _find_by_name(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
 
 def _refuse_handover(offer: ServiceOffer, service: ServiceRequest) -> Rejected:
     options = " or ".join(offer.package_handover)
-    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {service.package_handover}, only {options}")
+    return Rejected(
+        "HANDOVER_NOT_OFFERED", f"{offer.service_name} does not offer {service.package_handover}. Use {options}"
+    )

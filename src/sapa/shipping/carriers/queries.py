@@ -15,7 +15,7 @@ COMPANIES_TO_PURGE = sql(
       FROM companies c
      WHERE EXISTS (SELECT FROM carrier_calls k
                     WHERE k.company_id = c.company_id AND k.created_at < now() - make_interval(days => $1))""",
-    crosses="the worker looks for old answers over all companies, then forgets them company by company",
+    crosses="the worker looks for old answers over all companies, then deletes them company by company",
 )
 
 PURGE = sql(

@@ -65,14 +65,14 @@ def _check(value: Any) -> None:
             item = getattr(value, name)
             if isinstance(item, Decimal) and not _is_amount(item):
                 if not _reset_field(value, name):
-                    raise Unreadable("it named an amount that cannot be")
+                    raise Unreadable("it sent an implausible amount")
             elif isinstance(item, str) and not item.strip():
                 _reset_field(value, name)
             else:
                 _check(item)
     elif isinstance(value, str):
         if len(value) > LONGEST_TEXT or "\0" in value:
-            raise Unreadable("it sent a text that cannot be kept")
+            raise Unreadable("it sent a text that cannot be stored")
     elif isinstance(value, list):
         for item in value:
             _check(item)

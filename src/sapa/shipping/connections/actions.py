@@ -3,7 +3,7 @@
 In a test environment every provider is connected to its simulator, with nothing stored.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -14,6 +14,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
+from sapa.http.executor import AuditRecorder
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_text
 from sapa.shipping.carriers.interface import (
@@ -34,13 +35,11 @@ from sapa.shipping.connections.types import (
     StoredCarrierConnection,
 )
 from sapa.shipping.environment import TEST, get_environment
+from sapa.shipping.providers import LOCAL_PROVIDERS
 from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
 
 HOOKS = "/hooks/carriers/"
-
-Note = Callable[[Tx], Awaitable[None]]
-"""Writes the audit entry of the change."""
 
 
 async def find_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
@@ -56,7 +55,7 @@ async def get_carrier(context: AppContext, db: Db, company: Company, provider: s
     connected = await find_carrier(context, db, company, provider)
     if connected is None:
         raise ProviderNotConnected(
-            f"{provider} is not connected: `sapa carrier connect --company {company.id} --provider {provider}` does it."
+            f"{provider} is not connected. Run `sapa carrier connect --company {company.id} --provider {provider}`."
         )
     return connected
 
@@ -84,7 +83,7 @@ async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCar
 
 
 async def list_connected(context: AppContext, db: Db, company: Company) -> dict[str, str]:
-    """Provider → adapter; `custom` and `parcel_carrier` need no connection and are not listed."""
+    """Provider → adapter; local providers need no connection and are not listed."""
     found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
         found.pop(stored.provider, None)
@@ -105,9 +104,9 @@ async def connect(
     adapter: str | None,
     entered: Mapping[str, str],
     verify: bool = True,
-    note: Note | None = None,
+    audit: AuditRecorder | None = None,
 ) -> NewCarrierConnection:
-    """Connects a carrier in place of the provider's former one. The note is written in the same transaction."""
+    """Connects a carrier in place of the provider's former one. The audit entry is written in the same transaction."""
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
@@ -122,8 +121,8 @@ async def connect(
             msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
         )  # fmt: skip
         left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
-        if note is not None:
-            await note(tx)
+        if audit is not None:
+            await audit(tx)
     return NewCarrierConnection(
         _build_info(company, stored), f"{context.settings.server.address}{HOOKS}{token}", left_behind
     )
@@ -134,7 +133,7 @@ def get_adapter(provider: str, adapter: str | None) -> Carrier:
     fitting = list_adapters(provider)
     if not fitting:
         choices = ", ".join(sorted(list_providers()))
-        raise Invalid.field("provider", f"must be one of {choices}; custom and parcel_carrier need no connection")
+        raise Invalid.field("provider", f"must be one of {choices}; {LOCAL_PROVIDERS} need no connection")
     for carrier in fitting:
         if adapter in {None, carrier.name}:
             return carrier
@@ -173,9 +172,7 @@ async def disconnect(tx: Tx, company: Company, provider: str) -> None:
     """Deletes an account and its credentials; a test environment falls back to the simulator."""
     if not await queries.delete(tx, company.id, provider):
         if provider in _list_unstored(company):
-            raise Invalid.field(
-                "provider", f"{provider} is played by a simulator in a test environment, and always there"
-            )
+            raise Invalid.field("provider", f"{provider} is simulated in a test environment and cannot be disconnected")
         raise ProviderNotConnected(f"{provider} is not connected.")
 
 
@@ -203,8 +200,9 @@ async def _connect_unstored(context: AppContext, company: Company, adapter: str)
 async def _build_connection(
     context: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> CarrierAccount:
-    address = await get_environment(company).get_address(context, carrier)
-    return CarrierAccount(company, id, carrier.name, address, credentials, context.client)
+    environment = get_environment(company)
+    address = await environment.get_address(context, carrier)
+    return CarrierAccount(company, id, carrier.name, address, credentials, context.client, environment.breaks_circuits)
 
 
 async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
@@ -213,9 +211,7 @@ async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
     except BadCredentials as error:
         raise Invalid(scrub_text(connection.credentials, f"{error}: nothing was connected.")) from None
     except CarrierAway as error:
-        message = (
-            f"{carrier.label} cannot be asked whether the account works: {error}. --no-verify connects it unasked."
-        )
+        message = f"{carrier.label} cannot verify the account now: {error}. Try again, or connect it with --no-verify."
         raise CarrierUnavailable(scrub_text(connection.credentials, message)) from None
 
 
@@ -239,14 +235,14 @@ def _check_credentials(
     names = {field.name for field in carrier.fields}
     unknown = sorted(set(entered) - names)
     if unknown:
-        raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
+        raise Invalid.field(unknown[0], f"is not a field of {carrier.label}; use {', '.join(sorted(names))}")
     supplied = get_environment(company).build_credentials(context, company.id, carrier)
     credentials = supplied | {name: value.strip() for name, value in entered.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:
-            raise Invalid.field(field.name, f"is needed: the {field.label} of the account with {carrier.label}")
+            raise Invalid.field(field.name, f"is required: the {field.label} of your account with {carrier.label}")
         if not credentials.get(field.name, "").isprintable():
-            raise Invalid.field(field.name, "has a character that cannot be part of it")
+            raise Invalid.field(field.name, "must contain printable characters only")
     return credentials
 
 

@@ -23,7 +23,7 @@ class ProviderCapabilities(Struct, frozen=True, rename="camel"):
     cancel: bool
     track: bool
     coverage: bool
-    callbacks: Annotated[bool, Meta(description="Whether its carrier tells of changes by itself.")]
+    callbacks: Annotated[bool, Meta(description="Whether its carrier reports changes by callbacks.")]
 
 
 class ProviderEntry(Struct, frozen=True, rename="camel"):
@@ -42,15 +42,15 @@ class ProviderEntry(Struct, frozen=True, rename="camel"):
 async def list_providers(call: Call) -> list[ProviderEntry]:
     """List the providers, and which of them are connected.
 
-    custom and parcel_carrier are kept here only and need no connection. In the test environment simulators stand in for
-    the carriers, so that all providers are connected.
+    custom and parcel_carrier have no carrier's API and need no connection. In the test environment the carriers are
+    simulated, so all providers are connected.
     """
     connected = await list_connected(call.context, call.db, call.company)
     return [build_entry(provider, connected.get(provider.name)) for provider in PROVIDERS.values()]
 
 
 def build_entry(provider: ProviderTraits, adapter: str | None) -> ProviderEntry:
-    """`adapter` is the connected one; without it, the carrier that would serve the provider tells what it can do."""
+    """`adapter` is the connected one; without it, the capabilities are those of the default carrier."""
     carrier = CARRIERS[adapter] if adapter else next(iter(list_adapters(provider.name)), None)
     return ProviderEntry(
         provider=provider.name,

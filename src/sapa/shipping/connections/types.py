@@ -12,7 +12,7 @@ CONNECTION_ID = IdKind("carr_")
 
 
 class ProviderNotConnected(Conflict):
-    """The provider is not connected; `sapa carrier connect` connects it."""
+    """The provider is not connected. Connect it with `sapa carrier connect`."""
 
     code = "PROVIDER_NOT_CONNECTED"
 
@@ -26,7 +26,7 @@ class ConnectedCarrier(Struct, frozen=True):
     def check_reachable(self) -> None:
         """Raises while the circuit breaker is open, before anything is stored."""
         if reason := circuit.find_open_reason(self.connection):
-            message = f"Nothing was booked. {self.carrier.label} is not called for the moment: {reason}."
+            message = f"Nothing was booked. {self.carrier.label} is unavailable: {reason}."
             raise CarrierUnavailable(message)
 
 
@@ -46,16 +46,16 @@ class CarrierConnection(Struct, frozen=True, rename="camel"):
 
 
 class NewCarrierConnection(Struct, frozen=True, rename="camel"):
-    """An account, and the address that its carrier has to be told, which is shown this once."""
+    """An account, and the callback address to give to its carrier, which is shown only once."""
 
     connection: CarrierConnection
     callback_url: str
     left_behind: int = 0
-    """Shipments that are on their way with the carrier that served the provider before: it is not asked any more."""
+    """Shipments under way with the provider's former carrier, which is no longer asked."""
 
 
 class Health(Struct, frozen=True, rename="camel"):
-    """What came of a test."""
+    """The result of a test."""
 
     provider: str
     adapter: str

@@ -55,13 +55,13 @@ async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteRe
     """Without an offer there is at least one message; raises CarrierUnavailable if the carrier does not respond."""
     request = build_request(company, body)
     if PROVIDERS[body.provider].is_local:
-        message = f"{body.provider} has no price list: give your own fee when you create the shipment."
+        message = f"{body.provider} has no price list. Send your own fee when you create the shipment."
         return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", message)])
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return await _quote(context, company, body, request)
     except TimeoutError:
-        raise CarrierUnavailable(f"The carrier of {body.provider} did not answer in time; try again.") from None
+        raise CarrierUnavailable(f"The carrier of {body.provider} did not respond in time. Try again.") from None
 
 
 async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
@@ -97,14 +97,14 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
     carrier, connection = lookup.connected.carrier, lookup.connected.connection
     wanted = lookup.request.service.service_type
     if wanted is not None and wanted not in carrier.service_types:
-        message = f"{wanted} is not offered by {carrier.provider}; it has {', '.join(carrier.service_types)}."
+        message = f"{carrier.provider} does not offer {wanted}. Use {' or '.join(carrier.service_types)}."
         return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", message)])
     try:
         quote = await carrier.quote(connection, lookup.request)
     except (CarrierAway, BadCredentials) as error:
         async with context.database.connection() as db:
             await record_health(db, company.id, connection.id, str(error))
-        raise CarrierUnavailable(f"{carrier.label} gave no prices: {error}.") from None
+        raise CarrierUnavailable(f"{carrier.label} returned no prices: {error}.") from None
     result = build_result(lookup, quote)
     async with context.database.connection() as db:
         await record_health(db, company.id, connection.id, None)
@@ -118,7 +118,7 @@ def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
     """The offers, cheapest first, and messages that explain missing ones."""
     notes = [*quote.notes, *_list_hints(lookup)]
     if not quote.offers and not quote.notes:
-        message = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
+        message = "No service is offered for this route and parcel. Try another service type, weight or provider."
         notes.insert(0, QuoteNote(lookup.connected.carrier.name, "no_service", message))
     return QuoteResult(
         sorted(
@@ -134,7 +134,7 @@ def _list_hints(lookup: QuoteLookup) -> list[QuoteNote]:
     missing = [f"{name}.subDistrictId" for name, point in ends.items() if point.kelurahan_id is None]
     if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
         return []
-    message = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."
+    message = f"Booking also needs {' and '.join(missing)}; /shipping/coverage/sub-districts lists the ids."
     return [QuoteNote(lookup.connected.carrier.name, "sub_district_missing", message)]
 
 

@@ -14,11 +14,11 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 @routes.post("/calculate-fee", scope=Scope.ORDERS_READ, status=200, raises=[ProviderNotConnected, CarrierUnavailable])
 async def calculate_fee(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
-    """Ask what a shipment costs.
+    """Get the price of a shipment.
 
-    The options of every provider look the same. Where nothing is offered, `options` is empty and `messages` say why
+    The options of all providers have the same shape. If nothing is offered, `options` is empty and `messages` say why
     and how to fix it. aggregator_carrier needs `districtId` at both ends, instant_carrier and ev_courier need
-    `coordinates`, ev_courier a `pickupCity` as well. Prices are remembered for some minutes.
+    `coordinates`, ev_courier also a `pickupCity`. Prices are cached for a few minutes.
     """
     result = await actions.quote(call.context, call.company, body)
     return QuoteAnswer(result, result.options)

@@ -5,7 +5,7 @@ from msgspec import Raw
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
-_EXPIRED = "the worker forgets what is out of date for every company"
+_EXPIRED = "the worker deletes expired quotes of every company"
 
 FIND = sql("SELECT quote FROM quote_cache WHERE company_id = $1 AND journey = $2 AND expires_at > now()")
 

@@ -27,7 +27,7 @@ def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
     validation.check_coordinates(body.provider, points)
     parcel = _build_parcel(company, body.package)
     if options.insurance and parcel.item_value is None:
-        raise Invalid.field("package.itemValue", "is required for an insurance")
+        raise Invalid.field("package.itemValue", "is required for insurance")
     service = ServiceRequest(
         service_type=options.service_type,
         vehicle_type=options.vehicle_type,
@@ -68,7 +68,7 @@ def _one_of(field: str, one: Any, other_name: str, other: Any) -> Any:
     """Two names of the same field: either may be sent, and both if they agree."""
     other = _value(other)
     if one is not None and other is not None and one != other:
-        raise Invalid.field(field, f"contradicts {other_name}, which means the same; give one of them")
+        raise Invalid.field(field, f"contradicts {other_name}, which means the same; send one of them")
     return one if one is not None else other
 
 

@@ -11,7 +11,7 @@ from sapa.shipping.types import AreaId, PackageIn, PartyIn, ServiceType, Short, 
 
 
 class QuotePlaceIn(PartyIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An end of the way, of which a provider needs only parts: districts for parcels, coordinates on demand."""
+    """The origin or destination: parcels need the district, instant deliveries the coordinates."""
 
     district_id: Annotated[AreaId, Meta(description="The same as kecamatanId.", examples=[317106])] | None = None
     sub_district_id: Annotated[AreaId, Meta(description="The same as kelurahanId.", examples=[3171061001])] | None = (
@@ -65,11 +65,11 @@ class QuoteMessage(Struct, frozen=True, rename="camel"):
 
     courier: Annotated[str, Meta(description="The courier or the provider.", examples=["kiriminaja"])]
     code: Annotated[str, Meta(examples=["no_service"])]
-    text: Annotated[str, Meta(examples=["No courier serves this way with this parcel."])]
+    text: Annotated[str, Meta(examples=["No courier serves this route and parcel."])]
 
 
 class QuoteResult(Struct, frozen=True, rename="camel"):
-    """What is offered, cheapest first, and what is to be said about it."""
+    """The offers, cheapest first, and messages about them."""
 
     options: list[QuoteOption]
     messages: list[QuoteMessage]

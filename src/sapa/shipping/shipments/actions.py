@@ -1,14 +1,11 @@
-"""How a stored shipment changes: every change is saved and announced here.
-
-Functions that only read or write are the room's queries, exported for the other rooms of shipping.
-"""
+"""How a stored shipment changes: every change is saved and announced here."""
 
 from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import Raw
 
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.events import Event, emit, emit_all
 from sapa.orders import actions as orders
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
@@ -21,11 +18,11 @@ from sapa.shipping.types import (
     Shipment,
     ShipmentBooked,
     ShipmentCancelled,
+    ShipmentCreated,
     ShipmentStatusUpdated,
     ShipmentUpdated,
     ShownDriver,
     StoredShipment,
-    build_instant,
 )
 from sapa.values.company import Company
 from sapa.values.ids import new_id
@@ -38,19 +35,37 @@ SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
 
 _UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
 
-get_shipment = queries.get_shipment
-get_stored = queries.get_stored
-lock_shipment = queries.lock_shipment
-insert_shipment = queries.insert_shipment
-save_shipment = queries.save_shipment
-list_shipments = queries.list_shipments
-find_by_numbers = queries.find_by_numbers
-get_clock = queries.get_clock
-insert_event = queries.insert_event
-has_event = queries.has_event
-list_events = queries.list_events
-list_rewound = queries.list_rewound
-reschedule = queries.reschedule
+
+async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
+    """Raises ShipmentNotFound."""
+    return await queries.get_stored(db, company_id, id)
+
+
+async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
+    """Every change starts here, so that the worker, callbacks and calls change a shipment one after the other."""
+    return await queries.lock_shipment(tx, company_id, id)
+
+
+async def get_clock(db: Connection, company_id: int) -> CompanyClock:
+    """All rules about a shipment's time use the company's clock."""
+    return await queries.get_clock(db, company_id)
+
+
+async def list_newest(db: Connection, company_id: int, status: str | None, most: int) -> list[Shipment]:
+    """The newest shipments, or the newest with this status."""
+    filters = {"cells": [f"{provider}/{status}" for provider in PROVIDERS]} if status else {}
+    shipments, _ = await queries.list_shipments(db, company_id, filters, most, 0)
+    return shipments
+
+
+async def create(tx: Tx, company: Company, shipment: StoredShipment) -> StoredShipment:
+    """Inserts a new shipment and announces it. A local one may be confirmed from the start."""
+    stored = await queries.insert_shipment(tx, company.id, shipment)
+    await emit(tx, company, ShipmentCreated(stored.shipment))
+    if stored.shipping_status == "confirmed":
+        await emit(tx, company, ShipmentBooked(stored.shipment))
+        await _record_step(tx, company, stored)
+    return stored
 
 
 async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> StoredShipment:
@@ -65,12 +80,12 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
     for event in build_events(before, stored) if is_visible else ():
         await emit(tx, company, event)
     if PROVIDERS[stored.provider].is_local and stored.shipping_status != before.shipping_status:
-        await record_step(tx, company, stored)
+        await _record_step(tx, company, stored)
     await _fulfil_order(tx, company, before, stored)
     return stored
 
 
-def build_events(before: Shipment, after: StoredShipment) -> list[Event]:
+def build_events(before: StoredShipment, after: StoredShipment) -> list[Event]:
     """One event per status change, and a second one for changes with an event of their own."""
     shown, was, now = after.shipment, before.shipping_status, after.shipping_status
     if was == now:
@@ -83,12 +98,19 @@ def build_events(before: Shipment, after: StoredShipment) -> list[Event]:
     return events
 
 
-async def record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
+async def _record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
     """Adds a manual status change to the tracking history."""
-    now = datetime.fromisoformat((await queries.get_clock(tx, company.id)).now)
+    now = (await queries.get_clock(tx, company.id)).now
     text = stored.shipping_status.replace("_", " ")
     event = CarrierEvent(dedupe_key=new_id("step_"), occurred_at=now, status=stored.shipping_status, text=text)
-    await queries.insert_event(tx, company.id, stored.id, event, "api", applied=True)
+    await record_event(tx, company, stored.id, event, "api", applied=True)
+
+
+async def record_event(
+    tx: Tx, company: Company, shipment_id: str, event: CarrierEvent, source: str, *, applied: bool
+) -> bool:
+    """Adds an event to the tracking history. False if it is there already."""
+    return await queries.insert_event(tx, company.id, shipment_id, event, source, applied)
 
 
 async def _fulfil_order(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> None:
@@ -118,12 +140,17 @@ def encode_driver(driver: Driver | None) -> Raw | None:
     return Raw(encode(ShownDriver(driver.name, driver.phone, driver.photo, driver.license_plate)))
 
 
-def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | None = None) -> str | None:
+def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | None = None) -> datetime | None:
     """When to poll the carrier next if no callback arrives, by the company's clock."""
     if shipment.reference is None or shipment.shipping_status in TERMINAL | TROUBLED | NOT_BOOKED_YET:
         return None
-    real = datetime.fromisoformat(clock.real)
-    if shipment.created_at and real - datetime.fromisoformat(shipment.created_at) > timedelta(days=POLL_DAYS):
+    if clock.real - shipment.created_at > timedelta(days=POLL_DAYS):
         return None
     seconds = (LATER if source == CALLED else SOON)[PROVIDERS[shipment.provider].pace]
-    return build_instant(datetime.fromisoformat(clock.now) + timedelta(seconds=seconds))
+    return clock.now + timedelta(seconds=seconds)
+
+
+async def reschedule_rewound(db: Connection) -> None:
+    """Makes shipments due that wait for a time from which a test clock was set back."""
+    for company_id in await queries.list_rewound(db):
+        await queries.reschedule(db, company_id)

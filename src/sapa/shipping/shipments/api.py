@@ -30,8 +30,7 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
     """Which shipments to list."""
 
     search: (
-        Annotated[SearchText, Meta(description="A part of a name, an awb, an orderNo, or the beginning of an id.")]
-        | None
+        Annotated[SearchText, Meta(description="Part of a name, an awb, an orderNo, or the beginning of an id.")] | None
     ) = None
     status: Annotated[Status, Meta(description="Shipments with this shippingStatus.")] | None = None
     shipping_status: Annotated[Status, Meta(description="The same as status.")] | None = None
@@ -41,7 +40,7 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
     store_location_id: (
         Annotated[str, Meta(pattern=LOCATION_ID.pattern, description="Shipments from this store location.")] | None
     ) = None
-    needs_action: Annotated[Literal["true", "false"], Meta(description="Whether a person should look.")] | None = None
+    needs_action: Annotated[Literal["true", "false"], Meta(description="Whether to check by hand.")] | None = None
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
 
@@ -50,8 +49,8 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
 async def list_shipments(call: Call, query: ShipmentsQuery) -> Page[Shipment]:
     """List shipments.
 
-    Newest first. `search` finds shipments by a part of the sender's, receiver's or service's name, by awb or orderNo,
-    or by how the id begins.
+    Newest first. `search` finds shipments by part of the sender's, receiver's or service's name, by awb or orderNo, or
+    by the beginning of the id.
     """
     found, total = await queries.list_shipments(call.db, call.company.id, _filters(query), query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)
@@ -76,7 +75,7 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
         "awb": query.awb,
         "store_location_id": query.store_location_id,
         "needing_action": True if query.needs_action == "true" else None,
-        "at_ease": True if query.needs_action == "false" else None,
+        "no_action_needed": True if query.needs_action == "false" else None,
         "created_from": query.created_from,
         "created_to": query.created_to,
         "cells": _cells(query),
@@ -85,7 +84,7 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
 
 
 def _cells(query: ShipmentsQuery) -> list[str] | None:
-    """The counter's cells that the provider and the state asked for stand for."""
+    """The counter's cells of the requested provider and status."""
     statuses = {status for status in (query.status, query.shipping_status) if status}
     if not statuses and query.provider is None:
         return None
@@ -99,7 +98,7 @@ def _cells(query: ShipmentsQuery) -> list[str] | None:
 def _search(text: str) -> dict[str, list[str]]:
     start = text.strip()
     if not start:
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     folded, ids = fold(text), [start, start + _BEHIND]
     if not _THREE_LETTERS(folded):
         return {"short_search": [folded or start, *ids]}

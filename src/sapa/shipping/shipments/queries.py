@@ -1,19 +1,19 @@
 """SQL of shipments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from sapa.db.due import COMPANY_NOW
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.write_columns import WriteColumns
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, CompanyClock, ShipmentEvent
-from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment, read_party
-from sapa.values.text_folding import fold
+from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, CompanyClock
+from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
 
 Row = TypeVar("Row", bound=Struct)
 
@@ -21,17 +21,8 @@ COUNTER = "shipments"
 COLUMNS = ", ".join(Shipment.__struct_fields__)
 STORED_COLUMNS = ", ".join(StoredShipment.__struct_fields__)
 
-_INSTANTS = {"pickup_schedule", "event_timestamp", "picked_up_at", "cancel_due_at", "poll_at"}
-_UNWRITTEN = {"id", "created_at", "updated_at", "cell"}
-_WRITTEN = [name for name in StoredShipment.__struct_fields__ if name not in _UNWRITTEN]
-
-
-def _parameter(name: str, place: int) -> str:
-    return f"${place}::text::timestamptz" if name in _INSTANTS else f"${place}"
-
-
-_VALUES = [_parameter(name, place) for place, name in enumerate(_WRITTEN, start=4)]
-_NEXT = len(_WRITTEN) + 4
+WRITTEN = WriteColumns(StoredShipment, "search_text", without={"id", "created_at", "updated_at", "cell"})
+_NEXT = len(WRITTEN.names) + 3
 
 GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)
 
@@ -47,13 +38,11 @@ INSERT = sql(
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'shipments', ${_NEXT}, 1)
     )
-    INSERT INTO shipments (company_id, id, search_text, {", ".join(_WRITTEN)}, created_at, updated_at)
-    VALUES ($1, $2, $3, {", ".join(_VALUES)}, clock_timestamp(), clock_timestamp())
+    INSERT INTO shipments (company_id, id, {WRITTEN.listed}, created_at, updated_at)
+    VALUES ($1, $2, {WRITTEN.numbered(3)}, clock_timestamp(), clock_timestamp())
     RETURNING {STORED_COLUMNS}""",
     row=StoredShipment,
 )
-
-_ASSIGNED = ", ".join(f"{name} = {value}" for name, value in zip(_WRITTEN, _VALUES, strict=True))
 
 # The update may have waited for the row's lock, so the time is that of the change and never precedes an earlier one.
 # Changes that are not visible leave updated_at as it is.
@@ -61,7 +50,7 @@ SAVE = sql(
     f"""
     WITH changed AS (
         UPDATE shipments
-           SET search_text = $3, {_ASSIGNED},
+           SET {WRITTEN.assigned(3)},
                updated_at = CASE WHEN ${_NEXT + 1} THEN GREATEST(clock_timestamp(), updated_at) ELSE updated_at END
          WHERE company_id = $1 AND id = $2
         RETURNING {STORED_COLUMNS}
@@ -111,7 +100,7 @@ LISTING = Listing(
         "awb": "awb = {}",
         "store_location_id": "store_location_id = {}",
         "needing_action": "(needs_action AND {}::boolean)",
-        "at_ease": "(NOT needs_action AND {}::boolean)",
+        "no_action_needed": "(NOT needs_action AND {}::boolean)",
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },
@@ -121,9 +110,7 @@ LISTING = Listing(
 
 NOW = sql(
     """
-    SELECT clock_timestamp() + clock_offset AS now,
-           clock_timestamp() + clock_offset + make_interval(secs => $2) AS later,
-           clock_timestamp() AS real
+    SELECT clock_timestamp() + clock_offset AS now, clock_timestamp() AS real
       FROM companies WHERE company_id = $1""",
     row=CompanyClock,
 )
@@ -135,28 +122,6 @@ INSERT_EVENT = sql(
                                  receiver, proof, source, applied)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         ON CONFLICT (company_id, shipment_id, dedupe_key) DO NOTHING"""
-)
-
-HAS_EVENT = sql("SELECT true FROM shipment_events WHERE company_id = $1 AND shipment_id = $2 AND dedupe_key = $3")
-
-# Bounded, because a carrier may send any number of events.
-LIST_EVENTS = sql(
-    f"""
-    SELECT {", ".join(ShipmentEvent.__struct_fields__)}
-      FROM (SELECT {", ".join(ShipmentEvent.__struct_fields__)}, dedupe_key
-              FROM shipment_events
-             WHERE company_id = $1 AND shipment_id = $2
-             ORDER BY occurred_at DESC, received_at DESC, dedupe_key DESC
-             LIMIT 1000) AS latest
-     ORDER BY occurred_at, received_at, dedupe_key""",
-    row=ShipmentEvent,
-)
-
-FIND_BY_NUMBERS = sql(
-    """
-    SELECT id FROM shipments
-     WHERE company_id = $1 AND adapter = $2 AND (order_no = $3 OR awb = $4)
-     ORDER BY created_at DESC LIMIT 1"""
 )
 
 _IS_CANCEL_LOST = f"s.cancel_due_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_CANCEL})"
@@ -199,13 +164,12 @@ async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
 
 async def insert_shipment(tx: Tx, company_id: int, stored: StoredShipment) -> StoredShipment:
     cell = f"{stored.provider}/{stored.shipping_status}"
-    return _found(await INSERT.find(tx, company_id, stored.id, _search_text(stored), *_written(stored), cell))
+    return _found(await INSERT.find(tx, company_id, stored.id, *WRITTEN.values(stored), cell))
 
 
 async def save_shipment(tx: Tx, company_id: int, stored: StoredShipment, is_visible: bool) -> StoredShipment:
     """`stored.cell` is the counter cell it leaves."""
-    columns = [_search_text(stored), *_written(stored), stored.cell, is_visible]
-    return _found(await SAVE.find(tx, company_id, stored.id, *columns))
+    return _found(await SAVE.find(tx, company_id, stored.id, *WRITTEN.values(stored), stored.cell, is_visible))
 
 
 async def delete_shipment(tx: Tx, company_id: int, id: str) -> None:
@@ -224,34 +188,19 @@ async def list_shipments(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-async def get_clock(db: Connection, company_id: int, seconds: float = 0) -> CompanyClock:
-    """The company's time now and in `seconds` seconds."""
-    return _found(await NOW.find(db, company_id, float(seconds)))
+async def get_clock(db: Connection, company_id: int) -> CompanyClock:
+    return _found(await NOW.find(db, company_id))
 
 
 async def insert_event(
     tx: Tx, company_id: int, shipment_id: str, event: CarrierEvent, source: str, applied: bool
-) -> None:
-    await INSERT_EVENT.run(
+) -> bool:
+    """False if the event is known already."""
+    inserted = await INSERT_EVENT.run(
         tx, company_id, shipment_id, event.dedupe_key, event.occurred_at, event.status, event.status_code,
         event.text, event.reason, event.receiver, list(event.proof), source, applied,
     )  # fmt: skip
-
-
-async def has_event(tx: Tx, company_id: int, shipment_id: str, dedupe_key: str) -> bool:
-    return bool(await HAS_EVENT.value(tx, company_id, shipment_id, dedupe_key))
-
-
-async def list_events(db: Connection, company_id: int, shipment_id: str) -> Sequence[ShipmentEvent]:
-    return await LIST_EVENTS.all(db, company_id, shipment_id)
-
-
-async def find_by_numbers(
-    db: Connection, company_id: int, adapter: str, order_no: str | None, awb: str | None
-) -> str | None:
-    """The id of the shipment that the carrier knows by these numbers."""
-    found: str | None = await FIND_BY_NUMBERS.value(db, company_id, adapter, order_no, awb)
-    return found
+    return inserted > 0
 
 
 async def list_rewound(db: Connection) -> list[int]:
@@ -262,26 +211,6 @@ async def list_rewound(db: Connection) -> list[int]:
 async def reschedule(db: Connection, company_id: int) -> None:
     """Makes those shipments due now."""
     await RESCHEDULE.run(db, company_id)
-
-
-def _written(stored: StoredShipment) -> list[object]:
-    return [getattr(stored, name) for name in _WRITTEN]
-
-
-def _search_text(stored: StoredShipment) -> str:
-    names = [
-        _name(stored.sender),
-        _name(stored.delivery),
-        stored.name,
-        stored.service_name,
-        stored.awb,
-        stored.order_no,
-    ]
-    return fold("\n".join(name for name in names if name))
-
-
-def _name(party: Raw | None) -> str | None:
-    return None if party is None else read_party(party).name
 
 
 def _found(row: Row | None) -> Row:

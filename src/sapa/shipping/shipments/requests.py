@@ -1,6 +1,5 @@
 """Builds the adapters' requests from a stored shipment. Pure: no database."""
 
-from datetime import datetime
 from decimal import Decimal
 
 from msgspec import Raw
@@ -13,15 +12,14 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
     ShippingPoint,
 )
-from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Shipment, StoredShipment, read_package, read_party
+from sapa.shipping.types import NO_PACKAGE, NO_PARTY, StoredShipment, read_package, read_party
 
 
-def build_request(shipment: Shipment) -> ShipmentRequest:
+def build_request(shipment: StoredShipment) -> ShipmentRequest:
     """The request to quote or book it."""
     package = NO_PACKAGE if shipment.package is None else read_package(shipment.package)
     parcel = {name: getattr(package, name) for name in Parcel.__struct_fields__}
     service = {name: getattr(shipment, name) for name in ServiceRequest.__struct_fields__}
-    service["pickup_schedule"] = shipment.pickup_schedule and datetime.fromisoformat(shipment.pickup_schedule)
     return ShipmentRequest(
         origin=_build_point(shipment.sender),
         destination=_build_point(shipment.delivery),

@@ -1,4 +1,6 @@
-"""Shipments as the worker and the tracking history see them."""
+"""Shipments as the worker sees them."""
+
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -18,23 +20,7 @@ class DueShipment(Struct, frozen=True):
 
 
 class CompanyClock(Struct, frozen=True):
-    """The company's time, now and some seconds later, and the real time."""
+    """The company's time, which a test environment can move ahead, and the real time."""
 
-    now: str
-    later: str
-    real: str
-
-
-class ShipmentEvent(Struct, frozen=True):
-    """An event of a shipment's tracking history."""
-
-    occurred_at: str
-    received_at: str
-    status: str | None
-    status_code: int | None
-    text: str
-    reason: str | None
-    receiver: str | None
-    proof: list[str]
-    source: str
-    applied: bool
+    now: datetime
+    real: datetime

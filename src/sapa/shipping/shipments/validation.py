@@ -5,7 +5,7 @@ Quotes use the same checks for their origin, destination and package, and stores
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw, Struct
 from sapa.http.errors import Invalid
 from sapa.orders.types import Order
 from sapa.shipping.carriers.interface import CarrierArea
-from sapa.shipping.providers import PROVIDERS, ProviderTraits
-from sapa.shipping.shipments.types import CompanyClock
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS, ProviderTraits
 from sapa.shipping.states import EDITABLE, TERMINAL
 from sapa.shipping.types import (
     NO_PACKAGE,
@@ -31,9 +31,9 @@ from sapa.shipping.types import (
     ShipmentPatch,
     Spot,
     StoredShipment,
-    build_instant,
     read_package,
     read_party,
+    truncate,
 )
 from sapa.values.company import Company
 from sapa.values.json import encode, encode_values
@@ -65,11 +65,13 @@ class ShipmentFacts(Struct, frozen=True):
     """The id of the store, and the sender built from it."""
     order: Order | None = None
     """The order that the body names."""
-    clock: CompanyClock | None = None
-    """The company's time and the latest possible pickup; only if a pickup is scheduled."""
+    now: datetime | None = None
+    """The company's time; only if a pickup is scheduled."""
     pickup_cities: Sequence[CarrierArea] = ()
     adapter: str | None = None
     """The carrier whose areas both ends must be in; only if it locates by areas."""
+    connected: ConnectedCarrier | None = None
+    """The carrier to book with; only if a booking is requested."""
 
 
 def build_shipment(company: Company, body: ShipmentIn, facts: ShipmentFacts) -> StoredShipment:
@@ -93,7 +95,7 @@ def revise_shipment(
     is_local = PROVIDERS[stored.provider].is_local
     is_open = stored.shipping_status not in TERMINAL if is_local else stored.shipping_status in EDITABLE
     if not is_open:
-        raise NotEditable(f"The shipment is {stored.shipping_status} and cannot be edited any more.")
+        raise NotEditable(f"The shipment is {stored.shipping_status} and can no longer be edited.")
     if shipment.pickup_city != stored.pickup_city:
         shipment = _with_pickup_city(shipment, facts.pickup_cities)
     _check_shipment(shipment)
@@ -143,8 +145,8 @@ def _revise(company: Company, stored: StoredShipment, patch: ShipmentPatch, fact
     if isinstance(patch.order_id, str) and patch.order_id != stored.order_id:
         shipment = msgspec.structs.replace(shipment, order_id=_get_order_id(facts.order))
     _check_numbers_of_carrier(shipment, stored)
-    if facts.clock is not None:
-        _check_schedule(shipment, stored, facts.clock)
+    if facts.now is not None:
+        _check_schedule(shipment, stored, facts.now)
     return shipment
 
 
@@ -190,10 +192,10 @@ def _parse_number(field: str, value: Decimal, most: Decimal) -> Decimal:
     return shorten(value)
 
 
-def _parse_schedule(instant: datetime) -> str:
+def _parse_schedule(instant: datetime) -> datetime:
     if instant.tzinfo is None:
         raise Invalid.field("pickupSchedule", "must be an ISO 8601 date-time with an offset")
-    return build_instant(instant)
+    return truncate(instant)
 
 
 def _merge_party(company: Company, field: str, stored: Raw | None, patch: Any, store: Party | None) -> Raw | None:
@@ -224,7 +226,7 @@ def parse_phone_field(company: Company, field: str, text: str) -> str:
 def check_spot(field: str, spot: Spot) -> None:
     """Any point on earth; `check_coordinates` checks whether carriers serve it."""
     if not -90 <= spot.lat <= 90 and -90 <= spot.lng <= 90:
-        raise Invalid.field(field, "has lat and lng swapped: lat is the one from -90 to 90")
+        raise Invalid.field(field, "has lat and lng swapped: lat is from -90 to 90")
     if not (-90 <= spot.lat <= 90 and -180 <= spot.lng <= 180):
         raise Invalid.field(field, "must have a lat from -90 to 90 and a lng from -180 to 180")
 
@@ -279,14 +281,14 @@ def _get_order_id(order: Order | None) -> str:
 def _check_numbers_of_carrier(shipment: StoredShipment, stored: StoredShipment) -> None:
     for name, field in (("awb", "awb"), ("tracking_url", "trackingUrl")):
         if not PROVIDERS[shipment.provider].is_local and getattr(shipment, name) != getattr(stored, name):
-            raise Invalid.field(field, "comes from the carrier; only custom and parcel_carrier take it by hand")
+            raise Invalid.field(field, f"comes from the carrier; you can set it for {LOCAL_PROVIDERS} only")
 
 
-def _check_schedule(shipment: StoredShipment, stored: StoredShipment, clock: CompanyClock) -> None:
-    provider = PROVIDERS[shipment.provider]
-    if shipment.pickup_schedule in {None, stored.pickup_schedule} or provider.is_local:
+def _check_schedule(shipment: StoredShipment, stored: StoredShipment, now: datetime) -> None:
+    provider, schedule = PROVIDERS[shipment.provider], shipment.pickup_schedule
+    if schedule is None or schedule == stored.pickup_schedule or provider.is_local:
         return
-    if not clock.now <= str(shipment.pickup_schedule) <= clock.later:
+    if not now <= schedule <= now + timedelta(days=provider.days_ahead):
         message = f"must be in the future and at most {provider.days_ahead} days ahead"
         raise Invalid.field("pickupSchedule", message)
 
@@ -312,7 +314,7 @@ def get_pickup_city(
     for city in cities:
         if str(city.id) == city_name.strip() or _without_kind(city.name) == wanted:
             return city
-    raise Invalid.field(field, f"is not a city in which {provider.name} fetches parcels; {advice}")
+    raise Invalid.field(field, f"is not a city in which {provider.name} picks up parcels; {advice}")
 
 
 def _without_kind(city: str) -> str:
@@ -325,20 +327,20 @@ def _check_shipment(shipment: StoredShipment) -> None:
     if shipment.delivery is None:
         raise Invalid.field("delivery", "is required")
     if shipment.bike_fuel_type is not None and shipment.vehicle_type not in {None, "TWO_WHEEL"}:
-        raise Invalid.field("bikeFuelType", "belongs to the vehicleType TWO_WHEEL only")
+        raise Invalid.field("bikeFuelType", "needs the vehicleType TWO_WHEEL")
     if provider.is_local:
         return
     check_service_type("serviceType", provider.name, shipment.service_type)
     if provider.needs_service and shipment.service_name is None and shipment.service_code is None:
-        raise Invalid.field("serviceName", "is required: a service that calculate-fee offers")
+        raise Invalid.field("serviceName", "is required; calculate-fee lists the services that are offered")
     if shipment.sender is None:
-        raise Invalid.field("sender", "is required, or a storeLocationId that fills it")
+        raise Invalid.field("sender", "is required; send it, or a storeLocationId")
     _check_parties(provider.name, {"sender": read_party(shipment.sender), "delivery": read_party(shipment.delivery)})
     package = NO_PACKAGE if shipment.package is None else read_package(shipment.package)
     if package.weight is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
     if shipment.insurance and package.item_value is None:
-        raise Invalid.field("package.itemValue", "is required for an insurance")
+        raise Invalid.field("package.itemValue", "is required for insurance")
 
 
 def check_service_type(field: str, provider: str, service_type: str | None) -> None:
@@ -380,7 +382,7 @@ def check_coordinates(provider: str, ends: Mapping[str, HasCoordinates | None]) 
     for field, point in ends.items():
         if point is None:
             if PROVIDERS[provider].locates_by == "coordinates":
-                raise Invalid.field(field, f"is required: {provider} finds its way by coordinates")
+                raise Invalid.field(field, f"is required for {provider}, which locates addresses by coordinates")
         elif not _is_served(point.lat, point.lng):
             raise Invalid.field(field, _explain_point(point))
 
@@ -391,5 +393,5 @@ def _is_served(lat: float, lng: float) -> bool:
 
 def _explain_point(point: HasCoordinates) -> str:
     if _is_served(point.lng, point.lat):
-        return f"seems to have lat and lng the wrong way round: send lat {point.lng:g} and lng {point.lat:g}"
-    return f"must lie in Indonesia: lat from {SOUTH:g} to {NORTH:g}, lng from {WEST:g} to {EAST:g}"
+        return f"has lat and lng swapped; send lat {point.lng:g} and lng {point.lat:g}"
+    return f"must be in Indonesia: lat from {SOUTH:g} to {NORTH:g}, lng from {WEST:g} to {EAST:g}"

@@ -36,7 +36,7 @@ async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocati
     """The first store is the default unless the body says otherwise."""
     id = LOCATION_ID.new()
     await queries.lock_changes(tx, company.id)
-    fields = {**dict.fromkeys(queries.WRITTEN), **_build_changes(company, body)}
+    fields = {**dict.fromkeys(queries.WRITTEN.names), **_build_changes(company, body)}
     if body.is_default is UNSET:
         fields["is_default"] = not (await queries.list_stores(tx, company.id, 1, 0))[1]
     if fields["is_default"]:

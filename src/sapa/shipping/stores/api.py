@@ -26,9 +26,9 @@ async def list_store_locations(call: Call, query: PageQuery) -> Page[StoreLocati
 async def create_store_location(call: Call, body: StoreLocationIn) -> StoreLocation:
     """Create a store location.
 
-    A shipment that names it by `storeLocationId` takes its sender from it. The default one, of which there is at most
-    one, serves shipments that name none and have no sender; the first store location is the default unless it says
-    otherwise.
+    A shipment with its id as `storeLocationId` takes its sender from it. The default store location, of which there is
+    at most one, is used for shipments without a store location and without a sender. The first store location is the
+    default unless you set `isDefault` to false.
     """
     return await actions.create(call.db, call.company, body)
 
@@ -43,7 +43,7 @@ async def get_store_location(call: Call, id: LocationId) -> StoreLocation:
 async def update_store_location(call: Call, id: LocationId, body: StoreLocationPatch) -> StoreLocation:
     """Update a store location.
 
-    A field that is absent keeps its value, null clears it. Shipments keep the sender that they were made with.
+    A field that is absent keeps its value, null clears it. Existing shipments keep their sender.
     """
     return await actions.update(call.db, call.company, id, body)
 
@@ -58,6 +58,6 @@ async def patch_store_location(call: Call, id: LocationId, body: StoreLocationPa
 async def delete_store_location(call: Call, id: LocationId) -> None:
     """Delete a store location.
 
-    For good: every shipment that named it has its `storeLocationId` cleared, and keeps its sender.
+    This cannot be undone. Shipments from it keep their sender, and their `storeLocationId` is cleared.
     """
     await actions.delete(call.db, call.company, id)

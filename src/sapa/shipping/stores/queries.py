@@ -5,15 +5,14 @@ from collections.abc import Mapping
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 from sapa.shipping.stores.types import StoreLocation
 
 COUNTER = "store_locations"
 
-WRITTEN = [name for name in StoreLocation.__struct_fields__ if name not in {"id", "created_at", "updated_at"}]
+WRITTEN = WriteColumns(StoreLocation, without={"id", "created_at", "updated_at"})
 _COLUMNS = ", ".join(StoreLocation.__struct_fields__)
-_PLACES = range(3, len(WRITTEN) + 3)
-_ASSIGNED = ", ".join(f"{name} = ${place}" for name, place in zip(WRITTEN, _PLACES, strict=True))
 
 GET = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2", row=StoreLocation)
 
@@ -33,15 +32,15 @@ INSERT = sql(
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'store_locations', '', 1)
     )
-    INSERT INTO store_locations (company_id, id, {", ".join(WRITTEN)})
-    VALUES ($1, $2, {", ".join(f"${place}" for place in _PLACES)})
+    INSERT INTO store_locations (company_id, id, {WRITTEN.listed})
+    VALUES ($1, $2, {WRITTEN.numbered(3)})
     RETURNING {_COLUMNS}""",
     row=StoreLocation,
 )
 
 UPDATE = sql(
     f"""
-    UPDATE store_locations SET {_ASSIGNED}, updated_at = GREATEST(clock_timestamp(), updated_at)
+    UPDATE store_locations SET {WRITTEN.assigned(3)}, updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {_COLUMNS}""",
     row=StoreLocation,
@@ -101,11 +100,11 @@ async def clear_default(tx: Tx, company_id: int, id: str) -> None:
 
 
 async def insert_store(tx: Tx, company_id: int, id: str, fields: Mapping[str, object]) -> StoreLocation:
-    return _found(await INSERT.find(tx, company_id, id, *(fields[name] for name in WRITTEN)))
+    return _found(await INSERT.find(tx, company_id, id, *(fields[name] for name in WRITTEN.names)))
 
 
 async def update_store(tx: Tx, company_id: int, store: StoreLocation) -> StoreLocation:
-    return _found(await UPDATE.find(tx, company_id, store.id, *(getattr(store, name) for name in WRITTEN)))
+    return _found(await UPDATE.find(tx, company_id, store.id, *WRITTEN.values(store)))
 
 
 async def delete_store(tx: Tx, company_id: int, id: str) -> bool:

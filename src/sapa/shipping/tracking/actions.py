@@ -21,7 +21,7 @@ from sapa.shipping.environment import get_environment
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_booked
-from sapa.shipping.shipments.types import POLLED, CompanyClock, DueShipment, ShipmentEvent
+from sapa.shipping.shipments.types import POLLED, CompanyClock, DueShipment
 from sapa.shipping.states import GONE, GROUP_OF, NOT_BOOKED_YET
 from sapa.shipping.tracking import queries
 from sapa.shipping.tracking.status_changes import (
@@ -31,18 +31,14 @@ from sapa.shipping.tracking.status_changes import (
     is_from_the_future,
     resolve_status,
 )
-from sapa.shipping.tracking.types import Tracking, TrackingError, TrackingEvent, TrackingProof
-from sapa.shipping.types import StoredShipment
+from sapa.shipping.tracking.types import ShipmentEvent, Tracking, TrackingError, TrackingEvent, TrackingProof
+from sapa.shipping.types import StoredShipment, build_instant
 from sapa.values.company import Company
 
 SECONDS = 10.0
 LEASE_SECONDS = 60.0
-AHEAD_SECONDS = 60
-"""How far a carrier's clock may be ahead of the company's."""
-NO_NUMBER = "The carrier has told no number yet that it could be asked by."
+NO_NUMBER = "The carrier has not assigned a number to track the shipment by yet."
 UNTRACKED = GONE | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
-
-list_untracked = queries.list_untracked
 
 
 async def apply_events(
@@ -55,10 +51,9 @@ async def apply_events(
     shipment = await shipments.lock_shipment(tx, company.id, asked.id)
     if shipment.reference != asked.reference:
         return shipment
-    clock = await shipments.get_clock(tx, company.id, AHEAD_SECONDS)
+    clock = await shipments.get_clock(tx, company.id)
     for event in [date_event(shipment, asked, event) for event in events]:
-        if not await shipments.has_event(tx, company.id, shipment.id, event.dedupe_key):
-            shipment = await _apply(tx, company, shipment, event, source, clock)
+        shipment = await _apply(tx, company, shipment, event, source, clock)
     if source == POLLED:
         after = msgspec.structs.replace(shipment, poll_at=shipments.build_poll_at(shipment, clock, source))
         shipment = await shipments.store(tx, company, shipment, after)
@@ -68,11 +63,12 @@ async def apply_events(
 async def _apply(
     tx: Tx, company: Company, shipment: StoredShipment, event: CarrierEvent, source: str, clock: CompanyClock
 ) -> StoredShipment:
-    event = resolve_status(shipment, cap_to_now(event, clock))
-    is_turned_back = get_environment(company).has_movable_clock and is_from_the_future(shipment, event, clock.later)
+    event = resolve_status(shipment, cap_to_now(event, clock.now))
+    is_turned_back = get_environment(company).has_movable_clock and is_from_the_future(shipment, event, clock.now)
     dated = msgspec.structs.replace(shipment, event_timestamp=None) if is_turned_back else shipment
     change = build_change(dated, event, source)
-    await shipments.insert_event(tx, company.id, shipment.id, event, source, change.is_applied)
+    if not await shipments.record_event(tx, company, shipment.id, event, source, applied=change.is_applied):
+        return shipment
     after = change.shipment
     if not change.is_applied:
         after = msgspec.structs.replace(after, event_timestamp=shipment.event_timestamp)
@@ -80,6 +76,12 @@ async def _apply(
         await bookings.settle_by_event(tx, company, shipment.reference, source)
     after = msgspec.structs.replace(after, poll_at=shipments.build_poll_at(after, clock, source))
     return await shipments.store(tx, company, shipment, after)
+
+
+async def list_due(context: AppContext, most: int) -> list[DueShipment]:
+    """Shipments without a recent event; with more than `most`, companies take turns."""
+    async with context.database.connection() as db:
+        return await queries.list_untracked(db, most)
 
 
 async def poll(context: AppContext, due: DueShipment) -> None:
@@ -112,12 +114,12 @@ def is_tracked(shipment: StoredShipment) -> bool:
 async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> TrackingResult | str:
     """The carrier's events, or why there are none."""
     if connected is None or connected.carrier.name != shipment.adapter:
-        return "The carrier that has it is not connected any more."
+        return "The carrier that has the shipment is no longer connected."
     try:
         async with asyncio.timeout(SECONDS):
             return await connected.carrier.track(connected.connection, build_booked(shipment))
     except (CarrierAway, BadCredentials, TimeoutError) as error:
-        return str(error) or "There was no answer in time."
+        return str(error) or "The carrier did not respond in time."
 
 
 async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
@@ -129,7 +131,7 @@ async def build_tracking(
     db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:
     """`result` is the carrier's response; None if there was no carrier to ask."""
-    history = await shipments.list_events(db, company_id, shipment.id)
+    shown, history = shipment.shipment, await queries.list_events(db, company_id, shipment.id)
     clock = await shipments.get_clock(db, company_id)
     missing = NO_NUMBER if isinstance(result, TrackingResult) and not result.was_asked else result
     applied = [event.text for event in history if event.applied]
@@ -142,7 +144,7 @@ async def build_tracking(
         status_group=GROUP_OF[shipment.shipping_status],
         status_code=shipment.status_code,
         status_text=applied[-1] if applied else None,
-        event_timestamp=shipment.event_timestamp,
+        event_timestamp=shown.event_timestamp,
         tracking_url=shipment.tracking_url,
         distance=shipment.distance,
         driver=shipment.driver,
@@ -150,7 +152,7 @@ async def build_tracking(
         history=[_build_event(event) for event in merge_history(history)],
         live=isinstance(missing, TrackingResult),
         stale=isinstance(missing, str),
-        fetched_at=clock.now,
+        fetched_at=build_instant(clock.now),
         error=TrackingError("CARRIER_UNAVAILABLE", missing) if isinstance(missing, str) else None,
     )
 

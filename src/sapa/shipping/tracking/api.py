@@ -19,8 +19,8 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 async def track_shipment(call: OutboundCall, id: ShipmentId) -> Tracking:
     """Track a shipment.
 
-    The carrier is asked now, and its answer put to the history that is known. When it is away the last known state is
-    answered, with `stale` true and the reason in `error`.
+    Asks the carrier now and adds its events to the history. If the carrier is unavailable you get the last known state,
+    with `stale` true and the reason in `error`.
     """
     company, context = call.company, call.context
     async with context.database.connection() as db:

@@ -16,7 +16,6 @@ from sapa.shipping.connections.actions import HOOKS, find_by_token
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.types import CALLED
-from sapa.shipping.states import GROUP_OF
 from sapa.shipping.tracking import queries
 from sapa.shipping.tracking.actions import apply_events
 from sapa.shipping.tracking.types import DueCallback, StoredCarrierCallback
@@ -28,14 +27,10 @@ MOST_BYTES = 256 * 1024
 RETRY_SECONDS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Seconds until a callback that failed, or whose shipment is unknown, is retried; then it is given up."""
 RETENTION_DAYS = 30
-ALIVE = frozenset({"accepted", "in_delivery", "delivered"})
-"""Status groups in which a carrier proceeds with a booking."""
 
 _read_events = msgspec.json.Decoder(list[CarrierEvent]).decode
 
 log = structlog.get_logger()
-
-list_due = queries.list_due
 
 
 async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
@@ -59,10 +54,21 @@ def _read(connected: ConnectedCarrier, call: HookCall) -> list[CarrierEvent]:
     try:
         return list(connected.carrier.read_callback(connected.connection.credentials, call.headers, call.body))
     except BadSignature as error:
-        raise Unauthorized(str(error) or "The callback's signature or token is not the carrier's.") from None
+        raise Unauthorized(str(error) or "The callback's signature or token is not valid.") from None
     except Exception as error:
-        log.warning("a carrier's callback cannot be read", adapter=connected.carrier.name, reason=type(error).__name__)
+        log.warning(
+            "carrier callback unreadable",
+            company_id=connected.connection.company.id,
+            adapter=connected.carrier.name,
+            reason=type(error).__name__,
+        )
         return []
+
+
+async def list_due(context: AppContext, most: int) -> list[DueCallback]:
+    """In order of arrival per company; with more than `most`, companies take turns."""
+    async with context.database.connection() as db:
+        return await queries.list_due(db, most)
 
 
 async def process(context: AppContext, due: DueCallback) -> None:
@@ -76,7 +82,7 @@ async def process(context: AppContext, due: DueCallback) -> None:
     except (*RETRYABLE, asyncpg.LockNotAvailableError):
         return  # retried in the next round
     except Exception as error:
-        log.exception("a carrier's callback failed", company=due.company_id, callback=due.id)
+        log.exception("carrier callback failed", company_id=due.company_id, callback_id=due.id)
         async with context.database.connection() as db:
             await _postpone(db, due, stored.tries if stored else 0, type(error).__name__)
 
@@ -86,7 +92,7 @@ async def _process(tx: Tx, due: DueCallback, stored: StoredCarrierCallback) -> N
     by_shipment: dict[str, list[tuple[BookingAttempt, CarrierEvent]]] = {}
     missing = 0
     for event in _read_events(stored.events):
-        attempt = await _find_attempt(tx, company, stored.adapter, event)
+        attempt = await bookings.find_attempt(tx, company, stored.adapter, event)
         if attempt is not None:
             by_shipment.setdefault(attempt.shipment_id, []).append((attempt, event))
         missing += attempt is None
@@ -117,20 +123,9 @@ async def _try_to_apply(
     except (DatabaseAway, *RETRYABLE, *BUSY):
         raise
     except Exception as error:
-        log.exception("a carrier's word on a shipment failed", company=company.id, shipment=shipment_id)
+        log.exception("carrier event failed", company_id=company.id, shipment_id=shipment_id)
         return f"{shipment_id}: {type(error).__name__}"
     return None
-
-
-async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEvent) -> BookingAttempt | None:
-    """The booking of the event; an awb may be stored with the shipment only."""
-    attempt = await bookings.find_by_reference(tx, company.id, event.reference)
-    if attempt is None:
-        attempt = await bookings.find_by_order_no(tx, company.id, adapter, event.order_no)
-    if attempt is None and (id := await shipments.find_by_numbers(tx, company.id, adapter, event.order_no, event.awb)):
-        shipment = await shipments.get_stored(tx, company.id, id)
-        attempt = await bookings.find_by_reference(tx, company.id, shipment.reference)
-    return attempt
 
 
 async def _apply(tx: Tx, company: Company, shipment_id: str, events: list[tuple[BookingAttempt, CarrierEvent]]) -> None:
@@ -139,12 +134,8 @@ async def _apply(tx: Tx, company: Company, shipment_id: str, events: list[tuple[
     present = [event for attempt, event in events if attempt.reference == shipment.reference]
     await apply_events(tx, company, shipment, present, CALLED)
     for attempt, event in events:
-        if attempt.reference == shipment.reference:
-            continue
-        if GROUP_OF.get(event.status or "") in ALIVE:
-            await bookings.reopen(tx, attempt, event.order_no, event.awb)
-        else:
-            await bookings.make_due(tx, attempt)
+        if attempt.reference != shipment.reference:
+            await bookings.follow_up(tx, attempt, event)
 
 
 async def purge_old(database: Database) -> None:

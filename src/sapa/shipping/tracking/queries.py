@@ -1,4 +1,4 @@
-"""SQL of callbacks and of shipments to poll."""
+"""SQL of callbacks, of the tracking history and of shipments to poll."""
 
 from hashlib import sha256
 
@@ -9,16 +9,16 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.shipments.types import DueShipment
-from sapa.shipping.tracking.types import DueCallback, StoredCarrierCallback
+from sapa.shipping.tracking.types import DueCallback, ShipmentEvent, StoredCarrierCallback
 
 # A repeated callback is ignored, unless it was given up: its shipment may be known now.
 INSERT = sql(
     """
-    INSERT INTO carrier_callbacks AS known (company_id, adapter, digest, body, events)
+    INSERT INTO carrier_callbacks AS stored (company_id, adapter, digest, body, events)
     VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (company_id, adapter, digest) DO UPDATE
        SET events = excluded.events, due_at = now(), tries = 0, processed_at = NULL, note = NULL
-     WHERE known.processed_at IS NOT NULL AND known.note IS NOT NULL"""
+     WHERE stored.processed_at IS NOT NULL AND stored.note IS NOT NULL"""
 )
 
 
@@ -57,13 +57,26 @@ POSTPONE = sql(
 
 COMPANIES_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM carrier_callbacks WHERE received_at < now() - make_interval(days => $1)",
-    crosses="the worker looks for old callbacks over all companies, then forgets them company by company",
+    crosses="the worker looks for old callbacks over all companies, then deletes them company by company",
 )
 
 PURGE = sql(
     """
     DELETE FROM carrier_callbacks
      WHERE company_id = $1 AND processed_at IS NOT NULL AND received_at < now() - make_interval(days => $2)"""
+)
+
+# Bounded, because a carrier may send any number of events.
+LIST_EVENTS = sql(
+    f"""
+    SELECT {", ".join(ShipmentEvent.__struct_fields__)}
+      FROM (SELECT {", ".join(ShipmentEvent.__struct_fields__)}, dedupe_key
+              FROM shipment_events
+             WHERE company_id = $1 AND shipment_id = $2
+             ORDER BY occurred_at DESC, received_at DESC, dedupe_key DESC
+             LIMIT 1000) AS latest
+     ORDER BY occurred_at, received_at, dedupe_key""",
+    row=ShipmentEvent,
 )
 
 LIST_UNTRACKED = sql(
@@ -110,6 +123,11 @@ async def postpone(db: Connection, due: DueCallback, seconds: float, note: str) 
 async def purge_old(db: Connection, days: int) -> None:
     for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
         await PURGE.run(db, company_id, days)
+
+
+async def list_events(db: Connection, company_id: int, shipment_id: str) -> list[ShipmentEvent]:
+    """The latest events, oldest first."""
+    return await LIST_EVENTS.all(db, company_id, shipment_id)
 
 
 async def list_untracked(db: Connection, most: int) -> list[DueShipment]:

@@ -1,6 +1,6 @@
 """How a carrier's event changes a shipment. Pure: no database."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import Struct
@@ -8,10 +8,11 @@ from msgspec import Struct
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import encode_driver
-from sapa.shipping.shipments.types import CompanyClock
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Who, is_allowed
-from sapa.shipping.types import StoredShipment, build_instant, read_driver
+from sapa.shipping.types import StoredShipment, build_instant, read_driver, truncate
 
+MOST_AHEAD = timedelta(seconds=60)
+"""How far a carrier's clock may be ahead of the company's."""
 EXPLAINED = TROUBLED | {"on_hold", "delivery_failed", "returning"}
 
 
@@ -22,24 +23,23 @@ class StatusChange(Struct, frozen=True):
     is_applied: bool
 
 
-def cap_to_now(event: CarrierEvent, clock: CompanyClock) -> CarrierEvent:
+def cap_to_now(event: CarrierEvent, now: datetime) -> CarrierEvent:
     """An event dated in the future counts as now; otherwise every later event would seem late."""
-    if build_instant(event.occurred_at) <= clock.later:
-        return event
-    return msgspec.structs.replace(event, occurred_at=datetime.fromisoformat(clock.now))
+    occurred_at = truncate(event.occurred_at)
+    return msgspec.structs.replace(event, occurred_at=occurred_at if occurred_at <= now + MOST_AHEAD else now)
 
 
-def is_from_the_future(shipment: StoredShipment, event: CarrierEvent, later: str) -> bool:
+def is_from_the_future(shipment: StoredShipment, event: CarrierEvent, now: datetime) -> bool:
     """Whether the last event lies in the future because a test clock was set back: it must not make new events late."""
-    return shipment.event_timestamp is not None and build_instant(event.occurred_at) <= later < shipment.event_timestamp
+    last, latest = shipment.event_timestamp, now + MOST_AHEAD
+    return last is not None and event.occurred_at <= latest < last
 
 
 def date_event(shipment: StoredShipment, before: StoredShipment, event: CarrierEvent) -> CarrierEvent:
     """A present status is no older than the last event known when the carrier was asked, unless one arrived since."""
     if not event.is_present or shipment.event_timestamp != before.event_timestamp:
         return event
-    existing = datetime.fromisoformat(shipment.event_timestamp or shipment.created_at)
-    occurred_at = max(event.occurred_at, existing)
+    occurred_at = max(event.occurred_at, shipment.event_timestamp or shipment.created_at)
     key = f"{event.dedupe_key}/{build_instant(occurred_at)}"
     return msgspec.structs.replace(event, occurred_at=occurred_at, dedupe_key=key)
 
@@ -53,7 +53,7 @@ def resolve_status(shipment: StoredShipment, event: CarrierEvent) -> CarrierEven
 
 def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
     """The change that the event makes, if any."""
-    occurred = build_instant(event.occurred_at)
+    occurred = truncate(event.occurred_at)
     filled = _fill(shipment, event)
     is_late = shipment.event_timestamp is not None and occurred < shipment.event_timestamp
     if event.status is None or event.status not in STATUSES or is_late:
@@ -120,7 +120,7 @@ def _consequences(shipment: StoredShipment, event: CarrierEvent, to: str) -> dic
     is_over = shipment.shipping_status in TROUBLED | NOT_BOOKED_YET
     explained = (event.reason or event.text) if to in EXPLAINED else None
     open_problem = shipment.problem if shipment.needs_action and not is_over else None
-    contradiction = "The carrier carries it although it was cancelled." if is_contradiction else None
+    contradiction = "The carrier delivers the shipment although it was cancelled." if is_contradiction else None
     return {
         "needs_action": to in TROUBLED or is_contradiction or (shipment.needs_action and not is_over),
         "problem": contradiction or explained or open_problem,

@@ -12,9 +12,9 @@ from sapa.shipping.types import ShipmentId, ShownDriver
 
 
 class TrackingEvent(Struct, frozen=True, rename="camel"):
-    """Something that happened on the way."""
+    """An event of the delivery."""
 
-    status: Annotated[str | None, Meta(examples=["picked_up"], description="Null for a word that we do not know.")]
+    status: Annotated[str | None, Meta(examples=["picked_up"], description="Null if the carrier's status is unknown.")]
     status_code: int | None
     text: Annotated[str, Meta(examples=["picked"], description="The carrier's own words.")]
     reason: str | None
@@ -23,18 +23,18 @@ class TrackingEvent(Struct, frozen=True, rename="camel"):
     occurred_at: Timestamp
     received_at: Timestamp
     source: Annotated[str, Meta(examples=["carrier_webhook"])]
-    applied: Annotated[bool, Meta(description="False for what came late or could not be: it moved nothing.")]
+    applied: Annotated[bool, Meta(description="False if it came late or was impossible, and changed nothing.")]
 
 
 class TrackingProof(Struct, frozen=True, rename="camel"):
-    """What shows that it arrived."""
+    """The proof of delivery."""
 
     receiver: str | None
     images: list[str]
 
 
 class TrackingError(Struct, frozen=True, rename="camel"):
-    """Why the carrier's own word is missing."""
+    """Why there is no response from the carrier."""
 
     code: str
     message: str
@@ -58,9 +58,24 @@ class Tracking(Struct, frozen=True, rename="camel"):
     proof: TrackingProof
     history: list[TrackingEvent]
     live: Annotated[bool, Meta(description="Whether the carrier was asked just now.")]
-    stale: Annotated[bool, Meta(description="Whether the carrier should have been asked and could not be.")]
+    stale: Annotated[bool, Meta(description="Whether the carrier could not be asked.")]
     fetched_at: Timestamp
     error: TrackingError | None
+
+
+class ShipmentEvent(Struct, frozen=True):
+    """An event of a shipment's tracking history."""
+
+    occurred_at: str
+    received_at: str
+    status: str | None
+    status_code: int | None
+    text: str
+    reason: str | None
+    receiver: str | None
+    proof: list[str]
+    source: str
+    applied: bool
 
 
 class DueCallback(Struct, frozen=True):

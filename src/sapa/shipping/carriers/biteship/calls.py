@@ -45,7 +45,7 @@ def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
         message = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
         return QuoteNote(NAME, "service_type_not_offered", message)
     if not (_build_spot(shipment.origin, "origin") and _build_spot(shipment.destination, "destination")):
-        message = "zip of the origin and the destination is needed, or the coordinates of both."
+        message = "zip of the origin and the destination is required, or the coordinates of both."
         return QuoteNote(NAME, "missing_postal_code", message)
     return None
 
@@ -75,7 +75,7 @@ def parse_rates(rates: wire.Rates, insured: bool) -> Quote:
     prices, notes = sift_offers(NAME, rates.pricing or (), wire.Price)
     offers = [_build_offer(price, insured) for price in prices if _is_express(price)]
     if not offers:
-        notes.append(QuoteNote(NAME, "no_service", "No courier serves this way with this parcel."))
+        notes.append(QuoteNote(NAME, "no_service", "No courier serves this route and parcel."))
     return Quote(offers, notes)
 
 

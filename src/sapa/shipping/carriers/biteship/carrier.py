@@ -113,13 +113,13 @@ class Biteship:
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
         """Biteship has no search by reference, and its callbacks do not carry it."""
-        return CannotTell("Biteship cannot be asked for our reference; its dashboard shows the order")
+        return CannotTell("Biteship has no lookup by our reference; check the order in its dashboard")
 
     async def cancel(
         self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         if not shipment.order_no:
-            return CancelRefused("Biteship cancels by its order number, and there is none yet")
+            return CancelRefused("Biteship cancels by its order number, which is not assigned yet")
         response = await self._ask(connection, calls.build_cancel(shipment.order_no, reason))
         if is_granted(response):
             return Cancelled()
@@ -159,7 +159,7 @@ class Biteship:
         try:
             offer = find_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
-            raise NotSent(f"the price could not be asked for: {error}") from None
+            raise NotSent(f"the price could not be requested: {error}") from None
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
         return offer if isinstance(offer, Rejected) else offer.service_code

@@ -51,7 +51,7 @@ def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
         message = "pickupCity must be one of coverage/cities?provider=ev_courier."
         return QuoteNote(NAME, "pickup_city_not_served", message)
     if not (shipment.origin.coordinates and shipment.destination.coordinates):
-        message = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
+        message = "origin.coordinates and destination.coordinates are required, each with lat and lng."
         return QuoteNote(NAME, "missing_coordinates", message)
     if shipment.service.service_type not in {None, *wire.SERVICE_TYPES}:
         return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.SERVICE_TYPES)}.")
@@ -101,7 +101,7 @@ def parse_quotes(quotes: wire.Quotes, service: ServiceRequest) -> Quote:
         if service.service_type in {None, offered.service_type}
     ]
     if not offers:
-        notes.append(QuoteNote(NAME, "no_service", "Dash offers nothing for this way."))
+        notes.append(QuoteNote(NAME, "no_service", "Dash offers no service for this route."))
     return Quote(offers, notes)
 
 

@@ -87,14 +87,14 @@ class Dash:
         try:
             token = await tokens.get_token(connection)
         except CarrierAway as error:
-            raise NotSent(f"no token was given: {error}") from None
+            raise NotSent(f"it issued no token: {error}") from None
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
         request = calls.build_book(shipment, service_type, reference, connection.company.region)
         response = await send_once(connection, _signed(request, token))
         if response.status == 401:
             tokens.discard(connection, token)
-            raise NotSent("its token had ended: nothing was booked")
+            raise NotSent("its token has expired; nothing was booked")
         if response.status >= 400:
             return Rejected(str(response.status), _reason(connection, response))
         return calls.parse_booked(read_booking(response, wire.Delivery))
@@ -103,14 +103,14 @@ class Dash:
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
         """Dash has no search by reference; its callbacks carry it."""
-        return CannotTell("Dash cannot be asked for our reference; its callback will tell")
+        return CannotTell("Dash has no lookup by our reference; its callback settles the booking")
 
     async def cancel(
         self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         number = shipment.order_no or shipment.awb
         if not number:
-            return CancelRefused("Dash cancels by its delivery number, and there is none yet")
+            return CancelRefused("Dash cancels by its delivery number, which is not assigned yet")
         response = await self._ask(connection, calls.build_cancel(number, reason))
         if is_granted(response):
             return Cancelled()
@@ -155,7 +155,7 @@ class Dash:
             if response.status != 401:
                 return response
             tokens.discard(connection, token)
-        raise BadCredentials("Dash refuses the token that it gave")
+        raise BadCredentials("Dash refuses its own token")
 
 
 def _signed(request: Request, token: str) -> Request:

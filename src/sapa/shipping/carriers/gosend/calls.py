@@ -32,7 +32,7 @@ _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
     """Why GoSend cannot be asked, and how to fix the request."""
     if not (shipment.origin.coordinates and shipment.destination.coordinates):
-        message = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
+        message = "origin.coordinates and destination.coordinates are required, each with lat and lng."
         return QuoteNote(NAME, "missing_coordinates", message)
     if shipment.parcel.weight > wire.HEAVIEST_KG:
         return QuoteNote(NAME, "too_heavy", f"A parcel may weigh at most {wire.HEAVIEST_KG} kg.")
@@ -57,11 +57,11 @@ def parse_prices(rows: Mapping[str, Raw], service: ServiceRequest) -> Quote:
         if ours is None or service.service_type not in {None, ours}:
             continue
         if method.price is None or not (method.serviceable and method.active):
-            notes.append(QuoteNote(NAME, "out_of_coverage", f"GoSend {name} does not serve this way now."))
+            notes.append(QuoteNote(NAME, "out_of_coverage", f"GoSend {name} does not serve this route now."))
         else:
             offers.append(_build_offer(name, ours, method, method.price))
     if not offers and not notes:
-        notes.append(QuoteNote(NAME, "no_service", "GoSend offers nothing for this way."))
+        notes.append(QuoteNote(NAME, "no_service", "GoSend offers no service for this route."))
     return Quote(offers, notes)
 
 

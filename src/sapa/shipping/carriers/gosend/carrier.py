@@ -68,7 +68,7 @@ class GoSend:
         """A route that GoSend always serves: if it refuses, the account is at fault."""
         response = await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
         if not is_granted(response):
-            raise BadCredentials(f"GoSend gives this account no prices: {_reason(connection, response)}")
+            raise BadCredentials(f"GoSend returned no prices for this account: {_reason(connection, response)}")
 
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
@@ -123,7 +123,7 @@ class GoSend:
     ) -> Cancelled | CancelPending | CancelRefused:
         """GoSend takes no reason. A refusal may mean that it was cancelled or rejected before."""
         if not shipment.order_no:
-            return CancelRefused("GoSend cancels by its order number, and there is none yet")
+            return CancelRefused("GoSend cancels by its order number, which is not assigned yet")
         response = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipment.order_no}))
         if is_granted(response):
             return Cancelled()

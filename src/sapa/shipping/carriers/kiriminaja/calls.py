@@ -61,7 +61,7 @@ def build_price(shipment: ShipmentRequest) -> Request:
 def parse_prices(prices: wire.Prices, insured: bool) -> Quote:
     rows, notes = sift_offers(NAME, prices.results or (), wire.Price)
     if not rows:
-        notes.append(QuoteNote(NAME, "no_service", "No courier serves this way with this parcel."))
+        notes.append(QuoteNote(NAME, "no_service", "No courier serves this route and parcel."))
     return Quote([_build_offer(price, insured) for price in rows], notes)
 
 
@@ -87,7 +87,10 @@ def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
         ("delivery", shipment.destination, wire.LONGEST_RECEIVER_ADDRESS),
     ):
         if not (point.kecamatan_id and point.kelurahan_id):
-            return Rejected("MISSING_AREA", f"{side}.kecamatanId and {side}.kelurahanId are needed: see coverage")
+            return Rejected(
+                "MISSING_AREA",
+                f"{side}.kecamatanId and {side}.kelurahanId are required; /shipping/coverage lists the ids",
+            )
         if len(point.name or "") > wire.LONGEST_NAME:
             return Rejected("NAME_TOO_LONG", f"{side}.name may have at most {wire.LONGEST_NAME} characters")
         if len(point.address or "") > longest:

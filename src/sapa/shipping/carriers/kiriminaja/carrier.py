@@ -80,7 +80,7 @@ class KiriminAja:
             message = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
             return Quote((), (QuoteNote(self.name, "service_type_not_offered", message),))
         if not (shipment.origin.kecamatan_id and shipment.destination.kecamatan_id):
-            message = "origin.districtId and destination.districtId are needed: coverage/districts lists them."
+            message = "origin.districtId and destination.districtId are required; coverage/districts lists the ids."
             return Quote((), (QuoteNote(self.name, "missing_district", message),))
         response = await self._ask(connection, calls.build_price(shipment), QUOTING)
         prices = read(response, wire.Prices)
@@ -104,7 +104,7 @@ class KiriminAja:
         pickup = read_booking(response, wire.Pickup)
         outcome = calls.parse_booked(pickup, shipment, reference, offer.price)
         if outcome is None:
-            raise Unclear("it took the booking and did not name it")
+            raise Unclear("it accepted the booking without a number")
         return Rejected(outcome.code, scrub(connection, outcome.reason)) if isinstance(outcome, Rejected) else outcome
 
     async def find(
@@ -123,7 +123,7 @@ class KiriminAja:
     ) -> Cancelled | CancelPending | CancelRefused:
         """It answers `pending` to every accepted cancellation; its tracking tells whether it is done."""
         if not shipment.awb:
-            return CancelRefused("KiriminAja cancels by the awb, and there is none yet")
+            return CancelRefused("KiriminAja cancels by awb, which is not assigned yet")
         response = await self._ask(connection, calls.build_cancel(shipment.awb, reason))
         verdict = read(response, wire.Verdict)
         status = await self._find_status(connection, shipment)
@@ -154,7 +154,7 @@ class KiriminAja:
         try:
             return find_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
-            raise NotSent(f"the price could not be asked for: {error}") from None
+            raise NotSent(f"the price could not be requested: {error}") from None
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
 
