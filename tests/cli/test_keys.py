@@ -159,7 +159,7 @@ def test_a_taken_name_is_one_sentence(installation: Installation, company: dict[
         (["--scope", "orders:EAT"], "scope: 'orders:EAT' is unknown; use one of customers:READ"),
         (["--all-scopes", "--product", "ERP"], "product: 'ERP' is unknown; use one of CRM"),
         (["--all-scopes", "--allow-ip", "10.0.0.0/8"], "allow-ip: '10.0.0.0/8' is too broad"),
-        (["--all-scopes", "--rate-limit", "0"], "rate-limit: must be from 1 to 1000000 a minute"),
+        (["--all-scopes", "--rate-limit", "0"], "rate-limit: must be from 1 to 1000000 requests a minute"),
         (["--all-scopes", "--expires-at", "soon"], "expires-at: must be an ISO 8601 date-time"),
     ],
 )

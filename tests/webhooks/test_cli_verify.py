@@ -107,7 +107,7 @@ def swap_id(case: Case) -> None:
     ("spoil", "told"),
     [
         (change_secret, "secret"),
-        (pad_secret, "blanks"),
+        (pad_secret, "spaces or a line break"),
         (reprint_body, "serialised again"),
         (change_body, "no signature matches"),
         (wait_too_long, "too old"),
