@@ -147,7 +147,7 @@ def test_lines_beyond_the_limit_are_dropped_counted_and_reported(pipe: Pipe) -> 
     lines = [msgspec.json.decode(line) for line in read_lines(pipe.reader.fileno(), writer)]
     stored = [line["number"] for line in lines if line["event"] == "line"]
     (report,) = [line for line in lines if line["event"] != "line"]
-    assert (report["event"], report["level"]) == ("log lines were dropped", "warning")
+    assert (report["event"], report["level"]) == ("log lines dropped", "warning")
     assert 0 < len(stored) < 50
     assert stored == list(range(len(stored)))
     assert report["lines"] == 50 - len(stored)

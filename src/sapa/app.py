@@ -1,7 +1,7 @@
 """The ASGI app: the API's edge for both bases, plain pages for everything else."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import asyncpg
 import structlog
@@ -49,13 +49,13 @@ class App:
         self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
         self._use_recorder: asyncio.Task[None] | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Chooses who answers. The caller awaits it, so that no frame of ours stands in between."""
         if scope["type"] == "lifespan":
-            await self._run_lifespan(receive, send)
-        elif scope["path"].startswith(self._api) and scope["path"] not in self._documents:
-            await self.edge(scope, receive, send)
-        else:
-            await self.site(scope, receive, send)  # type: ignore[arg-type]
+            return self._run_lifespan(receive, send)
+        if scope["path"].startswith(self._api) and scope["path"] not in self._documents:
+            return self.edge(scope, receive, send)
+        return self.site(scope, receive, send)  # type: ignore[arg-type]
 
     def _build_site(self, domains: Sequence[Routes]) -> ASGIApp:
         documents = [Documents(base, self.context.settings.server.address, domains) for base in Base]
@@ -111,7 +111,7 @@ class App:
             async with self.database.connection() as db:
                 await access.record_use(db, uses)
         except (DatabaseAway, asyncpg.PostgresError) as error:
-            log.warning("last uses of keys were not recorded", reason=str(error))
+            log.warning("key uses not recorded", reason=str(error))
 
 
 def build_app(settings: Settings, database: Database, domains: Sequence[Routes] = ROUTES) -> App:

@@ -17,6 +17,8 @@ from sapa.values.sealing import Vault
 
 CLOSE_SECONDS = 15.0
 """How long a process that ends waits for running work; less than what its supervisor allows."""
+CANCEL_SECONDS = 2.0
+"""How long cancelled work may take to end: it returns its connection to the pool, which closes next."""
 
 Result = TypeVar("Result")
 
@@ -25,7 +27,7 @@ log = structlog.get_logger()
 
 class SecretKeyMissing(Exception):
     def __init__(self) -> None:
-        super().__init__("This needs stored secrets, and the operator has not set SAPA_SECRET_KEY.")
+        super().__init__("This needs stored secrets. The operator must set SAPA_SECRET_KEY.")
 
 
 class AppContext(Struct, frozen=True):
@@ -53,17 +55,29 @@ class AppContext(Struct, frozen=True):
         task = asyncio.create_task(work)
         self.running.add(task)
         task.add_done_callback(self.running.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_failure)
+            raise
 
     async def close(self) -> None:
         self.closing.set()
         if self.running:
             _, late = await asyncio.wait(self.running, timeout=CLOSE_SECONDS)
             if late:
-                log.warning("work was still under way when the process ended", tasks=len(late))
+                log.warning("running work cancelled", tasks=len(late), seconds=CLOSE_SECONDS)
+                for task in late:
+                    task.cancel()
+                await asyncio.wait(late, timeout=CANCEL_SECONDS)
         await self.client.close()
         await self.loopback.close()
         await self.mail_sink.close()
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.warning("work failed after its caller disconnected", reason=f"{type(error).__name__}: {error}")
 
 
 AnswerHook = Callable[[AppContext, HookCall], Awaitable[HookAnswer]]

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.routing import Route
 
-from sapa.access import actions as access
+from sapa.access import actions as access_actions
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
@@ -25,36 +25,36 @@ from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
-from sapa.messaging.connections import jobs as renewing
+from sapa.messaging.connections import jobs as channel_connection_jobs
 from sapa.messaging.connections.accounts import TEST_ACCOUNTS
 from sapa.messaging.environment import TEST as TEST_ENVIRONMENT
 from sapa.messaging.history import api as history
-from sapa.messaging.inbound import hooks as inbound
-from sapa.messaging.inbound import jobs as processing
-from sapa.messaging.media import api as media_api
-from sapa.messaging.media import jobs as media
-from sapa.messaging.media import pages
+from sapa.messaging.inbound import hooks as inbound_hooks
+from sapa.messaging.inbound import jobs as inbound_jobs
+from sapa.messaging.media import api as media
+from sapa.messaging.media import jobs as media_jobs
+from sapa.messaging.media import pages as media_pages
 from sapa.messaging.messages import api as messages
-from sapa.messaging.messages import jobs as unsettled
+from sapa.messaging.messages import jobs as message_jobs
 from sapa.messaging.sending import api as sending
 from sapa.messaging.templates import api as templates
-from sapa.messaging.templates import sync as template_registry
+from sapa.messaging.templates import sync as template_sync
 from sapa.messaging.tickets import TICKETS
 from sapa.messaging.widget import jobs as widget_jobs
-from sapa.messaging.widget import pages as widget
+from sapa.messaging.widget import pages as widget_pages
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
 from sapa.orders.types import OrderChanged
-from sapa.people import actions as people
+from sapa.people import actions as people_actions
 from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
-from sapa.sandbox import api as sandbox_api
-from sapa.sandbox import callbacks as sandbox
+from sapa.sandbox import api as sandbox
+from sapa.sandbox import callbacks as sandbox_callbacks
 from sapa.sandbox import jobs as sandbox_jobs
 from sapa.sandbox.carriers import api as sandbox_carriers
-from sapa.sandbox.carriers import simulators as carriers
+from sapa.sandbox.carriers import simulators as carrier_simulators
 from sapa.sandbox.carriers.environment import SandboxShipping
-from sapa.sandbox.channels import simulators as channels
+from sapa.sandbox.channels import simulators as channel_simulators
 from sapa.sandbox.channels.environment import SandboxMessaging, SimulatedAccounts
 from sapa.settings import Settings
 from sapa.shipping import api as shipping
@@ -63,21 +63,21 @@ from sapa.shipping import jobs as shipping_jobs
 from sapa.shipping.areas import api as areas
 from sapa.shipping.bookings import api as bookings
 from sapa.shipping.carriers import call_log
-from sapa.shipping.connections import actions as connections
-from sapa.shipping.connections import api as providers_api
-from sapa.shipping.quotes import actions as quotes
-from sapa.shipping.quotes import api as quotes_api
+from sapa.shipping.connections import actions as carrier_connection_actions
+from sapa.shipping.connections import api as carrier_connections
+from sapa.shipping.quotes import actions as quote_actions
+from sapa.shipping.quotes import api as quotes
 from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
-from sapa.shipping.tracking import hooks as carrier_callbacks
-from sapa.support import actions as tickets
+from sapa.shipping.tracking import hooks as tracking_hooks
+from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
 from sapa.webhooks.dispatch import dispatcher
-from sapa.webhooks.replay import jobs as webhooks
+from sapa.webhooks.replay import jobs as replay_jobs
 from sapa.work import retention
 from sapa.work.worker import Job, Service
 
@@ -89,9 +89,9 @@ ROUTES: list[Routes] = [
     loyalty.routes,
     rewards.routes,
     imports.routes,
-    providers_api.routes,
+    carrier_connections.routes,
     areas.routes,
-    quotes_api.routes,
+    quotes.routes,
     shipments.routes,
     shipping.routes,
     bookings.routes,
@@ -102,33 +102,33 @@ ROUTES: list[Routes] = [
     history.routes,
     messages.routes,
     templates.routes,
-    media_api.routes,
+    media.routes,
     analytics.routes,
     support.routes,
     agents.routes,
     agents.settings_routes,
-    sandbox_api.routes,
+    sandbox.routes,
 ]
 
 JOBS: list[Job] = [
     Job("fold counters", 1, counters.fold),
-    Job("catch up with webhooks", 1, webhooks.catch_up),
-    Job("expire keys", 10, access.expire_keys),
+    Job("catch up with webhooks", 1, replay_jobs.catch_up),
+    Job("expire keys", 10, access_actions.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.reschedule),
     Job("update customer copies", 5, customer_copies.update_copies),
     Job("expire points", 5, expiry_jobs.expire_overdue),
     Job("check wallets", 60, reconciliation_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),
     Job("forget idempotency records", 60, retention.purge_idempotency_records),
-    Job("forget quotes", 60, quotes.purge_expired),
-    Job("forget sessions", 3600, people.purge_old),
+    Job("forget quotes", 60, quote_actions.purge_expired),
+    Job("forget sessions", 3600, people_actions.purge_old),
     Job("forget imports", 3600, import_actions.purge_old),
-    Job("forget carrier callbacks", 3600, carrier_callbacks.purge_old),
+    Job("forget carrier callbacks", 3600, tracking_hooks.purge_old),
     Job("forget carrier calls", 3600, call_log.purge_old),
-    Job("forget channel callbacks", 3600, inbound.purge_old),
+    Job("forget channel callbacks", 3600, inbound_hooks.purge_old),
     Job("forget the sandbox's outbox", 3600, sandbox_jobs.purge_old),
     Job("forget widget sessions", 600, widget_jobs.purge_old),
-    Job("give up on unsettled messages", 5, unsettled.expire_unsettled),
+    Job("give up on unsettled messages", 5, message_jobs.expire_unsettled),
 ]
 
 
@@ -141,28 +141,31 @@ def build_jobs(settings: Settings) -> list[Job]:
 SERVICES: list[Service] = [
     Service("webhooks", dispatcher.deliver),
     Service("uploads", uploads.import_uploads),
-    Service("sandbox callbacks", sandbox.post_due),
-    Service("channel tokens", renewing.renew_due),
-    Service("inbound", processing.process),
-    Service("templates", template_registry.synchronise),
-    Service("media", media.fetch_waiting),
+    Service("sandbox callbacks", sandbox_callbacks.post_due),
+    Service("channel tokens", channel_connection_jobs.renew_due),
+    Service("inbound", inbound_jobs.process),
+    Service("templates", template_sync.synchronise),
+    Service("media", media_jobs.fetch_waiting),
     Service("carrier callbacks", shipping_jobs.process_callbacks),
     Service("bookings", shipping_jobs.reconcile_bookings),
     Service("tracking", shipping_jobs.poll_carriers),
 ]
 
-HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.receive_callback), *inbound.HOOKS]
+HOOKS: list[Hook[AppContext]] = [
+    Hook(carrier_connection_actions.HOOKS, tracking_hooks.receive_callback),
+    *inbound_hooks.HOOKS,
+]
 """Where providers call back."""
 
-SIMULATORS: list[Hook[AppContext]] = [*carriers.HOOKS, *channels.HOOKS]
+SIMULATORS: list[Hook[AppContext]] = [*carrier_simulators.HOOKS, *channel_simulators.HOOKS]
 """Stand in for the providers in the test environment; reached on a process's loopback address only."""
 
-PAGES: list[Callable[[AppContext], list[Route]]] = [pages.build_pages, widget.pages]
+PAGES: list[Callable[[AppContext], list[Route]]] = [media_pages.build_pages, widget_pages.pages]
 """Pages for browsers, besides the API's documents."""
 
 
 PORTS: list[tuple[Port[Any], Any]] = [
-    (TICKETS, tickets),
+    (TICKETS, support_actions),
     (TEST_ACCOUNTS, SimulatedAccounts()),
     (TEST_ENVIRONMENT, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),

@@ -31,8 +31,8 @@ RECORD = sql(
     """
     WITH recorded AS (
         INSERT INTO events (company_id, id, kind, resource_id, body)
-        SELECT $1, given.id, given.kind, given.resource_id, given.body
-          FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS given (id, kind, resource_id, body)
+        SELECT $1, input.id, input.kind, input.resource_id, input.body
+          FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS input (id, kind, resource_id, body)
         RETURNING id, kind, created_at
     )
     SELECT e.id AS endpoint_id, r.id AS event_id, r.created_at AS event_at

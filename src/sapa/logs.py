@@ -91,7 +91,7 @@ class LineStream:
 
 def _build_report(dropped: int) -> bytes:
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    report = {"event": "log lines were dropped", "lines": dropped, "level": "warning", "time": now}
+    report = {"event": "log lines dropped", "lines": dropped, "level": "warning", "time": now}
     return msgspec.json.encode(report) + b"\n"
 
 

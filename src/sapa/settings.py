@@ -1,4 +1,4 @@
-"""Everything an operator can set, read once from SAPA_* variables. Imports nothing of ours."""
+"""Everything an operator can set, read once from SAPA_* variables. Imports nothing of Sapa."""
 
 import os
 import re
@@ -25,7 +25,7 @@ class BadSetting(Exception):
 
 class DatabaseSettings(Struct, frozen=True):
     url: str | None
-    """SAPA_DATABASE_URL: an outside PostgreSQL 15–18. Without it the embedded server in the data folder is used."""
+    """SAPA_DATABASE_URL: an external PostgreSQL 15–18. By default the embedded server in the data folder is used."""
     owner_url: str | None
     """SAPA_DATABASE_OWNER_URL: the role that owns the tables and runs migrations; by default the URL above."""
     pool_size: int
@@ -40,15 +40,15 @@ class ServerSettings(Struct, frozen=True):
     processes: int
     """SAPA_PROCESSES: API processes; by default one per core, at most four."""
     tls_cert: Path | None
-    """SAPA_TLS_CERT: certificate chain (PEM), to serve HTTPS without a proxy in front."""
+    """SAPA_TLS_CERT: the certificate chain (PEM), to serve HTTPS without a reverse proxy."""
     tls_key: Path | None
     """SAPA_TLS_KEY: the certificate's private key (PEM)."""
     trusted_proxies: tuple[Network, ...]
-    """SAPA_TRUSTED_PROXIES: comma-separated addresses or CIDRs whose X-Forwarded-For is believed."""
+    """SAPA_TRUSTED_PROXIES: comma-separated addresses or CIDRs whose X-Forwarded-For is trusted."""
     cors_origins: tuple[str, ...]
-    """SAPA_CORS_ORIGINS: comma-separated origins that browsers may call the API from, or `*`. Off by default."""
+    """SAPA_CORS_ORIGINS: comma-separated origins from which browsers may call the API, or `*`. None by default."""
     public_url: str | None
-    """SAPA_PUBLIC_URL: the address people and receivers reach this installation at, for example https://sapa.example.com."""
+    """SAPA_PUBLIC_URL: the public address of this installation, for example https://sapa.example.com."""
 
     @property
     def address(self) -> str:
@@ -62,16 +62,17 @@ class ServerSettings(Struct, frozen=True):
 
 class WebhookSettings(Struct, frozen=True):
     allow_insecure: bool
-    """SAPA_WEBHOOK_ALLOW_INSECURE: 1 allows http and private addresses, for development only."""
+    """SAPA_WEBHOOK_ALLOW_INSECURE: 1 allows webhooks to http and private addresses; for development only."""
     allowed_networks: tuple[Network, ...]
     """SAPA_WEBHOOK_ALLOWED_NETWORKS: comma-separated private addresses or CIDRs that webhooks may reach."""
 
 
 class MailSettings(Struct, frozen=True):
     smtp_url: str | None
-    """SAPA_SMTP_URL: the server that invitations and new passwords are sent by: smtp://user:password@host:587 or smtps://…:465."""
+    """SAPA_SMTP_URL: the mail server for invitations and password resets: smtp://user:password@host:587 or
+    smtps://…:465."""
     sender: str
-    """SAPA_MAIL_FROM: whom such mail comes from, for example Sapa <no-reply@example.com>."""
+    """SAPA_MAIL_FROM: the sender of such mail, for example Sapa <no-reply@example.com>."""
 
 
 class Settings(Struct, frozen=True):
@@ -82,11 +83,12 @@ class Settings(Struct, frozen=True):
     webhooks: WebhookSettings
     mail: MailSettings
     upstreams: Mapping[str, str]
-    """SAPA_UPSTREAM_: with a provider behind it, its other address: SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
+    """SAPA_UPSTREAM_: followed by a provider's name, replaces its address:
+    SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
     history_months: int
-    """SAPA_HISTORY_MONTHS: how many months the records of send calls are kept, beside the present one."""
+    """SAPA_HISTORY_MONTHS: how many months the records of send calls are kept, in addition to the current one."""
     secret_key: str | None
-    """SAPA_SECRET_KEY: 32 bytes in base64 that seal stored secrets. The embedded server has its own."""
+    """SAPA_SECRET_KEY: 32 bytes in base64 that encrypt stored secrets. By default the data folder's own key."""
     log_level: str
     """SAPA_LOG_LEVEL: debug, info, warning or error."""
 
@@ -189,5 +191,5 @@ def _path(environ: Mapping[str, str], name: str) -> Path | None:
     if not text:
         return None
     if not Path(text).is_file():
-        raise BadSetting(f"{name} names a file that does not exist: {text}.")
+        raise BadSetting(f"{name} is a path to a file that does not exist: {text}.")
     return Path(text).absolute()

@@ -123,9 +123,9 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
     [
         ({"name": ""}, "name", "1 to 100"),
         ({"name": "x" * 101}, "name", "1 to 100"),
-        ({"scopes": ["orders:EAT"]}, "scope", "'orders:EAT' is not known; these are: customers:READ"),
-        ({"scopes": ["ORDERS:READ"]}, "scope", "is not known"),
-        ({"products": ["ERP"]}, "product", "'ERP' is not known; these are: CRM"),
+        ({"scopes": ["orders:EAT"]}, "scope", "'orders:EAT' is unknown; use one of customers:READ"),
+        ({"scopes": ["ORDERS:READ"]}, "scope", "is unknown"),
+        ({"products": ["ERP"]}, "product", "'ERP' is unknown; use one of CRM"),
         ({"allow_list": ["10.0.0.0/8"]}, "allow-ip", "too broad"),
         ({"allow_list": [f"203.0.113.{n}" for n in range(21)]}, "allow-ip", "at most 20"),
         ({"rate_limit": 0}, "rate-limit", "from 1 to 1000000"),

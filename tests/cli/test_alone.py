@@ -77,7 +77,7 @@ def test_a_database_that_is_away_is_one_sentence(data: Path, url: str) -> None:
     for command in (["company", "list", "--json"], ["migrate"]):
         message = sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
         assert message.startswith("The database cannot be used: ")
-        assert message.endswith("`sapa doctor` says more.")
+        assert message.endswith("Run `sapa doctor` for details.")
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://x/y", "postgresql://[::1/x", "postgresql://h:port/x"])

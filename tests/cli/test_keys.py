@@ -100,7 +100,7 @@ def test_people_get_tables_and_see_a_key_once(installation: Installation, compan
     assert created.code == 0
     (key,) = [word for word in created.out.split() if word.startswith("svc_live_")]
     assert call(installation, key).status == 200
-    assert "only time it is shown" in created.out
+    assert "shown only once" in created.out
     listed = sapa(installation.data, "key", "list", "--company", str(company["liveCompanyId"]))
     assert listed.code == 0
     assert key not in listed.out
@@ -156,8 +156,8 @@ def test_a_taken_name_is_one_sentence(installation: Installation, company: dict[
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--scope", "orders:EAT"], "scope: 'orders:EAT' is not known; these are: customers:READ"),
-        (["--all-scopes", "--product", "ERP"], "product: 'ERP' is not known; these are: CRM"),
+        (["--scope", "orders:EAT"], "scope: 'orders:EAT' is unknown; use one of customers:READ"),
+        (["--all-scopes", "--product", "ERP"], "product: 'ERP' is unknown; use one of CRM"),
         (["--all-scopes", "--allow-ip", "10.0.0.0/8"], "allow-ip: '10.0.0.0/8' is too broad"),
         (["--all-scopes", "--rate-limit", "0"], "rate-limit: must be from 1 to 1000000 a minute"),
         (["--all-scopes", "--expires-at", "soon"], "expires-at: must be an ISO 8601 date-time"),
@@ -185,7 +185,7 @@ def test_a_live_clock_is_left_alone_and_a_rotated_key_is_not_rotated_again(
     key = create_key(installation, company["liveCompanyId"], "--all-scopes", "--json").json()
     assert sapa(installation.data, "key", "rotate", key["id"], "--json").code == 0
     again = sapa(installation.data, "key", "rotate", key["id"], "--json")
-    assert again.sentence() == "Only a key that works and was not rotated yet can be rotated."
+    assert again.sentence() == "Only an active key that is not yet rotated can be rotated."
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ async def test_a_page_with_a_secret_that_is_reloaded_makes_no_other(
     secret = find_secret(await submit(owner, f"/live/{path}", once=once, **fields))
     again = await owner.post(f"/live/{path}", data={"token": await read_token(owner), "once": once, **fields})
     assert again.status_code == 409
-    assert "was sent before" in again.text
+    assert "was already sent" in again.text
     assert secret not in again.text
     assert not _SECRET.search(again.text)
     listed = (await owner.get(f"/live/{path}")).text

@@ -104,7 +104,7 @@ async def test_a_reloaded_page_shows_a_secret_no_more_and_makes_no_other(page: P
     key = await page.inner_text("#secret")
     await page.reload()
     assert key not in await page.content()
-    assert "was sent before" in await page.inner_text("[role=alert]")
+    assert "was already sent" in await page.inner_text("[role=alert]")
     await page.goto("/console/live/keys")
     assert await page.locator("tbody tr").count() == 1
 

@@ -90,7 +90,7 @@ async def test_a_new_person_chooses_the_name_of_their_agent(
         assert 'value="Sari agent"' in await new.open()
         assert "Reply as" not in await new.open(f"/{ticket['id']}")
         refused = await new.post(f"{ticket['id']}/replies", 409, body="Masih.")
-        assert "choose a name to answer as first" in refused.text
+        assert "choose a name to answer customers with" in refused.text
         response = await new.post("agent", name="Sari", ticket=ticket["id"])
         assert response.headers["location"] == f"/console/test/inbox/{ticket['id']}"
         assert "Reply as Sari" in await new.open(f"/{ticket['id']}")

@@ -110,7 +110,7 @@ async def test_people_and_ai_agents_are_compared_and_settings_made(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("from=yesterday", "from: must be a day such as 2026-01-31"),
+        ("from=yesterday", "from: must be a date, such as 2026-01-31"),
         ("from=2026-02-01&to=2026-01-01", "must not be after the last day"),
         ("from=2001-01-01&to=2026-01-01", "must be at most 1830 days before the last day"),
         ("days=8", "days: must be one of 7, 30, 90, 365"),

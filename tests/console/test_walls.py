@@ -17,7 +17,7 @@ from tests.factories import Environments
 assert PARTS
 CLOSED = [page for page in console.pages if page.roles is not None]
 CHANGING = [page for page in console.pages if page.method == "POST"]
-STALE = "This form is too old, or came from elsewhere"
+STALE = "This form has expired, or came from another site"
 EVENTS = {"accept": "text/event-stream"}
 KEPT_TO = {
     "x-frame-options": "DENY",

@@ -32,6 +32,22 @@ def test_many_rows_are_read_from_arrays_of_text() -> None:
     assert COLUMNS.texts(Person(None, ["a", "b"], b"[]")) == [None, "a,b", "[]", None]
 
 
+class Seat(Struct, frozen=True):
+    row: int
+
+
+class Party(Struct, frozen=True):
+    name: str
+    seats: list[Seat]
+    host: Person
+
+
+def test_structs_are_stored_as_json() -> None:
+    columns = WriteColumns(Party, without=["host"])
+    assert columns.listed == "name, seats"
+    assert columns.values(Party("Ayu", [Seat(1), Seat(2)], Person(None, [], b""))) == ["Ayu", b'[{"row":1},{"row":2}]']
+
+
 class Guest(Struct, frozen=True):
     birthday: date | None
     is_regular: bool

@@ -6,7 +6,7 @@ from tests.house.source_tree import Module, build_module, read_modules
 MAY_RUN_BARE_SQL = {
     "sapa.db.migrations",  # what makes the tables that statements are checked against
     "sapa.cli.doctor",  # looks at the server, not at rows
-    "sapa.db.pool",  # rings the bell
+    "sapa.db.pool",  # notifies listeners
     "sapa.db.hub",  # the listener's sign of life
 }
 
@@ -26,15 +26,8 @@ MAY_GIVE_OUT_QUERIES = {
 """Rooms that other rooms still read from; a new one gives a function."""
 
 MAY_DECLARE_STATEMENTS = {
-    "sapa.db.counters": "the mechanism of totals",
-    "sapa.db.listing": "the mechanism of lists",
-    "sapa.db.due": "the mechanism of due work",
-    "sapa.events": "the mechanism of events",
-    "sapa.http.idempotency": "the mechanism of the edge",
-    "sapa.http.rate_limit": "the mechanism of the edge",
-    "sapa.work.ages": "looks at every queue",
-    "sapa.work.leases": "the mechanism of the worker",
-    "sapa.work.retention": "the mechanism of the worker",
+    "sapa.db.listing": "puts its statements together from the declaration of a list",
+    "sapa.events": "a room of one file, whose two statements are read with the one function that runs them",
 }
 
 

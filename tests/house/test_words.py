@@ -9,9 +9,11 @@ from tests.house.source_tree import build_module, read_modules
 from tests.house.word_rules import (
     list_findings,
     list_in_names,
+    list_in_statements,
     list_in_test_names,
     list_in_text,
     list_shared_class_names,
+    list_stored_names,
 )
 
 
@@ -35,6 +37,16 @@ def test_other_words_are_not(text: str) -> None:
 def test_a_name_is_seen_and_a_sentence_is_not() -> None:
     text = '"""As given."""\nfield_given = given.said  # as told\n'
     assert sorted(word for word, _ in list_in_names("a.py", text)) == ["given", "given", "said"]
+
+
+def test_a_name_inside_a_statement_is_seen_unless_the_schema_has_it() -> None:
+    text = '''"""As given."""
+GET = sql(f"""
+    WITH kept AS (SELECT id FROM customers WHERE company_id = $1)
+    SELECT {COLUMNS}, told.at FROM kept JOIN bells AS told ON told.bell = kept.id AND given IS NULL""")
+'''
+    stored = list_stored_names("CREATE TABLE bells (bell text, given text) -- as it was told\n")
+    assert sorted(word for word, _ in list_in_statements("queries.py", text, stored)) == ["kept", "kept", "told"]
 
 
 def test_a_word_in_the_name_of_a_test_is_seen() -> None:

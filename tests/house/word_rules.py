@@ -26,6 +26,11 @@ NAMES = """
 """.split()  # fmt: skip
 """Ordinary words in a sentence, and given up as names of variables, functions, classes and their parts."""
 
+IN_SQL = [*NAMES, *"known wanted held letter at_ease asked lost gone".split()]
+"""The same for names that a statement gives to rows and columns; those of the schema are stored."""
+
+STATEMENT_FILES = ("/queries.py", "sapa/events.py", "sapa/db/listing.py", "sapa/db/due.py")
+
 EXEMPT = (
     "src/sapa/db/migrations/",  # history
     "src/sapa/db/schema.sql",  # stored names
@@ -52,6 +57,8 @@ def build_pattern(words: Iterable[str]) -> re.Pattern[str]:
 
 _IN_PROSE = build_pattern([*WORDS, *PHRASES])
 _IN_NAMES = build_pattern(NAMES)
+_IN_SQL = build_pattern(IN_SQL)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
 def list_in_text(path: str, text: str) -> Iterator[Finding]:
@@ -67,6 +74,20 @@ def list_in_names(path: str, text: str) -> Iterator[Finding]:
                 yield from ((match[0], f"{path}:{getattr(node, 'lineno', 1)}") for match in _IN_NAMES.finditer(name))
 
 
+def list_in_statements(path: str, text: str, stored: set[str]) -> Iterator[Finding]:
+    """Names inside the SQL texts of a module; `stored` are the schema's own."""
+    tree = ast.parse(text)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            names = set(_IDENTIFIER.findall(node.value)) - stored
+            yield from ((name, f"{path}:{node.lineno}") for name in sorted(names) if _IN_SQL.fullmatch(name))
+
+
+def list_stored_names(schema: str) -> set[str]:
+    return set(_IDENTIFIER.findall(re.sub(r"--.*", "", schema)))
+
+
 def list_in_test_names(path: str, text: str) -> Iterator[Finding]:
     """The names of tests, and of the modules that they stand in."""
     tests = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -79,11 +100,13 @@ def list_in_test_names(path: str, text: str) -> Iterator[Finding]:
 
 def list_findings(root: Path = REPOSITORY) -> list[Finding]:
     found: list[Finding] = []
+    stored = list_stored_names((SOURCE / "db/schema.sql").read_text())
     for pattern in ("src/**/*.py", "src/**/*.md", "*.md", "docs/**/*.md"):
         for path, text in _read(root, pattern):
             names = list_in_names(path, text) if path.endswith(".py") else ()
+            sql = list_in_statements(path, text, stored) if path.endswith(STATEMENT_FILES) else ()
             found += [
-                (word, place) for word, place in (*list_in_text(path, text), *names) if not _is_stored(word, path)
+                (word, place) for word, place in (*list_in_text(path, text), *names, *sql) if not _is_stored(word, path)
             ]
     for path, text in _read(root, "tests/**/*.py"):
         found += list_in_test_names(path, text)

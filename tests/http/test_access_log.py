@@ -33,7 +33,7 @@ async def test_a_call_leaves_one_line_with_its_outcome(
         customer = await make_customer(client)
         response = await client.get(f"/customers/{customer['id']}")
     line = await line_of(installation, response.headers["x-request-id"])
-    assert set(line) == FIELDS | {"key", "company"}
+    assert set(line) == FIELDS | {"key_id", "company_id"}
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
     assert line["ms"] > 0
     assert {name: line[name] for name in line if name not in {"time", "ms"}} == {
@@ -44,8 +44,8 @@ async def test_a_call_leaves_one_line_with_its_outcome(
         "path": f"/customer/v1/customers/{customer['id']}",
         "status": 200,
         "ip": "127.0.0.1",
-        "key": key.id,
-        "company": company.live,
+        "key_id": key.id,
+        "company_id": company.live,
     }
     assert installation.log.read_text().count(response.headers["x-request-id"]) == 1
 

@@ -9,14 +9,29 @@ import pytest
 from structlog.testing import capture_logs
 
 from sapa.access.types import Scope
+from sapa.console.routes import COOKIE
 from sapa.db.pool import Database
 from sapa.http.endpoints import Base, Call, Routes
 from tests.conftest import Installation
-from tests.db.scratch import connect
+from tests.db.scratch import connect, migrated_database
 from tests.factories import Environments, make_key
 from tests.http.probe import Thing, open_app
 
 NOWHERE = Path("/nowhere/at/all")
+
+LOCK_EVERYTHING = """
+    DO $$
+    DECLARE name text;
+    BEGIN
+        FOR name IN SELECT format('%I', relname) FROM pg_class
+                     WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace AND NOT relispartition
+        LOOP
+            EXECUTE 'LOCK TABLE ' || name || ' IN ACCESS EXCLUSIVE MODE';
+        END LOOP;
+    END $$"""
+CANCEL_WAITING = """
+    SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'probe'"""
 
 
 def build_faults() -> Routes:
@@ -110,3 +125,37 @@ async def test_a_lost_database_is_a_503_and_the_next_call_succeeds(
         response = await client.request(method, f"/faults/{path}")
         assert (response.status_code, response.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
     assert (await client.get("/faults/missing-file")).status_code == 500
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", f"/hooks/channels/hook_1_{43 * 'a'}"),
+        ("GET", "/console"),
+        ("GET", "/listen"),
+        ("POST", "/widget/v1/sessions"),
+    ],
+)
+async def test_a_page_or_hook_whose_statement_is_cancelled_is_a_503(
+    installation: Installation, method: str, path: str
+) -> None:
+    """It waits for a lock that is not freed in time; the test is not as patient as the time limit."""
+    headers = {
+        "cookie": f"{COOKIE}=stale",
+        "authorization": f"Bearer dev_{40 * 'a'}",
+        "x-widget-key": f"hook_1_{43 * 'a'}",
+    }
+    async with (
+        migrated_database(installation.server) as scratch,
+        open_app(installation, [], SAPA_DATABASE_URL=scratch.app_url) as client,
+        connect(scratch.owner_url) as owner,
+        connect(scratch.app_url) as other,
+        owner.transaction(),
+    ):
+        await owner.execute(LOCK_EVERYTHING)
+        responding = asyncio.create_task(client.request(method, f"http://probe{path}", headers=headers))
+        while not responding.done():
+            await other.fetch(CANCEL_WAITING)
+            await asyncio.sleep(0.01)
+        response = responding.result()
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")

@@ -200,6 +200,19 @@ async def test_after_a_crash_on_the_way_a_retry_gets_an_unknown_outcome_and_send
     await first
 
 
+async def test_a_call_runs_to_its_end_when_the_caller_disconnects(post: httpx.AsyncClient, office: PostOffice) -> None:
+    once = uuid4().hex
+    office.opens.clear()
+    first = asyncio.create_task(send(post, "Bandung", once))
+    await office.is_busy.wait()
+    first.cancel()
+    await asyncio.wait([first])
+    repeated = asyncio.create_task(send(post, "Bandung", once))
+    office.opens.set()
+    assert (await repeated).json() == {"data": {"state": "sent"}}
+    assert office.sent == ["Bandung"]
+
+
 @pytest.mark.parametrize(
     ("body", "query", "code"),
     [

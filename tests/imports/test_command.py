@@ -145,7 +145,7 @@ async def test_the_same_file_twice_at_once_is_refused(
     first = start_import(installation, company.live, path)
     await wait_for_progress(database, company.live, 0)
     second = sapa(installation.data, "import", "customers", str(path), "--company", str(company.live))
-    assert "being imported already" in second.sentence()
+    assert "already being imported" in second.sentence()
     first.kill()
     first.communicate()
 

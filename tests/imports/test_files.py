@@ -61,7 +61,7 @@ async def test_a_file_that_is_not_an_error_file_is_not_overwritten(
     installation: Installation, company: Environments, database: Database, file: Path, content: str
 ) -> None:
     errors = write(file.with_name("notes.txt"), content)
-    assert "no error file" in start(installation, company, file, "--errors", str(errors)).sentence()
+    assert "not an error file" in start(installation, company, file, "--errors", str(errors)).sentence()
     assert read(errors) == content.encode()
     assert await count_imports(database, company) == 0
 
@@ -137,7 +137,7 @@ async def test_an_interrupted_import_says_how_to_resume(
     await wait_for_progress(database, company.live, 0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, b"", b"sapa: Stopped; the same command goes on from here.\n")
+    assert (process.returncode, out, err) == (130, b"", b"sapa: Stopped. Run the same command again to resume.\n")
     assert run_import(installation, company.live, path, "customers").counts == (20_000, 0, 0, 0)
 
 

@@ -74,7 +74,7 @@ async def test_a_dry_run_and_ndjson_and_the_other_resources(api: httpx.AsyncClie
     [
         ({"resource": "customers"}, CSV, b"email,nick\n", 400, "nick"),
         ({"resource": "customers"}, CSV, b"", 400, "empty"),
-        ({"resource": "orders"}, CSV, b"lineItems." + b"9" * 5_000 + b".title\n", 400, "not known"),
+        ({"resource": "orders"}, CSV, b"lineItems." + b"9" * 5_000 + b".title\n", 400, "unknown"),
         ({"resource": "customers"}, CSV, b",".join(b"additionalData.%d" % n for n in range(4_000)), 400, "1,000"),
         ({"resource": "tickets"}, CSV, b"email\n", 400, "resource"),
         ({}, CSV, b"email\n", 400, "resource"),
@@ -140,7 +140,7 @@ async def test_a_file_that_keeps_failing_unexpectedly_is_marked_failed_and_does_
         assert (await wait_until_done(api, good["id"]))["status"] == "succeeded"
         done = await wait_until_done(api, bad["id"])
     assert (done["status"], done["rows"], done["created"]) == ("failed", 1, 1)
-    assert "5 times behind line 1" in done["error"]
+    assert "5 times after line 1" in done["error"]
     logged = [
         line for line in installation.log.read_text().splitlines() if bad["id"] in line and "import failed" in line
     ]

@@ -82,7 +82,7 @@ async def test_missing_points_cannot_be_taken_or_held(sandbox: httpx.AsyncClient
             await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 21}),
         ):
             assert error_of(response) == (409, "INSUFFICIENT_POINTS")
-            assert response.json()["error"]["message"] == f"21 points were asked for and {have} are available."
+            assert response.json()["error"]["message"] == f"The customer has {have} points available; 21 are needed."
         if not have:
             await add_points(sandbox, ayu, 20)
     assert await types_of(sandbox, ayu) == [("adjust_add", 20)]

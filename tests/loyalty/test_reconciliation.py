@@ -133,7 +133,7 @@ async def test_a_check_has_its_own_time_and_no_other_statement_has(
     async with database.connection() as db:
         async with db.transaction():
             batch = await reconciliation.get_batch(db, company.test, "")
-            assert await reconciliation.list_drift(db, company.test, "", batch, seconds=77) == []
+            assert await queries.list_drift(db, company.test, "", batch, seconds=77) == []
             assert await db.fetchval("SHOW statement_timeout") == "77s"
         assert await db.fetchval("SHOW statement_timeout") == "10s"
 

@@ -211,7 +211,7 @@ async def test_a_customer_with_too_few_points_cannot_redeem(sandbox: httpx.Async
     await add_points(sandbox, ayu, 99)
     response = await redeem(sandbox, ayu, await make_reward(sandbox, 100))
     assert error_of(response) == (409, "INSUFFICIENT_POINTS")
-    assert response.json()["error"]["message"] == "100 points were asked for and 99 are available."
+    assert response.json()["error"]["message"] == "The customer has 99 points available; 100 are needed."
     assert await redemptions_of(sandbox, ayu) == []
 
 

@@ -108,7 +108,7 @@ async def test_a_shortage_names_what_is_short_and_takes_nothing(
         async with database.transaction() as tx:
             await stock.take(tx, owner, {a: 1, b: 3})
     assert (refused.value.status, refused.value.code) == (409, "INSUFFICIENT_STOCK")
-    assert refused.value.message == f"Of the variant {b} (T1) 3 were asked for and 2 are in stock."
+    assert refused.value.message == f"The variant {b} (T1) has 2 units in stock; 3 are needed."
     assert await read(api, product["id"]) == product
     assert len(await events_of(database, owner.id)) == 1
 

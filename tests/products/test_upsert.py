@@ -18,7 +18,7 @@ def owner(company: Environments) -> Company:
     return Company(company.live, "live", "ID", "IDR")
 
 
-async def upsert(database: Database, owner: Company, id: str, patch: ProductPatch) -> tuple[Product, bool]:
+async def upsert(database: Database, owner: Company, id: str, patch: ProductPatch) -> tuple[Product, actions.Outcome]:
     async with database.transaction() as tx:
         return await actions.upsert(tx, owner, id, patch)
 
@@ -30,12 +30,12 @@ def patch(price: int, name: str = "Cap") -> ProductPatch:
 async def test_an_unknown_product_id_is_created_and_an_existing_one_updated(
     api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:
-    made, created = await upsert(database, owner, "cap-1", patch(5))
-    assert (created, made.product_id, made.status) == (True, "cap-1", "active")
-    again, created = await upsert(database, owner, "cap-1", patch(5))
-    assert (created, again) == (False, made)
-    changed, created = await upsert(database, owner, "cap-1", ProductPatch(name="Hat"))
-    assert (created, changed.id, changed.name, changed.variants) == (False, made.id, "Hat", made.variants)
+    made, outcome = await upsert(database, owner, "cap-1", patch(5))
+    assert (outcome, made.product_id, made.status) == ("created", "cap-1", "active")
+    again, outcome = await upsert(database, owner, "cap-1", patch(5))
+    assert (outcome, again) == ("unchanged", made)
+    changed, outcome = await upsert(database, owner, "cap-1", ProductPatch(name="Hat"))
+    assert (outcome, changed.id, changed.name, changed.variants) == ("updated", made.id, "Hat", made.variants)
     assert await count_events(database, company, made.id) == 2
     assert (await api.get("/products")).json()["meta"]["total"] == 1
 
@@ -45,8 +45,8 @@ async def test_a_product_made_over_http_is_found_by_either_id_it_has(
 ) -> None:
     for fields in ({"productId": "own"}, {}):
         made = await make_product(api, **fields)
-        changed, created = await upsert(database, owner, made["productId"], ProductPatch(name="Hat"))
-        assert (created, changed.id) == (False, made["id"])
+        changed, outcome = await upsert(database, owner, made["productId"], ProductPatch(name="Hat"))
+        assert (outcome, changed.id) == ("updated", made["id"])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_twenty_first_calls_at_once_make_one_product(
     api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:
     responses = await asyncio.gather(*(upsert(database, owner, "cap-1", patch(n)) for n in range(20)))
-    assert sorted(created for _, created in responses) == [False] * 19 + [True]
+    assert sorted(outcome for _, outcome in responses) == ["created"] + ["updated"] * 19
     assert len({product.id for product, _ in responses}) == 1
     page = (await api.get("/products")).json()
     assert page["meta"]["total"] == len(page["data"]) == 1

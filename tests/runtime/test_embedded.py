@@ -232,7 +232,7 @@ async def test_socket_folder_open_to_others_is_refused(fresh: Path) -> None:
     folder = EmbeddedServer(fresh / ("y" * 100)).socket_folder
     folder.mkdir()
     folder.chmod(0o777)
-    with pytest.raises(CannotStart, match="open to other users; remove it"):
+    with pytest.raises(CannotStart, match=r"open to other users\. Remove it"):
         async with open_embedded(fresh / ("y" * 100)):
             pass
     folder.rmdir()
@@ -279,11 +279,11 @@ async def test_errors_are_reported_in_a_sentence(data: Path) -> None:
     async with open_embedded(data):
         pass
     (data / "pg" / "global" / "pg_control").unlink()
-    with pytest.raises(CannotStart, match=r"did not start; the reason stands at the end of .*postgres\.log"):
+    with pytest.raises(CannotStart, match=r"did not start. See the end of .*postgres\.log"):
         async with open_embedded(data):
             pass
     (data / "secrets.json").unlink()
-    with pytest.raises(CannotStart, match=r"secrets\.json .* is missing"):
+    with pytest.raises(CannotStart, match=r"secrets\.json is missing"):
         async with open_embedded(data):
             pass
 

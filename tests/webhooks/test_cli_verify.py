@@ -108,7 +108,7 @@ def swap_id(case: Case) -> None:
     [
         (change_secret, "secret"),
         (pad_secret, "blanks"),
-        (reprint_body, "printed again"),
+        (reprint_body, "serialised again"),
         (change_body, "no signature matches"),
         (wait_too_long, "too old"),
         (come_from_the_future, "in the future"),

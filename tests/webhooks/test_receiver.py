@@ -146,7 +146,7 @@ def test_an_empty_secret_never_passes(secret: str | list[str]) -> None:
 
 
 def test_a_parsed_body_is_refused() -> None:
-    with pytest.raises(VerificationError, match="bytes that came"):
+    with pytest.raises(VerificationError, match="bytes that were received"):
         verify(signed(), json.loads(BODY), SECRET)
 
 
@@ -257,14 +257,14 @@ SAID: dict[str, tuple[Headers, bytes, str, str]] = {
     "milliseconds": (
         build_headers([SECRET], "evt_1", "x", BODY, int(time.time() * 1000)), BODY, SECRET, "milliseconds"
     ),
-    "printed again": (signed(), PRINTED, SECRET, "parsed and printed again"),
-    "pretty": (signed(), PRETTY, SECRET, "parsed and printed again"),
-    "a line break": (signed(), BODY + b"\n", SECRET, "line break or blank at its end"),
+    "printed again": (signed(), PRINTED, SECRET, "parsed and serialised again"),
+    "pretty": (signed(), PRETTY, SECRET, "parsed and serialised again"),
+    "a line break": (signed(), BODY + b"\n", SECRET, "line break or space at its end"),
     "a mark": (signed(), b"\xef\xbb\xbf" + BODY, SECRET, "byte order mark"),
     "empty body": (signed(), b"", SECRET, "body is empty"),
     "another body": (signed(), b'{"id":"cust_2"}', SECRET, "no signature matches"),
     "wrong secret": (signed(), BODY, new_secret(), "no signature matches"),
-    "blanks": (signed(), BODY, f" {SECRET}\n", "blanks or a line break around it"),
+    "blanks": (signed(), BODY, f" {SECRET}\n", "spaces or a line break around it"),
     "quotation marks": (signed(), BODY, f'"{SECRET}"', "quotation marks"),
     "no prefix": (signed(), BODY, BARE, "does not start with whsec_"),
     "empty secret": (signed(), BODY, "", "secret is empty"),
@@ -273,15 +273,15 @@ SAID: dict[str, tuple[Headers, bytes, str, str]] = {
     "capitals": (FORGED["capitals"](), BODY, SECRET, "capital letters"),
     "cut off": (FORGED["a part of the signature"](), BODY, SECRET, "62 characters instead of 64"),
     "only the digest": (signed() | {OWN: signed()[OWN].partition("v1=")[2]}, BODY, SECRET, "no t=…"),
-    "with a blank": (FORGED["blanks"](), BODY, SECRET, "blanks in it"),
+    "with a blank": (FORGED["blanks"](), BODY, SECRET, "contains spaces"),
     "another time": (signed() | {"X-Service-Webhook-Timestamp": "5"}, BODY, SECRET, "says 5, but"),
     "another id": (FORGED["another id"](), BODY, SECRET, "but the id is not"),
-    "missing": ({"Host": "a"}, BODY, SECRET, "is missing; none of its kind arrived"),
+    "missing": ({"Host": "a"}, BODY, SECRET, "is missing; no similar header arrived"),
     "only the others": (
         {name: value for name, value in signed().items() if name != OWN},
         BODY,
         SECRET,
-        "of its kind only X-Service-Webhook-Event",
+        "of the similar headers only X-Service-Webhook-Event",
     ),
     "renamed": ({"HTTP_X_SERVICE_WEBHOOK_SIGNATURE": signed()[OWN]}, BODY, SECRET, "arrived as HTTP_X_SERVICE"),
     "underscores": ({"x_service_webhook_signature": signed()[OWN]}, BODY, SECRET, "arrived as x_service"),

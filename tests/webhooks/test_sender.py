@@ -104,17 +104,17 @@ async def test_every_2xx_acknowledges(status: int) -> None:
         (308, b"http://[", "http_3xx", "answered 308 to http://[; redirects"),
         (301, b"\xff\x01" + b"x" * 5000, "http_3xx", "answered 301 to http://127.0.0.1:{port}/�"),
         (302, b"file:///etc/passwd", "http_3xx", "answered 302 to file:///etc/passwd; redirects are not followed$"),
-        (304, None, "http_3xx", "answered 304; only 2xx is taken for an acknowledgement"),
+        (304, None, "http_3xx", "answered 304; only 2xx counts as received"),
         (400, None, "http_4xx", "answered 400: it could not read the request"),
-        (401, None, "http_4xx", "answered 401: it wants authentication"),
-        (404, None, "http_4xx", "answered 404: nothing answers at this path"),
+        (401, None, "http_4xx", "answered 401: it requires authentication"),
+        (404, None, "http_4xx", "answered 404: nothing is at this path"),
         (410, None, "http_4xx", "answered 410: the receiver says it is gone"),
         (418, None, "http_4xx", "answered 418"),
-        (429, None, "http_4xx", "answered 429: it has too many requests"),
-        (500, None, "http_5xx", "answered 500: it failed on its side"),
-        (503, None, "http_5xx", "answered 503: it is not available right now"),
+        (429, None, "http_4xx", "answered 429: it gets too many requests"),
+        (500, None, "http_5xx", "answered 500: the receiver has an internal error"),
+        (503, None, "http_5xx", "answered 503: it is temporarily unavailable"),
         (599, None, "http_5xx", "answered 599"),
-        (600, None, "http_5xx", "answered 600: no final status that HTTP knows"),
+        (600, None, "http_5xx", "answered 600: not a final HTTP status"),
     ],
 )
 async def test_any_other_response_is_a_failure_with_its_meaning(
@@ -136,7 +136,7 @@ async def test_any_other_response_is_a_failure_with_its_meaning(
 
 
 LATE = "no answer within 1 s"
-BROKEN = "closed the connection without an answer"
+BROKEN = "closed the connection without a response"
 
 ZOO: dict[str, tuple[Behaviour, str | None, str | None]] = {
     "hangs after the request": (answering_and(hang), "timeout_response", LATE),
@@ -145,7 +145,7 @@ ZOO: dict[str, tuple[Behaviour, str | None, str | None]] = {
     "goes on continuing": (
         answering_and(flooding(b"HTTP/1.1 100 Continue\r\n\r\n" * 2000)),
         "reset",
-        "its answer is not proper HTTP: too many interim answers",
+        "its response is not valid HTTP: too many interim answers",
     ),
     "answers early": (answering(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 3 + OK), None, None),
     "answers what was not asked": (answering_and(flooding(OK * 2000), OK), None, None),
@@ -193,31 +193,31 @@ ZOO: dict[str, tuple[Behaviour, str | None, str | None]] = {
     "sends one long header": (
         answering(b"HTTP/1.1 200 OK\r\nX-A: " + b"x" * 100_000 + b"\r\nContent-Length: 0\r\n\r\n"),
         "reset",
-        "its answer is not proper HTTP",
+        "its response is not valid HTTP",
     ),
     "sends many headers": (
         answering(b"HTTP/1.1 200 OK\r\n" + b"X-A: bcd\r\n" * 10_000 + b"\r\n"),
         "reset",
-        "its answer is not proper HTTP",
+        "its response is not valid HTTP",
     ),
     "never ends its headers": (
         answering_and(flooding(b"X-A: " + b"x" * 1000 + b"\r\n"), b"HTTP/1.1 200 OK\r\n"),
         "reset",
-        "its answer is not proper HTTP",
+        "its response is not valid HTTP",
     ),
     "never ends its first line": (
         answering_and(flooding(b"x" * 65_536), b"HTTP/1.1 200 "),
         "reset",
-        "its answer is not proper HTTP",
+        "its response is not valid HTTP",
     ),
-    "is no web server": (answering(b"SSH-2.0-OpenSSH_9.2\r\n"), "reset", "its answer is not proper HTTP"),
+    "is no web server": (answering(b"SSH-2.0-OpenSSH_9.2\r\n"), "reset", "its response is not valid HTTP"),
     "closes": (answering_and(close), "reset", BROKEN),
     "closes in its headers": (answering_and(close, b"HTTP/1.1 200 OK\r\nX-"), "reset", BROKEN),
     "resets": (answering_and(reset), "reset", BROKEN),
     "switches protocols": (
         answering(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
         "http_4xx",
-        "answered 101: no final status that HTTP knows",
+        "answered 101: not a final HTTP status",
     ),
 }
 

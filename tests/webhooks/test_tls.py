@@ -87,7 +87,7 @@ async def test_a_certificate_of_an_unknown_authority(authority: trustme.CA) -> N
     outcome, receiver = await try_shop(present(trustme.CA().issue_cert("shop.example")))
     assert outcome.error == "tls"
     assert outcome.message is not None
-    assert outcome.message.startswith("the certificate's issuer is not known")
+    assert outcome.message.startswith("the certificate's issuer is unknown")
     assert receiver.requests == []
 
 
@@ -154,7 +154,7 @@ async def test_a_server_that_wants_a_client_certificate(authority: trustme.CA) -
     with serve_handshakes(tls) as url:
         async with sending(LOCAL, 5, shop_example=["127.0.0.1"]) as sender:
             outcome = await send(sender, url)
-    assert (outcome.error, outcome.message) == ("tls", "it wants a client certificate, which webhooks do not have")
+    assert (outcome.error, outcome.message) == ("tls", "it requires a client certificate, which webhooks do not have")
 
 
 async def test_a_server_that_only_speaks_an_old_tls(authority: trustme.CA) -> None:
@@ -166,7 +166,7 @@ async def test_a_server_that_only_speaks_an_old_tls(authority: trustme.CA) -> No
     with serve_handshakes(tls) as url:
         async with sending(LOCAL, 5, shop_example=["127.0.0.1"]) as sender:
             outcome = await send(sender, url)
-    assert (outcome.error, outcome.message) == ("tls", "it only speaks a TLS older than 1.2")
+    assert (outcome.error, outcome.message) == ("tls", "it only supports TLS versions older than 1.2")
 
 
 async def test_a_receiver_that_hangs_over_tls_is_left_at_once(authority: trustme.CA) -> None:

@@ -65,7 +65,7 @@ async def test_a_loop_that_must_not_end_logs_a_failure_and_continues() -> None:
     assert steps.taken == 4
     assert [(line["event"], line["log_level"], line["loop"]) for line in logged] == [
         ("loop failed", "error", "chores"),
-        ("waiting for the database", "warning", "chores"),
+        ("loop waits for the database", "warning", "chores"),
     ]
 
 

@@ -26,9 +26,8 @@ from sapa.values.company import Company
 from sapa.values.phones import is_region
 
 LONGEST_NAME = 100
-
-list_companies = queries.list_companies
-lock_first_start = queries.lock_first_start
+USE_DELAY = timedelta(seconds=3)
+"""Uses are recorded every other second, so one before a rotation may have a time after it."""
 
 
 async def create_company(tx: Tx, name: str, region: str = "ID", currency: str = "IDR") -> NewCompany:
@@ -45,13 +44,22 @@ async def find_or_create_company(tx: Tx, name: str, environment: str) -> Company
     if not any(row.name == name for row in await queries.list_companies(tx)):
         await create_company(tx, name)
     row = next(row for row in await queries.list_companies(tx) if (row.name, row.environment) == (name, environment))
-    return Company(row.company_id, row.environment, row.region, row.currency)
+    return row.company
 
 
 async def get_company(db: Connection, company_id: int) -> Company:
     """One environment of a company, by its id."""
-    row = await queries.get_company(db, company_id)
-    return Company(row.company_id, row.environment, row.region, row.currency)
+    return (await queries.get_company(db, company_id)).company
+
+
+async def list_companies(db: Connection) -> list[CompanyRow]:
+    """Every environment of every company."""
+    return await queries.list_companies(db)
+
+
+async def lock_first_start(tx: Tx) -> None:
+    """Serializes first starts on one database until the transaction ends."""
+    await queries.lock_first_start(tx)
 
 
 async def get_environment(db: Connection, company_id: int) -> CompanyRow:
@@ -82,6 +90,11 @@ async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
     return await queries.list_keys(db, company_id)
 
 
+async def list_used_after_rotation(db: Connection, company_id: int) -> set[str]:
+    """The ids of keys that were rotated and are still in use."""
+    return await queries.list_used_after_rotation(db, company_id, USE_DELAY)
+
+
 async def rotate_key(tx: Tx, id: str) -> NewKey:
     """A new key with the same scopes and expiry; the old one works until its grace period ends."""
     old = await queries.get_key(tx, id)
@@ -110,8 +123,7 @@ async def revoke_key(tx: Tx, id: str) -> KeyInfo:
 
 async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> CompanyRow:
     """Moves a test environment's clock forward, or back to the real time with None."""
-    company = await queries.get_company(tx, company_id)
-    if company.environment != "test":
+    if not (await get_company(tx, company_id)).is_test:
         raise LiveClock
     await queries.move_clock(tx, company_id, by)
     await announce_change(tx, company_id)
@@ -141,6 +153,7 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
     stored = await queries.find_valid_key(db, hash)
     if stored is None:
         return None
+    since, stops = stored.retired_since, stored.stops
     return Key(
         id=stored.id,
         company=Company(stored.company_id, stored.environment, stored.region, stored.currency),
@@ -149,12 +162,8 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
         allow_list=AllowList(stored.allow_list),
         rate_limit=stored.rate_limit,
         ends=None if stored.ends_in is None else read_at + stored.ends_in,
-        retirement=_retirement(stored.retired_since, stored.stops),
+        retirement=None if since is None or stops is None else Retirement(since, stops),
     )
-
-
-def _retirement(since: int | None, stops: int | None) -> Retirement | None:
-    return None if since is None or stops is None else Retirement(since, stops)
 
 
 def _checked_name(name: str) -> str:
@@ -167,7 +176,7 @@ def _checked_name(name: str) -> str:
 def _checked_words(kind: str, words: list[str], allowed: list[str]) -> list[str]:
     unknown = [word for word in words if word not in allowed]
     if unknown:
-        raise Invalid.field(kind, f"{unknown[0]!r} is not known; these are: {', '.join(allowed)}")
+        raise Invalid.field(kind, f"{unknown[0]!r} is unknown; use one of {', '.join(allowed)}")
     return [word for word in allowed if word in words]
 
 
@@ -180,7 +189,7 @@ def _checked_allow_list(entries: list[str]) -> list[str]:
 
 def _checked_rate_limit(limit: int) -> int:
     if not 1 <= limit <= MOST_RATE_LIMIT:
-        raise Invalid.field("rate-limit", f"must be from 1 to {MOST_RATE_LIMIT} a minute")
+        raise Invalid.field("rate-limit", f"must be from 1 to {MOST_RATE_LIMIT} requests a minute")
     return limit
 
 

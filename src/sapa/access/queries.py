@@ -102,6 +102,14 @@ LIST_KEYS = sql(
     crosses=DIRECTORY,
 )
 
+USED_AFTER_ROTATION = sql(
+    """
+    SELECT coalesce(array_agg(k.id), '{}')
+      FROM api_keys k
+      JOIN api_keys successor ON successor.company_id = $1 AND successor.id = k.replaced_by
+     WHERE k.company_id = $1 AND k.last_used_at > successor.created_at + $2::interval"""
+)
+
 REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
 
 # The old key stops after its grace period, or when it expires if that is earlier. In company time.
@@ -228,6 +236,10 @@ async def find_valid_key(db: Connection, hash: bytes) -> StoredKey | None:
 
 async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
     return await LIST_KEYS.all(db, company_id)
+
+
+async def list_used_after_rotation(db: Connection, company_id: int, delay: timedelta) -> set[str]:
+    return set(await USED_AFTER_ROTATION.value(db, company_id, delay))
 
 
 async def revoke_key(tx: Tx, company_id: int, id: str) -> None:

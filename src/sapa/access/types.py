@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.http.responses import Timestamp
+from sapa.values.company import Company
 from sapa.values.ids import IdKind
 
 KEY_ID = IdKind("key_")
@@ -34,7 +35,7 @@ class Scope(StrEnum):
 
 
 class KeyProduct(StrEnum):
-    """Parts of the platform that a key must be opened for, besides its scopes."""
+    """Parts of the platform that a key needs access to, in addition to its scopes."""
 
     CRM = "CRM"
 
@@ -56,6 +57,10 @@ class CompanyRow(Struct, frozen=True, rename="camel"):
     clock_offset_seconds: float
     created_at: Timestamp
 
+    @property
+    def company(self) -> Company:
+        return Company(self.company_id, self.environment, self.region, self.currency)
+
 
 class KeyIn(Struct, frozen=True, kw_only=True):
     """A new key."""
@@ -69,7 +74,7 @@ class KeyIn(Struct, frozen=True, kw_only=True):
 
 
 class KeyInfo(Struct, frozen=True, rename="camel"):
-    """A key as it is listed: everything but the key itself."""
+    """A key as listed, without its value."""
 
     id: KeyId
     company_id: int
@@ -90,7 +95,7 @@ class KeyInfo(Struct, frozen=True, rename="camel"):
 
 
 class NewKey(Struct, frozen=True):
-    """A new key; its raw value is shown only this once."""
+    """A new key; its value is shown only once."""
 
     key: str
     info: KeyInfo
@@ -112,13 +117,13 @@ class KeyNotFound(NotFound):
 
 
 class KeyNotActive(Conflict):
-    """Only a key that works and was not rotated yet can be rotated."""
+    """Only an active key that is not yet rotated can be rotated."""
 
     code = "KEY_NOT_ACTIVE"
 
 
 class ClockTooFar(Invalid):
-    """A test environment's clock can be moved ten years ahead at most; `sapa clock reset` sets it back."""
+    """A test environment's clock can be at most ten years ahead; `sapa clock reset` sets it back."""
 
     constraint = "companies_clock_check"
 

@@ -29,23 +29,32 @@ ChannelFilter = Annotated[
 
 
 class WindowQuery(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which window, and which channel's tickets."""
+    """The window, and the channel of the tickets."""
 
     start_at: (
-        Annotated[Instant, Meta(description="Included. A bare date is its first instant; 30 days before endAt.")] | None
+        Annotated[
+            Instant,
+            Meta(
+                description="Included. A date without a time means its first instant. Defaults to 30 days before endAt."
+            ),
+        ]
+        | None
     ) = None
-    end_at: Annotated[Instant, Meta(description="Included. A bare date is its last instant; now.")] | None = None
+    end_at: (
+        Annotated[Instant, Meta(description="Included. A date without a time means its last instant. Defaults to now.")]
+        | None
+    ) = None
     channel: ChannelFilter | None = None
 
 
 class AgentReportQuery(WindowQuery, frozen=True, kw_only=True):
-    """Whose figures, of which window."""
+    """The agents and the window."""
 
-    agent_name: Annotated[SearchText, Meta(description="A part of the agent's name, in any case.")] | None = None
+    agent_name: Annotated[SearchText, Meta(description="Part of the agent's name; case is ignored.")] | None = None
 
 
 class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
-    """Which of an agent's samples."""
+    """Which samples of an agent to list."""
 
     metric: Annotated[MetricName, Meta(description="Only samples of this metric.")] | None = None
     page: PageNumber = 1
@@ -54,11 +63,11 @@ class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
 
 @routes.get("/agents", scope=Scope.ANALYTICS_READ)
 async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
-    """Get what each agent achieved.
+    """Get the figures of each agent.
 
-    Every active agent is listed, those without anything in the window with zeros; one that is not active is listed
-    when it has something there. The window's two ends are included; without them it is the last 30 days. Dates
-    without a time are days in UTC. To combine channels, call once for each.
+    Every active agent is listed, with zeros if there is nothing in the window. An inactive agent is listed only if it
+    has figures. Both ends of the window are included; by default it is the last 30 days. Dates without a time are days
+    in UTC. To combine channels, call once per channel.
     """
     window = await _window(call, query)
     found = await queries.list_figures(call.db, call.company.id, window, _sources(query), _pattern(query.agent_name))
@@ -70,8 +79,8 @@ async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
 async def list_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page[SampleRow]:
     """List the samples behind an agent's figures.
 
-    Newest first. The mean of the seconds of a metric's samples is that metric's figure; the tickets of the handled
-    ones, each counted once, are tickets_handled, and the newest of them is last_chat_handled.
+    Newest first. The mean of the seconds of a metric's samples is that metric's figure. The number of different tickets
+    in the handled samples is tickets_handled, and the newest of those samples is last_chat_handled.
     """
     window = await _window(call, query)
     samples, total = await queries.list_samples(
@@ -94,5 +103,5 @@ def _pattern(name: str | None) -> str | None:
         return None
     text = fold(name)
     if not text:
-        raise Invalid.field("agentName", "must hold more than blanks")
+        raise Invalid.field("agentName", "must not be blank")
     return contains(text)

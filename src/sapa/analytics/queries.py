@@ -38,9 +38,10 @@ class AgentFigures(Struct, frozen=True):
 # One millisecond ahead, since timestamps may be rounded up to the next millisecond.
 NOW = sql(
     """
-    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) + interval '1 millisecond'
+    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) + interval '1 millisecond' AS now
       FROM companies
-     WHERE company_id = $1"""
+     WHERE company_id = $1""",
+    row=datetime,
 )
 
 _SUMS = (
@@ -138,7 +139,10 @@ FIND_AGENT = sql("SELECT id FROM agents WHERE company_id = $1 AND id = $2")
 
 async def get_now(db: Connection, company_id: int) -> datetime:
     """The company's time."""
-    return datetime.fromisoformat(await NOW.value(db, company_id))
+    now = await NOW.find(db, company_id)
+    if now is None:
+        raise NotFound
+    return now
 
 
 async def list_figures(

@@ -16,19 +16,19 @@ class SampleRow(Struct, frozen=True, rename="camel"):
 
     id: Annotated[int, Meta(examples=[4711])]
     metric: Metric
-    seconds: Annotated[Decimal, Meta(examples=[300], description="How long it took; 0 for handled.")]
+    seconds: Annotated[Decimal, Meta(examples=[300], description="The duration in seconds; 0 for handled.")]
     ticket_id: Annotated[str, Meta(examples=["tkt_01jc9y3q5me8w92v7x4t6r0n1k"])]
-    cycle: Annotated[int, Meta(examples=[1], description="Counts the times that the ticket was opened.")]
+    cycle: Annotated[int, Meta(examples=[1], description="The number of times that the ticket was opened.")]
     source: Source
     started_at: Timestamp
-    at: Annotated[Timestamp, Meta(description="What a window is compared with.")]
+    at: Annotated[Timestamp, Meta(description="The instant that decides whether the sample is in a window.")]
     message_id: Annotated[
         str | None, Meta(examples=["0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"], description="Null at a resolution.")
     ]
 
 
 class AgentRecord(Struct, frozen=True):
-    """What an agent achieved in the window. Durations are HH:MM:SS, with as many hours as it takes."""
+    """An agent's figures for the window. Durations are HH:MM:SS; hours may exceed 24."""
 
     company_id: Annotated[int, Meta(examples=[7])]
     agent_id: Annotated[int, Meta(examples=[12])]
@@ -42,7 +42,7 @@ class AgentRecord(Struct, frozen=True):
 
 
 class Range(Struct, frozen=True):
-    """The window that the figures are of, both ends included."""
+    """The window of the figures, both ends included."""
 
     start_at: Timestamp
     end_at: Timestamp

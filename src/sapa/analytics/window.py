@@ -8,6 +8,7 @@ from msgspec import Struct
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.http.responses import Timestamp
+from sapa.values.instants import format_instant
 
 DEFAULT_LENGTH = timedelta(days=30)
 DAY = timedelta(days=1)
@@ -51,7 +52,7 @@ class SampleRange(Struct, frozen=True):
 
     @property
     def timestamps(self) -> tuple[Timestamp, Timestamp]:
-        return show(self.start), show(self.end)
+        return format_instant(self.start), format_instant(self.end)
 
 
 def parse_window(start_at: str | None, end_at: str | None, now: datetime) -> SampleRange:
@@ -59,7 +60,7 @@ def parse_window(start_at: str | None, end_at: str | None, now: datetime) -> Sam
     end = parse_instant("endAt", end_at, is_end=True) if end_at is not None else now
     start = parse_instant("startAt", start_at, is_end=False) if start_at is not None else _before(end)
     if start > end:
-        raise Invalid.field("startAt", f"must not be after endAt, which is {show(end)}")
+        raise Invalid.field("startAt", f"must not be after endAt, which is {format_instant(end)}")
     return SampleRange(start, end)
 
 
@@ -71,10 +72,6 @@ def parse_instant(name: str, text: str, is_end: bool) -> datetime:
         return parse_date_time(text)
     except (BadValue, ValueError):
         raise Invalid.field(name, ADVICE) from None
-
-
-def show(instant: datetime) -> Timestamp:
-    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _before(end: datetime) -> datetime:

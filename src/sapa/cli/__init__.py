@@ -40,7 +40,7 @@ def main() -> None:
     except asyncpg.IntegrityConstraintViolationError as error:
         _fail(str(translate(error) or error))
     except (DatabaseAway, asyncpg.PostgresError) as error:
-        _fail(f"The database cannot be used: {error or type(error).__name__}. `sapa doctor` says more.")
+        _fail(f"The database cannot be used: {error or type(error).__name__}. Run `sapa doctor` for details.")
     except OSError as error:
         _fail(str(error) or type(error).__name__)
 

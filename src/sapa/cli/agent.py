@@ -1,4 +1,4 @@
-"""`sapa agent`: who answers a company's customers."""
+"""`sapa agent`: the agents who answer a company's customers."""
 
 from typing import Annotated
 
@@ -32,11 +32,11 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 @app.command()
 def create(
     company: CompanyId,
-    name: Annotated[str, typer.Option(help="The name that colleagues and reports show.")],
+    name: Annotated[str, typer.Option(help="The name shown to colleagues and in reports.")],
     ai: Annotated[
-        bool, typer.Option("--ai", help="It is a machine that reads tickets and replies over the API.")
+        bool, typer.Option("--ai", help="An AI agent, which reads tickets and replies through the API.")
     ] = False,
-    user: Annotated[int | None, typer.Option(help="The person of the console who it is; see `sapa user list`.")] = None,
+    user: Annotated[int | None, typer.Option(help="The console user who is this agent; see `sapa user list`.")] = None,
     json: AsJson = False,
 ) -> None:
     """Add an agent."""
@@ -53,10 +53,10 @@ def update(
     company: CompanyId,
     id: Id,
     name: Annotated[str | None, typer.Option(help="A new name.")] = None,
-    active: Annotated[bool | None, typer.Option(help="Whether it may be given tickets and reply.")] = None,
+    active: Annotated[bool | None, typer.Option(help="Whether the agent can get tickets and reply.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Change an agent's name, or whether it works at all."""
+    """Change an agent's name, or activate or deactivate it."""
 
     async def run(tx: Tx) -> Agent:
         patch = AgentPatch(name=UNSET if name is None else name, active=UNSET if active is None else active)

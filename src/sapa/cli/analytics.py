@@ -1,4 +1,4 @@
-"""`sapa analytics`: the figures of support."""
+"""`sapa analytics`: support analytics."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from sapa.support.samples.backfill import recount
 
 PERCENT = 100
 
-app = typer.Typer(no_args_is_help=True, help="The figures of support.")
+app = typer.Typer(no_args_is_help=True, help="Support analytics.")
 
 
 class Rebuilt(Struct, frozen=True, rename="camel"):
@@ -28,12 +28,12 @@ class Rebuilt(Struct, frozen=True, rename="camel"):
 
 @app.callback()
 def group() -> None:
-    """The figures of support."""
+    """Support analytics."""
 
 
 @app.command()
 def rebuild(company: CompanyId, json: AsJson = False) -> None:
-    """Measure every ticket anew and add up its samples again. Nobody has to stop working meanwhile."""
+    """Recompute the samples of every ticket and their totals. The installation keeps running meanwhile."""
     show(asyncio.run(_rebuild(company, is_quiet=json)), json, "Rebuilt", ["companyId", "tickets", "days"])
 
 

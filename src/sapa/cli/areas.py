@@ -34,12 +34,15 @@ def group() -> None:
 @app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="The tarball of idn-area-data, or a zip or folder with its lists.")],
-    accept_licence: Annotated[bool, typer.Option("--accept-licence", help="The data's licence was read.")] = False,
+    accept_licence: Annotated[
+        bool, typer.Option("--accept-licence", help="You have read and accept the data's licence.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """Import provinces, cities, districts and sub-districts. `npm pack idn-area-data@4.0.1` fetches the file.
+    """Import provinces, cities, districts and sub-districts.
 
-    Nothing of it comes with Sapa. Importing the same file again changes nothing.
+    Download the file with `npm pack idn-area-data@4.0.1`; it is not part of Sapa. Importing the same file again changes
+    nothing.
     """
     with explain_os_errors(f"The file {file} cannot be read"):
         area_file = read_area_file(file)
@@ -53,7 +56,7 @@ def import_(
 
 @app.command("list")
 def list_(json: AsJson = False) -> None:
-    """Which files were imported, the latest first."""
+    """List the imported files, newest first."""
     show(transact(importing.list_datasets), json, "Area data", ["name", "areas", "importedAt", "sha512"])
 
 
@@ -66,7 +69,7 @@ def _confirm_licence(file: AreaFile, *, accept_licence: bool, is_quiet: bool) ->
     if accept_licence:
         return
     if is_quiet or not sys.stdin.isatty():
-        raise Invalid("The data's licence (ODbL 1.0) has to be accepted: read it, then give --accept-licence.")
+        raise Invalid("You must accept the data's licence (ODbL 1.0): read it, then use --accept-licence.")
     if not typer.confirm("Do you accept it?", err=True):
         raise typer.Exit(1)
 
@@ -82,9 +85,9 @@ async def _import(file: AreaFile, is_quiet: bool) -> AreaImport:
 def _print_summary(file: AreaFile, result: AreaImport) -> None:
     console = Console(soft_wrap=True, highlight=False)
     if not file.is_published:
-        console.print("This file is not one that was looked at before; its lists fit together.", markup=False)
+        console.print("This file is not a known release; its lists are consistent.", markup=False)
     if result.was_known:
-        console.print(f"{harmless(result.dataset.name)} was imported before; nothing changed.", markup=False)
+        console.print(f"{harmless(result.dataset.name)} was already imported; nothing changed.", markup=False)
         return
     console.print(
         f"{harmless(result.dataset.name)}: {result.dataset.areas:,} areas, {result.created:,} new,"

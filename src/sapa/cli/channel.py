@@ -37,7 +37,7 @@ FieldPairs = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A field of the account as NAME=VALUE, or NAME=@FILE for what should not stand in a command; repeatable.",
+        help="A field of the account as NAME=VALUE, or NAME=@FILE to read a secret from a file; repeatable.",
     ),
 ]
 
@@ -66,13 +66,12 @@ def connect(
     company: CompanyId,
     source: SourceOption,
     pairs: FieldPairs = None,
-    new_hook: Annotated[
-        bool, typer.Option("--new-hook", help="Make a new address for the channel's callbacks.")
-    ] = False,
-    no_check: Annotated[bool, typer.Option("--no-check", help="Do not ask the channel whether it knows it.")] = False,
+    new_hook: Annotated[bool, typer.Option("--new-hook", help="Create a new callback address.")] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Do not check the account with the channel.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
+    """Connect an account, or change the connected one: fields that you leave out stay as they are. The callback address
+    is shown once."""
     fields = _parse_fields(CHANNELS[source], pairs or [])
 
     async def run(context: AppContext, company: Company) -> NewChannelConnection:
@@ -92,7 +91,7 @@ def connect(
 
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
-    """List a company's channels with their health, without their secrets."""
+    """List a company's channels and their health, without secrets."""
 
     async def run(context: AppContext, company: Company) -> Sequence[ChannelConnection]:
         async with context.database.connection() as db:
@@ -103,7 +102,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 
 @app.command()
 def snippet(company: CompanyId, json: AsJson = False) -> None:
-    """Show what puts the web chat of a test environment into a page, and the secret that vouches for its visitors."""
+    """Show the web chat snippet of a test environment, and the secret that signs its visitors' identities."""
 
     async def run(context: AppContext, company: Company) -> Snippet:
         if not company.is_test:
@@ -122,7 +121,7 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
 
 @app.command("test")
 def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
-    """Ask the channel whether it still knows the account. Nothing is sent."""
+    """Check the account with the channel. No message is sent."""
 
     info = _run(company, lambda context, company: connecting.test(context, company, source))
     show(info, json, "Channel", COLUMNS)
@@ -131,7 +130,7 @@ def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
 
 @app.command()
 def disconnect(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
-    """Forget the account's secrets and the address of its callbacks. Messages stay."""
+    """Delete the account's secrets and its callback address. Messages stay."""
 
     async def run(context: AppContext, company: Company) -> None:
         async with context.database.transaction() as tx:
@@ -148,7 +147,7 @@ def replay(
     hours: Annotated[int, typer.Option("--hours", min=1, max=720, help="How far back.")] = 24,
     json: AsJson = False,
 ) -> None:
-    """Go through the callbacks of the last hours again: what was dealt with then stays as it is."""
+    """Process the callbacks of the last hours again. Callbacks that were already processed change nothing."""
     since = datetime.now(UTC) - timedelta(hours=hours)
 
     async def run(context: AppContext, company: Company) -> int:
@@ -202,9 +201,9 @@ def _show_new(created: NewChannelConnection, json: bool) -> None:
     show(created.connection, json, "Channel connected", COLUMNS)
     notes = [f"\n{name}: {value}" for name, value in created.generated.items()]
     if created.snippet:
-        notes += [f"\nFor the pages of your site: {created.snippet}"]
+        notes += [f"\nAdd this to the pages of your site: {created.snippet}"]
     elif created.hook_url:
         notes += [f"\nCallbacks go to {created.hook_url}"]
     if notes:
-        text = harmless("".join(notes)) + "\n\nThis is shown this once: copy it now."
+        text = harmless("".join(notes)) + "\n\nThis is shown only once: copy it now."
         Console(soft_wrap=True).print(text, highlight=False, markup=False)

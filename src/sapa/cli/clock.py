@@ -1,4 +1,4 @@
-"""`sapa clock`: a test environment's clock, which can be moved to see windows close and keys expire."""
+"""`sapa clock`: a test environment's clock. Move it to see reply windows close and keys expire."""
 
 import re
 from datetime import timedelta
@@ -18,7 +18,7 @@ _DURATION = re.compile(r"([0-9]{1,6})([smhd])").fullmatch
 
 @app.command("show")
 def show_(company: CompanyId, json: AsJson = False) -> None:
-    """Show how far the clock is ahead of the real time."""
+    """Show how far the clock is ahead of real time."""
     show(transact(lambda tx: actions.get_environment(tx, company)), json, "Clock", COLUMNS)
 
 
@@ -31,12 +31,12 @@ def advance(
     """Move the clock forward."""
     parts = _DURATION(by)
     if parts is None:
-        raise typer.BadParameter("write a duration as 90s, 30m, 25h or 7d")
+        raise typer.BadParameter("use a duration such as 90s, 30m, 25h or 7d")
     span = timedelta(**{_UNITS[parts[2]]: int(parts[1])})
     show(transact(lambda tx: actions.move_clock(tx, company, span)), json, "Clock moved", COLUMNS)
 
 
 @app.command()
 def reset(company: CompanyId, json: AsJson = False) -> None:
-    """Set the clock back to the real time."""
+    """Set the clock back to real time."""
     show(transact(lambda tx: actions.move_clock(tx, company, None)), json, "Clock reset", COLUMNS)

@@ -22,7 +22,7 @@ from sapa.values.sealing import Vault
 Result = TypeVar("Result")
 
 CompanyId = Annotated[
-    int, typer.Option("--company", min=1, max=2**63 - 1, help="The company id; it tells the environment, too.")
+    int, typer.Option("--company", min=1, max=2**63 - 1, help="The company id. Each environment has its own.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 
@@ -46,7 +46,9 @@ def reach_vault() -> Vault:
     """Call it inside `reach_database`, because the first start creates the data folder's key."""
     settings = read_settings()
     if settings.secret_key is None and settings.database.url is not None:
-        raise BadSetting("SAPA_SECRET_KEY is needed with SAPA_DATABASE_URL: `openssl rand -base64 32` makes one.")
+        raise BadSetting(
+            "SAPA_SECRET_KEY is required with SAPA_DATABASE_URL; create it with `openssl rand -base64 32`."
+        )
     return Vault(settings.secret_key or EmbeddedServer(settings.data).secret_key)
 
 
@@ -92,7 +94,7 @@ def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
 
 
 def harmless(text: str) -> str:
-    """Text of others, safe for a terminal: keeps line breaks and tabs, removes control characters."""
+    """Untrusted text, safe for a terminal: keeps line breaks and tabs, removes control characters."""
     return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from sapa.cli.connect import AsJson, reach_database
 from sapa.db.connection import DatabaseAway
-from sapa.db.migrations import OLDEST_POSTGRESQL, is_current
+from sapa.db.migrations import BEHIND, OLDEST_POSTGRESQL, find_mismatch
 from sapa.db.pool import Connection
 from sapa.settings import Settings, read_settings
 
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
 
 
 def doctor(json: AsJson = False) -> None:
-    """Check database, version, extensions, clock and settings, and say what to fix."""
+    """Check the database, its version and extensions, the clock and the settings, and say what to fix."""
     findings = asyncio.run(_run_checks())
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
@@ -49,7 +49,7 @@ async def _run_checks() -> list[Finding]:
             findings += [finding async for finding in _check_database(db)]
     except (DatabaseAway, OSError, asyncpg.PostgresError) as error:
         outside = settings.database.url is not None
-        advice = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "Look into log/postgres.log."
+        advice = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "See log/postgres.log."
         findings.append(Finding("database", False, str(error) or type(error).__name__, advice))
     return findings
 
@@ -72,8 +72,8 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
     yield Finding("extensions", not missing, found, advice)
     skew = abs(time.time() - float(await db.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8")))
     yield Finding("clock", skew <= MOST_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
-    current = not missing and await is_current(db)
-    yield Finding("schema", current, "up to date" if current else "not this version's", "Run `sapa migrate`.")
+    mismatch = BEHIND if missing else await find_mismatch(db)
+    yield Finding("schema", mismatch is None, "not this version's" if mismatch else "up to date", mismatch or "")
 
 
 async def _version(db: Connection) -> tuple[int, str]:

@@ -22,13 +22,13 @@ def check_error_file(path: Path, source: BinaryIO) -> None:
         raise Invalid(f"The error file {path} cannot be written to: it is a folder.")
     with explain_os_errors(f"The error file {path} cannot be written to"):
         if kind is not None and os.path.samestat(path.stat(), os.fstat(source.fileno())):
-            raise Invalid(f"{path} is the file to import; name another one with --errors.")
+            raise Invalid(f"{path} is the file to import; choose another file with --errors.")
         if kind in {None, stat.S_IFREG}:
             beside = build_name_beside(path.resolve())
             beside.touch()
             beside.unlink()
     if kind == stat.S_IFREG and not _is_ours(path):
-        raise Invalid(f"{path} exists and is no error file of an import; name another one with --errors.")
+        raise Invalid(f"{path} exists and is not an error file of an import; choose another file with --errors.")
 
 
 def _is_ours(path: Path) -> bool:

@@ -18,16 +18,16 @@ from sapa.exports.spreadsheet import Format, write_header, write_rows
 def export(
     resource: Annotated[ResourceName, typer.Argument(help="What to export.")],
     company: CompanyId,
-    output: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
-    format: Annotated[FileFormat | None, typer.Option(help="By the file's name, else csv.")] = None,
+    output: Annotated[Path | None, typer.Option(help="The file to write. Defaults to standard output.")] = None,
+    format: Annotated[FileFormat | None, typer.Option(help="Defaults to the file's extension, or csv.")] = None,
 ) -> None:
-    """Export all customers, products or orders as they are at one instant, in a file that can be imported again."""
+    """Export a snapshot of all customers, products or orders to a file that can be imported again."""
     by_name = EXTENSIONS.get(output.suffix.lower()) if output else None
     chosen: Format = (format or by_name or FileFormat.csv).value
     with open_output(output) as file:
         rows = asyncio.run(_export(resource.value, company, chosen, file))
     if output:
-        typer.echo(f"{rows:,} {resource.value} were written to {output}.", err=True)
+        typer.echo(f"Wrote {rows:,} {resource.value} to {output}.", err=True)
 
 
 async def _export(resource: Resource, company_id: int, format: Format, file: BinaryIO) -> int:

@@ -26,7 +26,7 @@ def open_input(path: Path) -> BinaryIO:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
             return path.open("rb")
-    raise Invalid(f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'no file but a stream'}; a file is needed.")
+    raise Invalid(f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}; a file is needed.")
 
 
 def find_kind(path: Path) -> int | None:

@@ -72,20 +72,20 @@ def import_(
     resource: Annotated[ResourceName, typer.Argument(help="What each record of the file is.")],
     file: Annotated[Path, typer.Argument(help="A CSV or NDJSON file.")],
     company: CompanyId,
-    format: Annotated[FileFormat | None, typer.Option(help="If the file's name does not tell.")] = None,
+    format: Annotated[FileFormat | None, typer.Option(help="Defaults to the file's extension.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every line and change nothing.")] = False,
     errors: Annotated[
-        Path | None, typer.Option(help="Where the lines that failed go; FILE.errors.csv by itself.")
+        Path | None, typer.Option(help="Where to write the failed lines. Defaults to FILE.errors.csv.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Import customers, products or orders. Stopped half-way, the same command goes on from there.
+    """Import customers, products or orders. If the import is interrupted, run the same command again to resume it.
 
-    The exit code is 0 when all lines were imported, 2 when some failed, 1 when the file could not be imported.
+    The exit code is 0 if all lines were imported, 2 if some failed, 1 if the file cannot be imported.
     """
     chosen = format or EXTENSIONS.get(file.suffix.lower())
     if chosen is None:
-        raise UnusableFile("The file's name does not tell whether it is csv or ndjson; give --format.")
+        raise UnusableFile("The file's extension is neither .csv nor .ndjson; use --format.")
     with open_input(file) as source:
         error_file = errors or file.with_name(f"{file.name}.errors.csv")
         check_error_file(error_file, source)
@@ -101,7 +101,7 @@ def _run_interruptibly(order: ImportOptions, company_id: int, error_file: Path) 
     try:
         return asyncio.run(_import(order, company_id, error_file))
     except KeyboardInterrupt:
-        typer.echo("sapa: Stopped; the same command goes on from here.", err=True)
+        typer.echo("sapa: Stopped. Run the same command again to resume.", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -217,4 +217,4 @@ def _print_summary(done: Import, error_file: Path, as_json: bool) -> None:
         f" {done.unchanged:,} as they were, {done.failed:,} failed."
     )
     if failures:
-        console.print(f"The lines that failed are in {failures}.", markup=False)
+        console.print(f"The failed lines are in {failures}.", markup=False)

@@ -20,16 +20,16 @@ def create(
     company: CompanyId,
     name: Annotated[str, typer.Option(help="What the key is for.")],
     scope: Annotated[list[str] | None, typer.Option(help="What it may do, such as orders:READ; repeatable.")] = None,
-    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Let it do everything.")] = False,
-    product: Annotated[list[str] | None, typer.Option(help="A product it is opened for: CRM.")] = None,
-    allow_ip: Annotated[list[str] | None, typer.Option(help="An address or CIDR to allow; repeatable.")] = None,
+    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Allow every scope.")] = False,
+    product: Annotated[list[str] | None, typer.Option(help="A product that the key gives access to: CRM.")] = None,
+    allow_ip: Annotated[list[str] | None, typer.Option(help="An IP address or CIDR to allow; repeatable.")] = None,
     rate_limit: Annotated[int, typer.Option(help="Requests a minute.")] = DEFAULT_RATE_LIMIT,
     expires_at: Annotated[str | None, typer.Option(help="When it stops working, such as 2027-01-31T00:00:00Z.")] = None,
     json: AsJson = False,
 ) -> None:
     """Create a key. Its value is shown once."""
     if not scope and not all_scopes:
-        raise typer.BadParameter("give at least one --scope, or --all-scopes")
+        raise typer.BadParameter("use at least one --scope, or --all-scopes")
     body = KeyIn(
         name=name,
         scopes=list(Scope) if all_scopes else scope or [],
@@ -43,13 +43,13 @@ def create(
 
 @app.command()
 def rotate(id: Id, json: AsJson = False) -> None:
-    """Make a new key with the same rights; the old one works for 24 more hours."""
+    """Create a new key with the same rights; the old one works for 24 more hours."""
     _show_new(transact(lambda tx: actions.rotate_key(tx, id)), json)
 
 
 @app.command()
 def revoke(id: Id, json: AsJson = False) -> None:
-    """Stop a key at once."""
+    """Revoke a key; it stops working at once."""
     show(transact(lambda tx: actions.revoke_key(tx, id)), json, "Key revoked", ["id", "name", "status"])
 
 
@@ -80,5 +80,5 @@ def _show_new(new: NewKey, as_json: bool) -> None:
     info: dict[str, Any] = msgspec.to_builtins(new.info)
     show({**info, "key": new.key}, as_json, "Key created", ["id", "name", "environment", "rateLimit"])
     if not as_json:
-        text = f"\n  {new.key}\n\nThis is the only time it is shown: copy it now."
+        text = f"\n  {new.key}\n\nIt is shown only once: copy it now."
         Console(soft_wrap=True).print(text, highlight=False)

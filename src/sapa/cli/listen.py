@@ -34,24 +34,28 @@ from sapa.webhooks.tokens import actions as tokens
 from sapa.webhooks.types import TokenNotFound
 
 OWN_TOKEN_DAYS = 1
-NO_TOKEN = "Give --token, which `sapa token create` makes, or --company on the server's own machine."  # noqa: S105
+NO_TOKEN = "Use --token, which `sapa token create` creates, or --company on the server's own machine."  # noqa: S105
 
 
 def listen(
-    forward_to: Annotated[str | None, typer.Option(help="Where to send each event, signed as a real delivery.")] = None,
+    forward_to: Annotated[
+        str | None, typer.Option(help="Where to forward each event, signed like a real delivery.")
+    ] = None,
     company: Annotated[
         int | None,
         typer.Option(
-            min=1, max=2**63 - 1, help="On the server's own machine; the only one's test environment unless given."
+            min=1,
+            max=2**63 - 1,
+            help="Only on the server's own machine. Defaults to the test environment if there is one company.",
         ),
     ] = None,
-    server: Annotated[str | None, typer.Option(help="The installation's address; this machine's unless given.")] = None,
+    server: Annotated[str | None, typer.Option(help="The installation's address. Defaults to this machine's.")] = None,
     token: Annotated[str | None, typer.Option(envvar="SAPA_TOKEN", help="A developer token, dev_….")] = None,
     events: Annotated[list[str] | None, typer.Option(help="Only this kind of event; repeatable.")] = None,
-    print_json: Annotated[bool, typer.Option("--print-json", "-v", help="Show each event's body, too.")] = False,
+    print_json: Annotated[bool, typer.Option("--print-json", "-v", help="Also show each event's body.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show a company's events as they happen, and forward them to a server of your own."""
+    """Show a company's events as they happen, and forward them to your own server."""
     kinds = check_events(events or [])
     printer = EventPrinter(json, print_json)
     source = ListenToken(token) if token is not None else OwnToken(company or _find_only_company())
@@ -71,10 +75,10 @@ def _find_only_company() -> int:
     if settings.database.url is None and not settings.data.exists():
         raise typer.BadParameter(NO_TOKEN)
     rows = transact(access.list_companies)
-    tests = [row.company_id for row in rows if row.environment == "test"]
+    tests = [row.company_id for row in rows if row.company.is_test]
     if len(tests) != 1:
         choices = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)
-        raise Invalid(f"Which company? Give --company: {choices or 'there is none yet'}.")
+        raise Invalid(f"Which company? Use --company: {choices or 'there is no company yet'}.")
     return tests[0]
 
 
@@ -111,7 +115,7 @@ class ListenToken:
     async def get(self, was_refused: bool) -> str:
         if was_refused:
             raise ListenRefused(
-                "The developer token is invalid, revoked or expired; `sapa token create` makes another."
+                "The developer token is invalid, revoked or expired; create another with `sapa token create`."
             )
         return self._token
 
@@ -133,7 +137,7 @@ class OwnToken:
         return self._token
 
     def release(self) -> None:
-        """It expires by itself if the database is away."""
+        """It expires automatically if the database is away."""
         if self._token is not None:
             with suppress(DatabaseAway, asyncpg.PostgresError, TokenNotFound):
                 asyncio.run(self._revoke(self._token))

@@ -18,7 +18,7 @@ def group() -> None:
 
 @app.command()
 def reconcile(company: CompanyId, json: AsJson = False) -> None:
-    """Compute every wallet anew from its entries, lots and reservations; exit code 1 when something contradicts."""
+    """Recompute every wallet from its entries, lots and reservations; exit code 1 if there is a mismatch."""
 
     async def check(tx: Tx) -> Reconciliation:
         await access.get_company(tx, company)

@@ -1,4 +1,4 @@
-"""`sapa api`, `worker`: the processes that `sapa serve` starts, each alone."""
+"""`sapa api` and `sapa worker`: the processes that `sapa serve` starts, each on its own."""
 
 import asyncio
 import sys
@@ -13,14 +13,14 @@ from sapa.work.worker import CONNECTIONS_OF_A_SERVICE, Worker
 
 
 def api(port: Port = None, host: Host = None, tls_cert: TlsCert = None, tls_key: TlsKey = None) -> None:
-    """Run the API processes alone, against SAPA_DATABASE_URL."""
+    """Run only the API processes, with SAPA_DATABASE_URL."""
     settings = read_settings_with(port, host, None, tls_cert, tls_key)
     get_database_url(settings)
     sys.exit(api_server.run(settings))
 
 
 def worker() -> None:
-    """Run one worker alone, against SAPA_DATABASE_URL."""
+    """Run only one worker, with SAPA_DATABASE_URL."""
     settings = read_settings()
     configure_logs(settings.log_level)
     asyncio.run(_work(settings, get_database_url(settings)))

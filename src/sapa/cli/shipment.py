@@ -1,4 +1,4 @@
-"""`sapa shipment`: what people do with shipments."""
+"""`sapa shipment`: book and list shipments."""
 
 import asyncio
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ Id = Annotated[str, typer.Argument(help="The shipment's id, such as shp_01j…."
 
 @app.command()
 def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
-    """Book a shipment with its carrier, such as one of instant_carrier; a booked one stays as it is."""
+    """Book a shipment with its carrier, such as one of instant_carrier. A booked shipment does not change."""
     shipment = asyncio.run(_book(company, id))
     show(_plain(shipment), json, "Shipment", COLUMNS)
     if shipment.shipping_status in {"booking", "booking_unknown"}:
@@ -39,12 +39,14 @@ def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
 @app.command("list")
 def list_(
     company: CompanyId,
-    status: Annotated[str | None, typer.Option(help="Only those with this shippingStatus, such as awaiting.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only shipments with this shippingStatus, such as awaiting.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the newest hundred shipments."""
+    """List the newest 100 shipments."""
     if status is not None and status not in STATUSES:
-        raise typer.BadParameter(f"a shipment is one of {', '.join(STATUSES)}", param_hint="--status")
+        raise typer.BadParameter(f"use one of {', '.join(STATUSES)}", param_hint="--status")
 
     async def read(tx: Tx) -> list[Shipment]:
         await access.get_company(tx, company)

@@ -17,15 +17,15 @@ COLUMNS = ["id", "companyId", "createdAt", "expiresAt"]
 @app.command()
 def create(
     company: CompanyId,
-    days: Annotated[int, typer.Option(help="For how many days it works.")] = tokens.DEFAULT_DAYS,
+    days: Annotated[int, typer.Option(help="How many days the token is valid.")] = tokens.DEFAULT_DAYS,
     json: AsJson = False,
 ) -> None:
-    """Create a token that may listen to the company's events. Its value is shown once."""
+    """Create a token for listening to the company's events. Its value is shown once."""
     new = transact(lambda tx: tokens.create(tx, company, days))
     info: dict[str, Any] = msgspec.to_builtins(new.info)
     show({**info, "token": new.token}, json, "Token created", COLUMNS)
     if not json:
-        text = f"\n  {new.token}\n\nThis is the only time it is shown: copy it now."
+        text = f"\n  {new.token}\n\nIt is shown only once: copy it now."
         Console(soft_wrap=True).print(text, highlight=False)
 
 

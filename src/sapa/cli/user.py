@@ -1,4 +1,4 @@
-"""`sapa user`: who may open the console."""
+"""`sapa user`: the users of the console."""
 
 from typing import Annotated
 
@@ -11,10 +11,10 @@ from sapa.people import actions
 from sapa.people.types import Member, Role
 from sapa.settings import read_settings
 
-app = typer.Typer(no_args_is_help=True, help="People who use the console.")
+app = typer.Typer(no_args_is_help=True, help="Users of the console.")
 
 COLUMNS = ["id", "email", "name", "role", "hasJoined"]
-Email = Annotated[str, typer.Argument(help="Their e-mail address.")]
+Email = Annotated[str, typer.Argument(help="The user's e-mail address.")]
 
 
 class NewLink(Struct, frozen=True):
@@ -26,7 +26,7 @@ class NewLink(Struct, frozen=True):
 
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
-    """List the people of a company."""
+    """List a company's users."""
 
     async def run(tx: Tx) -> list[Member]:
         return await actions.list_members(tx, await actions.get_organisation(tx, company))
@@ -39,10 +39,10 @@ def invite(
     company: CompanyId,
     email: Email,
     name: Annotated[str, typer.Option(help="Their name.")],
-    role: Annotated[Role, typer.Option(help="What they may do.")] = Role.AGENT,
+    role: Annotated[Role, typer.Option(help="What the user may do.")] = Role.AGENT,
     json: AsJson = False,
 ) -> None:
-    """Add somebody; the link to choose a password is shown once."""
+    """Invite a user. The link to choose a password is shown once."""
 
     async def run(tx: Tx) -> str:
         return await actions.invite(tx, await actions.get_organisation(tx, company), email, name, role)
@@ -52,7 +52,7 @@ def invite(
 
 @app.command()
 def link(company: CompanyId, email: Email, json: AsJson = False) -> None:
-    """Make a new link for somebody who lost theirs, or a password."""
+    """Create a new link for a user who lost the invitation or the password."""
 
     async def run(tx: Tx) -> str:
         organisation_id = await actions.get_organisation(tx, company)
@@ -64,7 +64,7 @@ def link(company: CompanyId, email: Email, json: AsJson = False) -> None:
 
 @app.command()
 def setup(company: CompanyId, json: AsJson = False) -> None:
-    """Make the link by which a company's first owner comes in."""
+    """Create the link that makes its user a company's first owner."""
     _show_link("", transact(lambda tx: actions.make_setup_link(tx, company)), json)
 
 

@@ -1,4 +1,4 @@
-"""`sapa webhook verify`: why a receiver refuses a request, or whether it should."""
+"""`sapa webhook verify`: checks the signature of a request."""
 
 import sys
 import time
@@ -16,16 +16,16 @@ from sapa.webhooks.receiver import explain
 
 def verify(
     secret: Annotated[list[str], typer.Option(help="The endpoint's signing secret; repeatable during a rotation.")],
-    body: Annotated[str, typer.Option(help="A file with the request's body as it came, or - for standard input.")],
+    body: Annotated[str, typer.Option(help="A file with the request's raw body, or - for standard input.")],
     header: Annotated[list[str] | None, typer.Option(help="A header of the request, as 'Name: value'.")] = None,
     headers: Annotated[Path | None, typer.Option(help="A file with its headers, one 'Name: value' per line.")] = None,
-    at: Annotated[float | None, typer.Option(help="When it was received, in Unix seconds; now unless given.")] = None,
+    at: Annotated[float | None, typer.Option(help="When it was received, in Unix seconds. Defaults to now.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Check a request's signature, and say what is wrong with it. The exit code is 1 when it is not valid."""
+    """Check a request's signature, and explain what is wrong with it. The exit code is 1 if it is invalid."""
     lines = [*(header or []), *(_read(headers).decode(errors="replace").splitlines() if headers else [])]
     if at is not None and not isfinite(at):
-        raise typer.BadParameter("--at is a number of seconds since 1970")
+        raise typer.BadParameter("--at must be a number of seconds since 1970")
     content = _read(None if body == "-" else Path(body))
     problems = explain(_parse_lines(lines), content, secret, time.time() if at is None else at)
     if json:

@@ -41,12 +41,12 @@ Work = Callable[[Tx, Vault, int], Awaitable[Result]]
 COLUMNS = ["endpoint", "status", "events"]
 
 Id = Annotated[str, typer.Argument(help="The endpoint's id, such as whe_01j….")]
-Url = Annotated[str, typer.Option(help="Where to deliver to: an https address.")]
+Url = Annotated[str, typer.Option(help="The URL to deliver to, with https.")]
 Events = Annotated[
     list[str] | None, typer.Option("--event", help="A kind of event, such as customer.created; repeatable.")
 ]
-AllEvents = Annotated[bool, typer.Option("--all-events", help="Deliver every kind of event, those to come included.")]
-Header = Annotated[list[str] | None, typer.Option(help="A header to send along, as 'Name: value'; repeatable.")]
+AllEvents = Annotated[bool, typer.Option("--all-events", help="Deliver every kind of event, including future ones.")]
+Header = Annotated[list[str] | None, typer.Option(help="A custom header, as 'Name: value'; repeatable.")]
 Description = Annotated[str | None, typer.Option(help="What the endpoint is for.")]
 DeliveryId = Annotated[str, typer.Argument(help="The delivery's id, such as whd_01j….")]
 
@@ -63,7 +63,7 @@ def create(
 ) -> None:
     """Register an endpoint. Its signing secret is shown once."""
     if bool(event) == all_events:
-        raise typer.BadParameter("give at least one --event, or --all-events")
+        raise typer.BadParameter("use at least one --event, or --all-events")
     body = EndpointIn(url=url, events=event or [], headers=_parse_headers(header or []), description=description)
     settings = read_settings().webhooks
     _show_secret(
@@ -87,17 +87,17 @@ def show_(id: Id, json: AsJson = False) -> None:
 @app.command()
 def update(
     id: Id,
-    url: Annotated[str | None, typer.Option(help="Where to deliver to from now on.")] = None,
+    url: Annotated[str | None, typer.Option(help="The new URL.")] = None,
     event: Events = None,
     all_events: AllEvents = False,
     header: Header = None,
-    no_headers: Annotated[bool, typer.Option("--no-headers", help="Send no headers of its own any more.")] = False,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Remove all custom headers.")] = False,
     description: Description = None,
     json: AsJson = False,
 ) -> None:
-    """Change an endpoint. Given events and headers replace those it had."""
+    """Change an endpoint. Events and headers replace the existing ones."""
     if (all_events and event) or (no_headers and header):
-        raise typer.BadParameter("give --event or --all-events, and --header or --no-headers, not both")
+        raise typer.BadParameter("use either --event or --all-events, and either --header or --no-headers")
     patch = EndpointPatch(
         url=UNSET if url is None else url,
         events=[] if all_events else (event or UNSET),
@@ -122,11 +122,11 @@ def pause(id: Id, json: AsJson = False) -> None:
 def resume(
     id: Id,
     missed: Annotated[
-        Missed, typer.Option(help="Of what it missed, deliver: all, the latest of each resource, or skip it.")
+        Missed, typer.Option(help="Which missed events to deliver: all, the latest of each resource, or none (skip).")
     ] = Missed.ALL,
     json: AsJson = False,
 ) -> None:
-    """Let a paused or suspended endpoint go on."""
+    """Resume a paused or suspended endpoint."""
     resumed = _with_endpoint(id, lambda tx, vault, company: actions.resume(tx, vault, company, id, missed))
     _show(resumed, json, "Endpoint resumed")
 
@@ -135,18 +135,18 @@ def resume(
 def rotate(
     id: Id,
     end_overlap: Annotated[
-        bool, typer.Option("--end-overlap", help="The secret before the present one stops signing at once.")
+        bool, typer.Option("--end-overlap", help="Stop signing with the previous secret at once.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Make a new secret; for 24 hours deliveries are signed with the old one, too."""
+    """Create a new secret. For 24 hours deliveries are also signed with the old one."""
     new = _with_endpoint(id, lambda tx, vault, company: actions.rotate(tx, vault, company, id, end_overlap))
     _show_secret(new, json, "Secret rotated")
 
 
 @app.command()
 def delete(id: Id, json: AsJson = False) -> None:
-    """Remove an endpoint and what was still to be delivered to it."""
+    """Delete an endpoint and its pending deliveries."""
     _with_endpoint(id, lambda tx, _, company: actions.delete(tx, company, id))
     show({"id": id, "deleted": True}, json, "Endpoint deleted", ["id"])
 
@@ -154,10 +154,12 @@ def delete(id: Id, json: AsJson = False) -> None:
 @app.command("test")
 def send_sample(
     id: Id,
-    event: Annotated[str | None, typer.Option(help="The kind to send; the endpoint's first unless given.")] = None,
+    event: Annotated[
+        str | None, typer.Option(help="The kind of event to send. Defaults to the endpoint's first.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Send a signed sample now and show what came back. It counts for nothing."""
+    """Send a signed sample now and show the response. It is not recorded."""
     message, outcome = asyncio.run(_send_trial(id, event))
     show(_build_report(message, outcome), json, "Sample sent", ["event", "status", "milliseconds", "message"])
     sys.exit(0 if outcome.delivered else 1)
@@ -165,18 +167,20 @@ def send_sample(
 
 @app.command("deliveries")
 def deliveries_(
-    id: Annotated[str | None, typer.Argument(help="The endpoint's id; all of the --company's unless given.")] = None,
-    company: Annotated[int | None, typer.Option(min=1, max=2**63 - 1, help="The company, without an id.")] = None,
+    id: Annotated[str | None, typer.Argument(help="The endpoint's id. Defaults to all endpoints of --company.")] = None,
+    company: Annotated[
+        int | None, typer.Option(min=1, max=2**63 - 1, help="The company, if you give no endpoint.")
+    ] = None,
     status: Annotated[str | None, typer.Option(help="pending, retrying, held, delivered, failed or skipped.")] = None,
     event: Annotated[str | None, typer.Option(help="Only this kind of event.")] = None,
     event_id: Annotated[str | None, typer.Option(help="Only this event.")] = None,
-    before: Annotated[str | None, typer.Option(help="Only deliveries older than this one: the next page.")] = None,
+    before: Annotated[str | None, typer.Option(help="Only deliveries older than this one, for the next page.")] = None,
     limit: Annotated[int, typer.Option(help="How many, at most 100.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List deliveries, the newest first."""
     if (id is None) == (company is None):
-        raise typer.BadParameter("give an endpoint's id, or --company")
+        raise typer.BadParameter("use an endpoint's id, or --company")
     wanted = DeliveryFilter(endpoint_id=id, status=status, event=event, event_id=event_id, before=before, limit=limit)
 
     async def find(tx: Tx) -> Any:
@@ -189,7 +193,7 @@ def deliveries_(
 
 @app.command()
 def delivery(id: DeliveryId, json: AsJson = False) -> None:
-    """Show one delivery: what is sent, and each try with its answer."""
+    """Show one delivery: the request, and each attempt with its response."""
     address = read_settings().server.address
     found = _with_delivery(id, lambda tx, company: deliveries.get_delivery(tx, reach_vault(), company, id, address))
     if json:
@@ -200,7 +204,7 @@ def delivery(id: DeliveryId, json: AsJson = False) -> None:
 
 @app.command()
 def resend(id: DeliveryId, json: AsJson = False) -> None:
-    """Deliver the same event once more."""
+    """Deliver the same event again."""
     new = _with_delivery(id, lambda tx, company: deliveries.resend(tx, company, id))
     show(new, json, "Delivery queued", ["id", "eventId", "event", "status"])
 
@@ -208,12 +212,12 @@ def resend(id: DeliveryId, json: AsJson = False) -> None:
 @app.command()
 def replay(
     id: Id,
-    since: Annotated[str, typer.Option(help="From when on, such as 2026-01-31T09:00:00Z.")],
-    until: Annotated[str | None, typer.Option(help="Up to when; now unless given.")] = None,
+    since: Annotated[str, typer.Option(help="The start of the period, such as 2026-01-31T09:00:00Z.")],
+    until: Annotated[str | None, typer.Option(help="The end of the period. Defaults to now.")] = None,
     event: Events = None,
     json: AsJson = False,
 ) -> None:
-    """Deliver again all that happened in a time, in its order."""
+    """Deliver all events of a period again, in order."""
     begin, end = _instant(since), _instant(until) if until else None
 
     async def run() -> int:
@@ -227,7 +231,7 @@ def replay(
 
 @app.command()
 def notices(company: CompanyId, json: AsJson = False) -> None:
-    """List what the company should know of, such as suspended endpoints."""
+    """List the company's notices, such as suspended endpoints."""
     found = transact(in_company(company, lambda tx: actions.list_notices(tx, company)))
     show(found, json, "Notices", ["createdAt", "resourceId", "message"])
 
@@ -284,7 +288,7 @@ def _parse_headers(lines: list[str]) -> dict[str, str]:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
-            raise typer.BadParameter(f"write a header as 'Name: value', not {line!r}")
+            raise typer.BadParameter(f"use 'Name: value' for a header, not {line!r}")
         if name.strip() in headers:
             raise typer.BadParameter(f"the header {name.strip()} is given twice")
         headers[name.strip()] = value.strip()
@@ -323,7 +327,7 @@ def _show_secret(new: NewSecret, as_json: bool, title: str) -> None:
         show({**info, "secret": new.secret}, as_json, title, [])
         return
     _show(new.endpoint, as_json, title)
-    text = f"\n  {new.secret}\n\nThis signing secret is shown this once: copy it now."
+    text = f"\n  {new.secret}\n\nThis signing secret is shown only once: copy it now."
     Console(soft_wrap=True).print(text, highlight=False, markup=False)
 
 
@@ -331,6 +335,6 @@ def _print_delivery(found: DeliveryDetails) -> None:
     show(found.delivery, False, "Delivery", ["id", "event", "status", "attempts", "nextAttemptAt"])
     tries = ["number", "startedAt", "milliseconds", "responseStatus", "message", "response"]
     show(found.attempts, False, "Attempts", tries)
-    body = found.request.body if found.request.body is not None else "(the event is older than events are kept)"
+    body = found.request.body if found.request.body is not None else "(the event is past its retention)"
     text = harmless(f"\nPOST {found.request.url}\n{body}")
     Console(soft_wrap=True).print(text, highlight=False, markup=False)

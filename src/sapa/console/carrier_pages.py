@@ -52,11 +52,11 @@ async def connect_carrier(page: PageRequest) -> Response:
     adapter = connections.get_adapter(provider, page.form_value("adapter") or None)
     values = {field.name: page.form_value(field.name) for field in adapter.fields}
 
-    async def note(tx: Tx) -> None:
+    async def audit(tx: Tx) -> None:
         await page.record(tx, "carrier.connected", f"{PROVIDERS[provider].label}: {adapter.label}")
 
     is_checked = not page.form_value("unchecked")
-    made = await connections.connect(page.context, company, provider, adapter.name, values, is_checked, note)
+    made = await connections.connect(page.context, company, provider, adapter.name, values, is_checked, audit)
     return page.show("carrier_made.html", provider=provider, label=PROVIDERS[provider].label, made=made)
 
 

@@ -8,6 +8,8 @@ from sapa.console.translations import translate
 
 
 class CompanyTime(Struct, frozen=True):
+    """Pages show the API's documents, so the instants are text."""
+
     ahead_seconds: float
 
     @property

@@ -13,7 +13,7 @@ from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
 from sapa.http.endpoints import Base, Routes, RouteTable
 from sapa.http.errors import NotFound, translate
-from sapa.http.executor import Executor, Note
+from sapa.http.executor import AuditRecorder, Executor
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
@@ -45,13 +45,13 @@ class InProcessApi:
         body: object = None,
         base: Base = Base.CUSTOMER,
         upload: tuple[str, bytes] | None = None,
-        note: Note | None = None,
+        audit: AuditRecorder | None = None,
         once: str | None = None,
     ) -> Any:
         """The endpoint's response as plain values; raises its errors.
 
-        A note is written in the transaction of the change, or after an outbound call. A change with the same `once`
-        happens once.
+        The audit entry is written in the transaction of the change, or after an outbound call. A change with the same
+        `once` happens once.
         """
         route, values = self._table.match(f"{base}{path}"[1:].split("/"))
         endpoint = route.endpoints.get(method) if route else None
@@ -68,10 +68,10 @@ class InProcessApi:
             if endpoint.leads_outside:
                 call = OutboundCall(self._context, key, info, endpoint.status, claim)
                 response = await self._executor.run_outside(endpoint, call, arguments)
-                if note is not None:
-                    await self._context.database.transact(note)
+                if audit is not None:
+                    await self._context.database.transact(audit)
             else:
-                response = await self._executor.run(endpoint, key, arguments, claim, note)
+                response = await self._executor.run(endpoint, key, arguments, claim, audit)
         except SecretKeyMissing as error:
             raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None

@@ -47,7 +47,7 @@ async def read_form(request: Request, is_open: bool) -> FormData:
     except (HTTPException, ClientDisconnect) as error:
         raise Invalid("The form cannot be read.") from error
     if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
-        raise Invalid("The form holds a character that cannot be kept.")
+        raise Invalid("The form contains a character that cannot be stored.")
     return form
 
 

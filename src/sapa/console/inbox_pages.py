@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class NoAgent(Conflict):
-    """Nobody answers customers under your name yet; choose a name to answer as first."""
+    """You are not an agent yet; choose a name to answer customers with."""
 
     code = "NO_AGENT"
 

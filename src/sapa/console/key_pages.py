@@ -1,7 +1,5 @@
 """Developer settings: API keys."""
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
 from secrets import token_hex
 
 from starlette.responses import Response
@@ -16,6 +14,7 @@ from sapa.access.types import (
     KeyProduct,
     Scope,
 )
+from sapa.console.company_clock import CompanyTime
 from sapa.console.fields import parse_instant
 from sapa.console.routes import (
     DEVELOPERS,
@@ -26,31 +25,16 @@ from sapa.console.routes import (
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 
-USES_ARE_LATE = timedelta(seconds=3)
-"""Uses are recorded every other second, so one before a rotation may have a time after it."""
-
 
 @console.get("/{environment}/keys", roles=DEVELOPERS)
 async def list_keys(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         keys = await access.list_keys(db, page.company_id)
-        ends = await _build_ends(db, page)
+        still_used = await access.list_used_after_rotation(db, page.company_id)
+        clock = await _get_clock(db, page)
     by_id = {key.id: key for key in keys}
     successors = {key.id: by_id[key.replaced_by] for key in keys if key.replaced_by in by_id}
-    still_used = find_still_used(keys, successors)
-    return page.show("keys.html", keys=keys, successors=successors, still_used=still_used, ends=ends)
-
-
-def find_still_used(keys: list[KeyInfo], successors: dict[str, KeyInfo]) -> set[str]:
-    """Keys that were still used after their rotation."""
-
-    def is_used(key: KeyInfo) -> bool:
-        if key.last_used_at is None:
-            return False
-        rotated = datetime.fromisoformat(successors[key.id].created_at)
-        return datetime.fromisoformat(key.last_used_at) > rotated + USES_ARE_LATE
-
-    return {key.id for key in keys if key.id in successors and is_used(key)}
+    return page.show("keys.html", keys=keys, successors=successors, still_used=still_used, ends=clock.read_real)
 
 
 @console.get("/{environment}/keys/new", roles=DEVELOPERS)
@@ -93,8 +77,8 @@ async def rotate_key(page: PageRequest) -> Response:
         old = await _get_key(tx, page)
         new = await access.rotate_key(tx, old.id)
         await page.record(tx, "key.rotated", old.name)
-        old, ends = await _get_key(tx, page), await _build_ends(tx, page)
-    return page.show("key_made.html", new=new, old=old, ends=ends)
+        old, clock = await _get_key(tx, page), await _get_clock(tx, page)
+    return page.show("key_made.html", new=new, old=old, ends=clock.read_real)
 
 
 @console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
@@ -106,10 +90,9 @@ async def revoke_key(page: PageRequest) -> Response:
     return go_to(page.path("/keys"))
 
 
-async def _build_ends(db: Connection, page: PageRequest) -> Callable[[str], str]:
-    """Keys expire by company time; this is the real time, which people count down by."""
-    ahead = timedelta(seconds=(await access.get_environment(db, page.company_id)).clock_offset_seconds)
-    return lambda until: (datetime.fromisoformat(until) - ahead).isoformat()
+async def _get_clock(db: Connection, page: PageRequest) -> CompanyTime:
+    """Keys expire by company time; people count down in real time."""
+    return CompanyTime((await access.get_environment(db, page.company_id)).clock_offset_seconds)
 
 
 async def _get_key(db: Connection, page: PageRequest) -> KeyInfo:

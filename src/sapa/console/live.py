@@ -1,8 +1,8 @@
-"""Pages that update themselves. A stream tells its page that something changed, and the page fetches the changed part:
+"""Pages that update themselves. A stream notifies its page of a change, and the page fetches the changed part:
 permissions are checked there, and the stream carries no data.
 
-Each stream listens to its company's channel through the hub. It also checks by itself now and then, which ends it after
-its session.
+Each stream listens to its company's channel through the hub. It also checks at intervals, so that it ends with its
+session.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ ReadVersion = Callable[[], Awaitable[str | None]]
 
 
 class TooManyLivePages(ServiceUnavailable):
-    """Too many pages listen at once; close some, or look again later."""
+    """Too many pages are open; close some, or try again later."""
 
 
 class Watch:

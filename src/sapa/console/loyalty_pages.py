@@ -97,7 +97,7 @@ async def adjust_points(page: PageRequest) -> None:
 
 @console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)
 async def redeem(page: PageRequest) -> Response:
-    """The form carries the price it showed, so that nobody pays another."""
+    """The form carries the price it showed, so that customers pay no other."""
     id = page.request.path_params["id"]
     reward, _, cost = page.form_value("reward").partition(":")
     options = (await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"]

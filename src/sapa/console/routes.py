@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import asyncpg
-import structlog
 from msgspec import Struct, field
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -24,7 +23,6 @@ from sapa.console.forms import build_token, comes_from_here, limit_body, read_fo
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
 from sapa.context import AppContext, SecretKeyMissing
-from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
@@ -35,7 +33,7 @@ from sapa.http.errors import (
     InternalError,
     MethodNotAllowed,
     NotFound,
-    ServiceUnavailable,
+    explain,
     translate,
 )
 from sapa.http.responses import HttpResponse
@@ -52,29 +50,27 @@ DEVELOPERS = (Role.OWNER, Role.DEVELOPER)
 OWNERS = (Role.OWNER,)
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-log = structlog.get_logger()
-
 
 class Forbidden(ApiError):
-    """Your role in this company does not open this page; ask an owner."""
+    """Your role in this company does not allow this page; ask an owner."""
 
     status = 403
     code = "FORBIDDEN"
 
 
 class PageFailed(InternalError):
-    """Something failed on our side; the log of the server says what."""
+    """Something failed on the server; see its log for details."""
 
 
 class StaleForm(ApiError):
-    """This form is too old, or came from elsewhere; open the page again and repeat it."""
+    """This form has expired, or came from another site; open the page again and repeat it."""
 
     status = 403
     code = "STALE_FORM"
 
 
 class FormSent(Conflict):
-    """This form was sent before; what it made is shown once, and is there already."""
+    """This form was already sent; its result is shown only once."""
 
     code = "FORM_SENT"
 
@@ -156,8 +152,8 @@ class PageRequest(Struct):
         with it happens once.
         """
         role = self.session.role
-        note = (lambda tx: self.record(tx, *noted)) if noted else None
-        return await self.api.call(self.company_id, role, method, path, query, body, base, upload, note, once)
+        audit = (lambda tx: self.record(tx, *noted)) if noted else None
+        return await self.api.call(self.company_id, role, method, path, query, body, base, upload, audit, once)
 
     async def claim_once(self, tx: Tx) -> None:
         """For forms that create a secret: a reload does not create another."""
@@ -251,17 +247,14 @@ async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) 
         return await _run(route, page)
     except _SignInFirst:
         return go_to(f"/console/sign-in?next={quote(_find_return_path(page.request))}")
-    except ApiError as error:
-        response = page.show("refused.html", error.status, error=error)
-        response.headers.update(error.headers)
-        return response
-    except DatabaseAway:
-        return page.show("refused.html", 503, error=ServiceUnavailable())
-    except Exception:
+    except Exception as error:
         # Not the address: it may be a one-time link.
-        name = f"{route.method} {route.path}"
-        log.exception("page failed", page=name, request_id=page.request.state.request_id)
-        return page.show("refused.html", 500, error=PageFailed())
+        refusal = explain(error, page.request.state.request_id, page=f"{route.method} {route.path}")
+        if isinstance(refusal, InternalError):
+            refusal = PageFailed()
+        response = page.show("refused.html", refusal.status, error=refusal)
+        response.headers.update(refusal.headers)
+        return response
 
 
 def _find_return_path(request: Request) -> str:
@@ -278,7 +271,7 @@ def _refuse_unmatched(routes: Sequence[Route]) -> Handler:
         if not page.request.path_params["rest"]:
             return go_to("/console")
         if any(route.matches(page.request.scope)[0] is Match.PARTIAL for route in routes):
-            raise MethodNotAllowed("This page does not take that.")
+            raise MethodNotAllowed("This page does not support this method.")
         raise NotFound
 
     return refuse

@@ -124,6 +124,6 @@ async def sign_out(page: PageRequest) -> Response:
 
 
 def _next_of(page: PageRequest) -> str:
-    """The return path, if it is one of ours."""
+    """The return path, if it is a page of the console."""
     wanted = page.form_value("next") or page.request.query_params.get("next", "")
     return wanted if wanted.startswith("/console/") and "//" not in wanted and "\\" not in wanted else HOME

@@ -44,7 +44,7 @@ async def choose_area_of_new(page: PageRequest) -> Response:
 async def create_store(page: PageRequest) -> Response:
     body = await _build_body(page)
     if not body["isDefault"]:
-        del body["isDefault"]  # the first one becomes the default by itself
+        del body["isDefault"]  # the first one becomes the default automatically
     await page.call("POST", "/shipping/store-locations", body=body, noted=("store.created", page.form_value("name")))
     return go_to(page.path("/stores"))
 

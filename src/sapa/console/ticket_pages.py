@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 
 class FileNotThere(Conflict):
-    """This file is not here: it is still being fetched from the channel, or could not be."""
+    """This file is not available: it is still being downloaded from the channel, or the download failed."""
 
     code = "FILE_NOT_THERE"
 

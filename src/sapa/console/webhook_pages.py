@@ -120,7 +120,7 @@ async def replay_events(page: PageRequest) -> Response:
     id, kind = page.request.path_params["id"], page.form_value("event")
     since, until = _read_instant(page, "since"), _read_instant(page, "until")
     if since is None:
-        raise Invalid.field("since", "is required: from when on")
+        raise Invalid.field("since", "is required: the start of the period")
     async with page.context.database.connection() as db:
         endpoint = await webhooks.get(db, page.context.vault, page.company_id, id)
     database = page.context.database

@@ -1,6 +1,6 @@
 """How customers change."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from msgspec import UNSET
 
@@ -20,16 +20,13 @@ from sapa.customers.types import (
     build_ref,
 )
 from sapa.db import races
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
-
-list_all = queries.list_all_customers
-stream_all = queries.stream_all_customers
 
 
 async def create(tx: Tx, company: Company, body: CustomerIn) -> Customer:
@@ -76,6 +73,16 @@ async def find_share_locked(tx: Tx, company: Company, id: str) -> Customer | Non
 async def find_by_contact(tx: Tx, company: Company, phone_numbers: Sequence[str], email: str | None) -> Customer | None:
     """The customer with one of these variants of a phone number, else the one with this e-mail address."""
     return await queries.find_shared_by_contact(tx, company.id, phone_numbers, email)
+
+
+async def list_all(db: Connection, company_id: int) -> list[Customer]:
+    """All customers of the company, the oldest first."""
+    return await queries.list_all_customers(db, company_id)
+
+
+def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Customer]]:
+    """Like `list_all`, in batches."""
+    return queries.stream_all_customers(tx, company_id)
 
 
 async def find_or_create(tx: Tx, company: Company, body: CustomerIn) -> Customer:

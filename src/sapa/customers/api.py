@@ -36,7 +36,9 @@ class CustomersQuery(PageQuery, frozen=True, kw_only=True):
     """Which customers to list, and in which order."""
 
     search: Annotated[SearchText, Meta(description="A part of the name, e-mail address or phone number.")] | None = None
-    tags: Annotated[list[str], Meta(description="Comma-separated; customers that have all of them.")] | None = None
+    tags: (
+        Annotated[list[str], Meta(description="Comma-separated. Only customers that have all of these tags.")] | None
+    ) = None
     sort: Annotated[Sort, Meta(description="A field and a direction.")] = "updatedAt:desc"
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
@@ -48,8 +50,8 @@ class CustomersQuery(PageQuery, frozen=True, kw_only=True):
 async def list_customers(call: Call, query: CustomersQuery) -> Page[Customer]:
     """List customers.
 
-    Newest change first unless `sort` says otherwise. `search` finds a part of the name or e-mail address, whatever its
-    case and accents, or digits of the phone number. `tags` are comma-separated, and all of them must be there.
+    The latest update comes first, unless you set `sort`. `search` matches part of the name or e-mail address, ignoring
+    case and accents, or digits of the phone number. `tags` is comma-separated; a customer must have all of them.
     """
     customers, total = await queries.list_customers(
         call.db, call.company.id, _filters(query), query.sort, query.limit, query.offset
@@ -76,7 +78,7 @@ async def get_customer(call: Call, id: CustomerId) -> Customer:
 async def update_customer(call: Call, id: CustomerId, body: CustomerPatch) -> Customer:
     """Update a customer.
 
-    A field that is absent keeps its value, null clears it. Lists and additionalData are replaced whole.
+    A field that you leave out keeps its value; null clears it. Lists and additionalData are replaced as a whole.
     """
     return await actions.update(call.db, call.company, id, body)
 
@@ -93,8 +95,8 @@ async def delete_customer(call: Call, id: CustomerId) -> None:
 async def upsert_customer(call: Call, external_id: ExternalId, body: CustomerPatch) -> Customer | Created[Customer]:
     """Create or update a customer by your own id.
 
-    Answers 201 when the customer is new, and then an e-mail address or a phone number is required; 200 when it was
-    there, and then a field that is absent keeps its value.
+    Returns 201 if the customer is new; an e-mail address or a phone number is then required. Returns 200 if the
+    customer exists; a field that you leave out then keeps its value.
     """
     customer, created = await actions.upsert(call.db, call.company, external_id, body)
     return Created(customer) if created else customer
@@ -117,7 +119,7 @@ def _patterns(search: str) -> list[str]:
     three lines, and the phone number is the last."""
     text = fold(search)
     if not text:
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     patterns = [contains(text)]
     digits = "".join(filter(str.isdigit, search)).lstrip("0")
     if digits and not any(char.isalpha() or char == "@" for char in search):

@@ -10,7 +10,6 @@ from sapa.customers import actions, queries
 from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
 from sapa.customers.types import (
-    AddressIn,
     Customer,
     CustomerCreated,
     CustomerIn,
@@ -139,12 +138,11 @@ def _with_addresses(patch: CustomerPatch, keep: frozenset[str]) -> CustomerPatch
     """Drops the ids of addresses that belong to another customer, as an export of another company has them."""
     if not patch.addresses:
         return patch
-    addresses = [_without_id(address) if address.id not in keep else address for address in patch.addresses]
+    addresses = [
+        address if address.id is None or address.id in keep else msgspec.structs.replace(address, id=None)
+        for address in patch.addresses
+    ]
     return msgspec.structs.replace(patch, addresses=addresses)
-
-
-def _without_id(address: AddressIn) -> AddressIn:
-    return address if address.id is None else msgspec.structs.replace(address, id=None)
 
 
 def _without_conflicts(changes: Sequence[CustomerChange]) -> list[CustomerChange]:

@@ -137,13 +137,15 @@ def _tags(tags: list[str] | None) -> list[str]:
     tags = [tag.strip() for tag in tags or []]
     for index, tag in enumerate(tags):
         if not tag or "," in tag:
-            raise Invalid.field(f"tags[{index}]", "must not be blank or hold a comma, which parts tags in a search")
+            raise Invalid.field(
+                f"tags[{index}]", "must not be blank or contain a comma, which separates tags in a search"
+            )
     return list(dict.fromkeys(tags))
 
 
 def _external_id(text: str | None) -> str | None:
     if text is not None and text != text.strip():
-        raise Invalid.field("externalId", "must not begin or end with a blank")
+        raise Invalid.field("externalId", "must not start or end with whitespace")
     return text
 
 
@@ -152,12 +154,18 @@ def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> by
     addresses = addresses or []
     mains = [index for index, address in enumerate(addresses) if address.main_address]
     if len(mains) > 1:
-        raise Invalid.field(f"addresses[{mains[1]}].mainAddress", "is true for a second address; mark one as main")
+        raise Invalid.field(
+            f"addresses[{mains[1]}].mainAddress", "is true for a second address; mark only one address as main"
+        )
     main = mains[0] if mains else 0
     unmatched = {address.id: address for address in existing}
     ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
     stored = [
-        _address(address, id or _match_by_content(address, unmatched), index == main)
+        Address(
+            id=id or _match_by_content(address, unmatched) or ADDRESS_ID.new(),
+            main_address=index == main,
+            **_content(address),
+        )
         for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
     ]
     return encode(stored)
@@ -168,7 +176,8 @@ def _match_by_id(index: int, address: AddressIn, unmatched: dict[str, Address]) 
         return None
     if unmatched.pop(address.id, None) is None:
         raise Invalid.field(
-            f"addresses[{index}].id", "is not an address of this customer, or given twice; leave it out for a new one"
+            f"addresses[{index}].id",
+            "is not an address of this customer, or is used twice; leave it out for a new address",
         )
     return address.id
 
@@ -180,10 +189,6 @@ def _match_by_content(address: AddressIn, unmatched: dict[str, Address]) -> str 
     return id
 
 
-def _address(address: AddressIn, id: str | None, is_main: bool) -> Address:
-    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **_content(address))
-
-
 def _content(address: Address | AddressIn) -> dict[str, Any]:
     names = set(Address.__struct_fields__) - {"id", "main_address"}
     return {name: getattr(address, name) for name in names}
@@ -192,7 +197,7 @@ def _content(address: Address | AddressIn) -> dict[str, Any]:
 def _additional_data(data: dict[str, str | int | float] | None) -> bytes:
     for key, value in (data or {}).items():
         if not isinstance(value, str) and not is_exact(value):
-            raise Invalid.field(f"additionalData.{key}", "is too large to stay exact as a number; send it as a string")
+            raise Invalid.field(f"additionalData.{key}", "is too large to be exact as a number; send it as a string")
     return encode_values(data or {})
 
 
@@ -206,5 +211,5 @@ def _subscriptions(subscriptions: list[Subscription] | None) -> bytes:
     apps = [subscription.app for subscription in subscriptions or []]
     for index, app in enumerate(apps):
         if app in apps[:index]:
-            raise Invalid.field(f"subscriptionStatus[{index}].app", f"names {app} a second time; give each app once")
+            raise Invalid.field(f"subscriptionStatus[{index}].app", f"repeats {app}; send each app once")
     return encode(subscriptions or [])

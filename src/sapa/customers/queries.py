@@ -72,12 +72,12 @@ UPDATE = sql(
 
 DELETE = sql(
     f"""
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM customers WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', -1 FROM gone
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', -1 FROM deleted
     )
-    SELECT {COLUMNS} FROM gone""",
+    SELECT {COLUMNS} FROM deleted""",
     row=Customer,
 )
 
@@ -90,17 +90,17 @@ LIST_ALL = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 ORDER BY 
 LOCK_MANY = sql(
     f"""
     SELECT {COLUMNS}
-      FROM unnest($2::text[]) AS wanted (own)
+      FROM unnest($2::text[]) AS requested (own)
      CROSS JOIN LATERAL (
            SELECT {COLUMNS} FROM customers
-            WHERE company_id = $1 AND external_id BETWEEN wanted.own AND wanted.own
+            WHERE company_id = $1 AND external_id BETWEEN requested.own AND requested.own
             ORDER BY external_id LIMIT 1 FOR UPDATE) AS c
     UNION ALL
     SELECT {COLUMNS}
-      FROM unnest($3::text[]) AS wanted (ours)
+      FROM unnest($3::text[]) AS requested (ours)
      CROSS JOIN LATERAL (
            SELECT {COLUMNS} FROM customers
-            WHERE company_id = $1 AND id BETWEEN wanted.ours AND wanted.ours
+            WHERE company_id = $1 AND id BETWEEN requested.ours AND requested.ours
             ORDER BY id LIMIT 1 FOR UPDATE) AS c""",
     row=Customer,
 )
@@ -108,7 +108,7 @@ LOCK_MANY = sql(
 SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
 
 # A tag contains no comma, so the tags of one customer are passed as one text.
-_ROWS = f"unnest($2::text[], {WRITTEN.arrays(3)}) AS given (id, {WRITTEN.listed})"
+_ROWS = f"unnest($2::text[], {WRITTEN.arrays(3)}) AS input (id, {WRITTEN.listed})"
 
 # Rows that conflict with another customer are skipped; the unique indexes decide.
 INSERT_MANY = sql(

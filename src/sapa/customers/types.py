@@ -21,7 +21,7 @@ Phone = Annotated[
     Meta(
         max_length=40,
         examples=["+628123456789"],
-        description="Written in any usual way, kept in E.164. Without a country code it is of the company's region.",
+        description="In any common format; stored as E.164. Without a country code, the company's region applies.",
     ),
 ]
 Name = Annotated[str, Meta(max_length=255, examples=["Ayu"])]
@@ -34,7 +34,7 @@ ExternalId = Annotated[
         min_length=1,
         max_length=255,
         examples=["shop-1042"],
-        description="The caller's own id for the customer; no blank at its ends.",
+        description="Your own id for the customer. It must not start or end with whitespace.",
     ),
 ]
 DataKey = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -66,10 +66,12 @@ class Address(Struct, frozen=True, rename="camel"):
 
 
 class AddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An address to keep. One of a customer's addresses is the main one: the first, unless another says so."""
+    """An address. One of a customer's addresses is the main one: the first, unless you mark another."""
 
     address1: Annotated[str, Meta(min_length=1, max_length=500, examples=["Jl. Merdeka 17"])]
-    id: Annotated[str | None, Meta(examples=[None], description="Of an address that the customer has already.")] = None
+    id: Annotated[str | None, Meta(examples=[None], description="The id of an existing address of the customer.")] = (
+        None
+    )
     first_name: Name | None = None
     last_name: LastName | None = None
     phone: Annotated[str, Meta(max_length=500, examples=["+628123456789"])] | None = None
@@ -82,7 +84,7 @@ class AddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class Subscription(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the customer wants to hear from one app."""
+    """Whether the customer subscribes to messages from one app."""
 
     app: Annotated[str, Meta(min_length=1, max_length=50, examples=["CRM"])]
     status: Literal["subscribe", "unsubscribe"]
@@ -107,7 +109,7 @@ class Customer(Struct, frozen=True, rename="camel"):
 
 
 class CustomerRef(Struct, frozen=True, rename="camel"):
-    """A customer as another resource shows it; one that was deleted as it last was."""
+    """A customer as shown in another resource. A deleted customer is shown in its last state."""
 
     id: CustomerId
     first_name: Annotated[str | None, Meta(examples=["Ayu"])]
@@ -136,7 +138,7 @@ class CustomerIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 class CustomerPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to a customer: what is absent stays as it is, null clears."""
+    """Changes to a customer: a field that you leave out keeps its value, null clears it."""
 
     email: Email | None | UnsetType = UNSET
     phone_number: Phone | None | UnsetType = UNSET
@@ -177,7 +179,7 @@ class ExternalIdTaken(Conflict):
 
 
 class IdentityConflict(Conflict):
-    """The email and the phoneNumber belong to two different customers; send the customerId of the one that is meant."""
+    """The email and the phoneNumber belong to two different customers; send the customerId of one of them instead."""
 
     code = "IDENTITY_CONFLICT"
 
@@ -199,7 +201,7 @@ class CustomerUpdated(Event):
 
 
 class CustomerDeleted(Event):
-    """A customer was deleted; the body is the customer as it last was."""
+    """A customer was deleted; the body is the customer's last state."""
 
     kind = "customer.deleted"
     base = Base.CUSTOMER

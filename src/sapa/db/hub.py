@@ -79,9 +79,9 @@ class Hub:
                 try:
                     await self._listen_once()
                 except (DatabaseAway, asyncpg.PostgresError) as error:
-                    log.warning("notifications are not received", reason=f"{type(error).__name__}: {error}")
+                    log.warning("notifications not received", reason=f"{type(error).__name__}: {error}")
                 except Exception:
-                    log.exception("listening for notifications failed")
+                    log.exception("notification listener failed")
                 await asyncio.sleep(CHECK_SECONDS)
         finally:
             self._listening = None

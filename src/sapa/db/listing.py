@@ -182,11 +182,11 @@ class Listing(Generic[Row]):
             f"""
             SELECT {self._columns}
               FROM (SELECT first.id, first.place
-                      FROM unnest($2::text[]) AS wanted (cell)
+                      FROM unnest($2::text[]) AS requested (cell)
                      CROSS JOIN LATERAL (
                            SELECT id, {self.sorts[name]} AS place
                              FROM {self.table}
-                            WHERE company_id = $1 AND {self.cell} = wanted.cell
+                            WHERE company_id = $1 AND {self.cell} = requested.cell
                             ORDER BY place {direction}, id {direction}
                             LIMIT $3::bigint + $4::bigint) AS first
                      ORDER BY first.place {direction}, first.id {direction}

@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
 
+from sapa.values.json import encode
+
 Row = TypeVar("Row", bound=Struct)
 
 _CASTS: dict[Any, str] = {
@@ -22,17 +24,19 @@ _CASTS: dict[Any, str] = {
 
 
 class WriteColumns(Generic[Row]):
-    """The fields of a struct, but for those that are written otherwise, and properties computed from them, in one order
-    for every statement.
+    """The fields of a struct and properties computed from them, in one order for every statement.
 
-    `cast` reads them from arrays of text, as a statement that writes many rows gets them: lists of text are joined with
-    commas there, and bytes hold JSON.
+    Fields `without` are written otherwise and left out. Structs and lists of structs are stored as JSON.
+
+    `cast` reads the columns from arrays of text, as a statement that writes many rows gets them: lists of text are
+    joined with commas there, and bytes hold JSON.
     """
 
     def __init__(self, struct: type[Row], *computed: str, without: Collection[str] = ()) -> None:
         hints: dict[str, Any] = get_type_hints(struct)
         fields = [name for name in struct.__struct_fields__ if name not in without]
         self.names: tuple[str, ...] = (*fields, *computed)
+        self._json = {name for name in fields if _is_json(hints[name])}
         self.listed = ", ".join(self.names)
         self.cast = ", ".join(_CASTS.get(_without_none(hints.get(name)), "{}").format(name) for name in self.names)
         self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
@@ -50,11 +54,17 @@ class WriteColumns(Generic[Row]):
         return ", ".join(f"${number}::text[]" for number, _ in enumerate(self.names, first))
 
     def values(self, row: Row) -> list[Any]:
-        return [getattr(row, name) for name in self.names]
+        values = ((name, getattr(row, name)) for name in self.names)
+        return [encode(value) if name in self._json and value is not None else value for name, value in values]
 
     def texts(self, row: Row) -> list[str | None]:
         """One element for each of the arrays that `cast` reads."""
         return [_build_text(value) for value in self.values(row)]
+
+
+def _is_json(hint: Any) -> bool:
+    kinds = [kind for kind in get_args(hint) or (hint,) if isinstance(kind, type)]
+    return any(issubclass(kind, Struct) for kind in kinds)
 
 
 def _without_none(hint: Any) -> Any:

@@ -25,8 +25,8 @@ class FinishedCall(msgspec.Struct, frozen=True, gc=False):
     status: int
     seconds: float
     ip: str
-    key: str | None
-    company: int | None
+    key_id: str | None
+    company_id: int | None
     code: str | None
 
 
@@ -42,8 +42,8 @@ class AccessLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     status: int
     ms: float
     ip: str
-    key: str | None = None
-    company: int | None = None
+    key_id: str | None = None
+    company_id: int | None = None
     code: str | None = None
 
 
@@ -85,8 +85,8 @@ def _build_line(call: FinishedCall) -> AccessLine:
         call.status,
         round(call.seconds * 1000, 3),
         call.ip,
-        call.key,
-        call.company,
+        call.key_id,
+        call.company_id,
         call.code,
     )
 

@@ -29,22 +29,22 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 def parse_allow_list(entries: Sequence[str]) -> list[str]:
     """Addresses and CIDR ranges, normalised."""
     if len(entries) > MOST_ENTRIES:
-        raise BadAllowList(f"An allow-list holds at most {MOST_ENTRIES} entries; join neighbouring ranges.")
+        raise BadAllowList(f"An allow-list has at most {MOST_ENTRIES} entries. Merge adjacent ranges.")
     return list(dict.fromkeys(str(_parse_entry(entry)) for entry in entries))
 
 
 def _parse_entry(entry: str) -> Network:
     if "%" in entry:
-        raise BadAllowList(f"{entry!r} names a zone of one machine; write the address without it.")
+        raise BadAllowList(f"{entry!r} has a zone (%…). Write the address without it.")
     try:
         network = ip_network(entry.strip())
     except ValueError as error:
-        raise BadAllowList(f"{entry!r} is not an address or a CIDR range: {error}.") from None
+        raise BadAllowList(f"{entry!r} is not an IP address or CIDR range: {error}.") from None
     if isinstance(network.network_address, IPv6Address) and network.network_address.ipv4_mapped:
-        raise BadAllowList(f"{entry!r} is an IPv4 address in IPv6 form; write it as plain IPv4.")
+        raise BadAllowList(f"{entry!r} is an IPv4 address in IPv6 form. Write it as plain IPv4.")
     if network.prefixlen < BROADEST[network.version]:
         broadest = BROADEST[network.version]
-        raise BadAllowList(f"{entry!r} is too broad; IPv{network.version} ranges start at /{broadest}.")
+        raise BadAllowList(f"{entry!r} is too broad. Use /{broadest} or longer for IPv{network.version}.")
     return network
 
 

@@ -75,15 +75,15 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     try:
         raw.decode()
     except UnicodeDecodeError:
-        raise Invalid("The body is not valid UTF-8.") from None
+        raise Invalid("The body is not valid UTF-8. Encode it as UTF-8.") from None
     if b"\0" in raw or (b"\\u0000" in raw and _ESCAPED_NUL.search(raw)):
-        raise Invalid("The body holds a NUL character, which cannot be stored; leave it out.")
+        raise Invalid("The body contains a NUL character, which cannot be stored. Remove it.")
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
         raise explain(str(error), decoder.type) from None
     except RecursionError:
-        raise Invalid("The body is nested too deeply.") from None
+        raise Invalid("The body is nested too deeply. Use fewer levels.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = "it is empty" if not raw else str(error)
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
@@ -96,7 +96,7 @@ def explain(text: str, body: Any) -> Invalid:
     if named := _MISSING.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is required")
     if named := _UNKNOWN.fullmatch(what):
-        return Invalid.field(_join(path, named["name"]), "is not a known field; check its spelling or leave it out")
+        return Invalid.field(_join(path, named["name"]), "is not a known field. Check its spelling or remove it")
     message = _build_message(what, path, body)
     if path:
         return Invalid.field(path, f"has a key that {message}" if parts and parts["key"] else message)

@@ -9,15 +9,12 @@ from urllib.parse import unquote_to_bytes
 import structlog
 
 from sapa.context import AppContext
-from sapa.db.connection import DatabaseAway
-from sapa.db.pool import BUSY, RETRYABLE
 from sapa.http.access_log import AccessLog, FinishedCall
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.cors import Cors
-from sapa.http.endpoints import Endpoint, Recorder, Routes, RouteTable
+from sapa.http.endpoints import Endpoint, Routes, RouteTable
 from sapa.http.errors import (
     ApiError,
-    InternalError,
     Invalid,
     InvalidApiKey,
     IpNotAllowed,
@@ -27,13 +24,12 @@ from sapa.http.errors import (
     RateLimitExceeded,
     ServiceUnavailable,
     Unauthorized,
-    translate,
+    explain,
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.executor import Executor
 from sapa.http.idempotency import IdempotencyClaim, build_claim
 from sapa.http.keys import Key, KeyRing, Retirement
-from sapa.http.metrics import UNAVAILABLE
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
 from sapa.http.responses import HttpResponse
@@ -67,7 +63,8 @@ class Edge:
         try:
             response = await self._respond(exchange)
         except Exception as error:
-            refusal = explain(error, exchange)
+            refusal = explain(error, exchange.request_id, method=exchange.method)
+            await self._record(exchange, refusal)
             code = refusal.code
             response = HttpResponse(refusal.status, refusal.encode(), refusal.headers)
         await send_response(send, exchange, response, self._cors)
@@ -84,11 +81,7 @@ class Edge:
         await self._count(exchange, key)
         endpoint = self._find_endpoint(exchange)
         endpoint.permit(key)
-        if endpoint.recorder is None:
-            return await self._serve(exchange, endpoint, key, path_values)
-        return await self._serve_recorded(exchange, endpoint, endpoint.recorder, key, path_values)
-
-    async def _serve(self, exchange: Exchange, endpoint: Endpoint, key: Key, path_values: list[str]) -> HttpResponse:
+        exchange.endpoint = endpoint
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
         takes_body = endpoint.body is not None
@@ -102,30 +95,20 @@ class Edge:
         response = await self._executor.run(endpoint, key, arguments, claim)
         return add_etag(response, exchange.header(b"if-none-match")) if endpoint.has_etag else response
 
-    async def _serve_recorded(
-        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, path_values: list[str]
-    ) -> HttpResponse:
-        """The same, with a record of a refusal, unless the handler recorded the call itself."""
-        try:
-            return await self._serve(exchange, endpoint, key, path_values)
-        except Exception as error:
-            refusal = explain(error, exchange)
-            if isinstance(refusal, IpNotAllowed):  # raised before the body was read, and the record shows it
-                with suppress(ApiError):
-                    await read_body(exchange, endpoint.uploads, endpoint.needs_body)
-            is_recorded = exchange.outbound_call is not None and exchange.outbound_call.is_recorded
-            if not is_recorded and not isinstance(refusal, ServiceUnavailable):
-                await self._record(exchange, endpoint, recorder, key, refusal)
-            raise refusal from None
-
-    async def _record(
-        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, refusal: ApiError
-    ) -> None:
+    async def _record(self, exchange: Exchange, refusal: ApiError) -> None:
         """The caller gets the refusal even when it cannot be recorded."""
+        endpoint, key, call = exchange.endpoint, exchange.key, exchange.outbound_call
+        if endpoint is None or endpoint.recorder is None or key is None:
+            return
+        if isinstance(refusal, ServiceUnavailable) or (call is not None and call.is_recorded):
+            return
+        if isinstance(refusal, IpNotAllowed):  # raised before the body was read, and the record shows it
+            with suppress(ApiError):
+                await read_body(exchange, endpoint.uploads, endpoint.needs_body)
         try:
-            await recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refusal)
+            await endpoint.recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refusal)
         except Exception as error:
-            log.error("a refused call was not recorded", request_id=exchange.request_id, exc_info=error)
+            log.error("refused call not recorded", request_id=exchange.request_id, exc_info=error)
 
     def _client_address(self, exchange: Exchange) -> str:
         peer = exchange.scope.get("client")
@@ -159,7 +142,7 @@ class Edge:
     def _find_endpoint(self, exchange: Exchange) -> Endpoint:
         # Bytes that are not UTF-8 arrive as this character; so does the character itself.
         if "\ufffd" in exchange.path and not _is_utf8(exchange.scope.get("raw_path", b"")):
-            raise Invalid("The path is not valid UTF-8.")
+            raise Invalid("The path is not valid UTF-8. Encode it as UTF-8.")
         if exchange.route is None:
             raise NotFound
         method = "GET" if exchange.method == "HEAD" else exchange.method
@@ -195,18 +178,6 @@ def find_claim(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) ->
         return None
     content = exchange.scope["query_string"] + b"\n" + body
     return build_claim(key.company.id, idempotency_key, f"{exchange.method} {exchange.path}", content)
-
-
-def explain(error: Exception, exchange: Exchange) -> ApiError:
-    """The error to respond with: ours as it is, the database's by constraint or absence, anything else as a 500."""
-    if refusal := translate(error):
-        return refusal
-    if isinstance(error, (DatabaseAway, *BUSY, *RETRYABLE)):
-        UNAVAILABLE.inc()
-        log.warning("database unavailable", request_id=exchange.request_id, reason=f"{type(error).__name__}: {error}")
-        return ServiceUnavailable(headers={"retry-after": "1"})
-    log.error("internal error", request_id=exchange.request_id, method=exchange.method, exc_info=error)
-    return InternalError()
 
 
 def _is_utf8(raw_path: bytes) -> bool:

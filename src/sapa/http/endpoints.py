@@ -14,7 +14,7 @@ from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Una
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, get_parser
-from sapa.http.responses import HttpResponse, encode_result, is_envelope
+from sapa.http.responses import is_envelope
 from sapa.values.api_base import Base as Base
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
@@ -69,9 +69,9 @@ class Endpoint:
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
         self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]
         if in_path or "" in self._path_names:
-            raise TypeError(f"{method} {self.path}: its path and its handler's parameters do not fit together")
+            raise TypeError(f"{method} {self.path}: its path does not match its handler's parameters")
         if (status == 204) != (self.result is type(None)):
-            raise TypeError(f"{method} {self.path}: 204 is the answer of a handler that returns None, and of no other")
+            raise TypeError(f"{method} {self.path}: 204 is for handlers that return None, and only for those")
         self.path_ids = {name: _find_id_kind(self.parameters[name]) for name in self._path_names}
         self._path_parsers = {name: get_parser(self.parameters[name]) for name in self.path_ids}
         self.body = self.parameters.get("body")
@@ -114,9 +114,6 @@ class Endpoint:
             return self._path_parsers[name](value)
         except BadValue as error:
             raise Invalid.field(camel(name), str(error)) from None
-
-    async def run(self, call: Call, arguments: list[Any]) -> HttpResponse:
-        return encode_result(await self.handler(call, *arguments), self.status)
 
 
 def camel(name: str) -> str:

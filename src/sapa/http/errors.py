@@ -5,8 +5,17 @@ from typing import ClassVar
 
 import asyncpg
 import msgspec
+import structlog
 
 from sapa.context import SecretKeyMissing
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE
+from sapa.http.metrics import UNAVAILABLE
+
+DATABASE_UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
+"""The caller may try again in a moment."""
+
+log = structlog.get_logger()
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -78,6 +87,20 @@ def translate(error: Exception) -> ApiError | None:
     return None
 
 
+def explain(error: Exception, request_id: str | None, **request: str) -> ApiError:
+    """The error to respond with, for the API, the hooks and the pages alike: ours as it is, 503 while the database is
+    away or busy, anything else as a 500. What is not the caller's mistake is logged, with what names the request."""
+    if refusal := translate(error):
+        return refusal
+    if isinstance(error, DATABASE_UNAVAILABLE):
+        UNAVAILABLE.inc()
+        reason = f"{type(error).__name__}: {error}"
+        log.warning("database unavailable", request_id=request_id, **request, reason=reason)
+        return ServiceUnavailable(headers={"retry-after": "1"})
+    log.error("internal error", request_id=request_id, **request, exc_info=error)
+    return InternalError()
+
+
 class Invalid(ApiError):
     """The request is not valid."""
 
@@ -133,7 +156,7 @@ class NotFound(ApiError):
 
 
 class MethodNotAllowed(ApiError):
-    """This path does not take that method; the header Allow lists those it takes."""
+    """This path does not support this method. The Allow header lists those it supports."""
 
     status = 405
     code = "METHOD_NOT_ALLOWED"
@@ -147,20 +170,20 @@ class RequestTimeout(ApiError):
 
 
 class Conflict(ApiError):
-    """The request conflicts with the resource's present state."""
+    """The request conflicts with the resource's current state."""
 
     status = 409
     code = "CONFLICT"
 
 
 class IdempotencyKeyReused(Conflict):
-    """This Idempotency-Key was used with another body; send a new key for a new request."""
+    """This Idempotency-Key was used with another body. Send a new key for a new request."""
 
     code = "IDEMPOTENCY_KEY_REUSED"
 
 
 class IdempotencyInProgress(Conflict):
-    """The first request with this Idempotency-Key is still running; try again shortly."""
+    """The first request with this Idempotency-Key is still running. Try again shortly."""
 
     code = "IDEMPOTENCY_IN_PROGRESS"
 
@@ -187,14 +210,14 @@ class RateLimitExceeded(ApiError):
 
 
 class InternalError(ApiError):
-    """Something failed on our side; the header X-Request-Id names this call in our logs."""
+    """Something failed on our side. Report the X-Request-Id header, which identifies this call in our logs."""
 
     status = 500
     code = "INTERNAL_ERROR"
 
 
 class ServiceUnavailable(ApiError):
-    """The database cannot be reached right now; try again in a moment."""
+    """The database is unavailable. Try again in a moment."""
 
     status = 503
     code = "SERVICE_UNAVAILABLE"

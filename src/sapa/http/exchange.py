@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
-from sapa.http.endpoints import Route
+from sapa.http.endpoints import Endpoint, Route
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
@@ -30,8 +30,8 @@ class Exchange:
     """One request on its way through the edge."""
 
     __slots__ = (
-        "address", "body", "headers", "key", "method", "outbound_call", "path", "quota", "receive", "request_id",
-        "route", "scope",
+        "address", "body", "endpoint", "headers", "key", "method", "outbound_call", "path", "quota", "receive",
+        "request_id", "route", "scope",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -45,6 +45,8 @@ class Exchange:
         self.body = b""
         self.outbound_call: OutboundCall | None = None
         self.route: Route | None = None
+        self.endpoint: Endpoint | None = None
+        """Set once the key may use it."""
         self.key: Key | None = None
         self.quota: list[tuple[bytes, bytes]] = []
 
@@ -114,7 +116,7 @@ async def _receive_all(exchange: Exchange, most: int) -> bytes:
     while True:
         message = await exchange.receive()
         if message["type"] == "http.disconnect":
-            raise Invalid("The body ended before it was complete.")
+            raise Invalid("The body is incomplete. Send the whole body.")
         chunk = message.get("body", b"")
         size += len(chunk)
         if size <= most:

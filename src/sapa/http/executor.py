@@ -11,9 +11,9 @@ from sapa.http.errors import ApiError
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, Replayed
-from sapa.http.responses import HttpResponse
+from sapa.http.responses import HttpResponse, encode_result
 
-Note = Callable[[Tx], Awaitable[None]]
+AuditRecorder = Callable[[Tx], Awaitable[None]]
 """Records who changed something."""
 
 
@@ -34,30 +34,36 @@ class Executor:
         key: Key,
         arguments: list[Any],
         claim: IdempotencyClaim | None,
-        note: Note | None = None,
+        audit: AuditRecorder | None = None,
     ) -> HttpResponse:
-        """Requests with the same claim happen once; a note is written with the change or not at all."""
+        """Requests with the same claim happen once; the audit entry is written with the change or not at all."""
         if not endpoint.writes:
             async with self._database.connection() as db:
-                return await endpoint.run(Call(db, key, self._context), arguments)
-        if claim is None and note is None:
-            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._context), arguments))
+                result = await endpoint.handler(Call(db, key, self._context), *arguments)
+            return encode_result(result, endpoint.status)
 
         async def change(tx: Tx) -> HttpResponse:
             if claim is not None and (replay := await idempotency.acquire(tx, claim)):
                 return replay
-            response = await endpoint.run(Call(tx, key, self._context), arguments)
+            result = await endpoint.handler(Call(tx, key, self._context), *arguments)
+            response = encode_result(result, endpoint.status)
             if claim is not None:
                 await idempotency.settle(tx, claim, response)
-            if note is not None:
-                await note(tx)
+            if audit is not None:
+                await audit(tx)
             return response
 
+        if claim is None:
+            return await self._database.transact(change)
         async with self._flights.turn(claim):
             return await self._database.transact(change)
 
     async def run_outside(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
-        """The handler gets the outbound call in place of a transaction."""
+        """The handler gets the outbound call in place of a transaction. It runs to its end when the caller disconnects:
+        the outside party may have acted on it, so its outcome must be stored."""
+        return await self._context.run_to_end(self._run_outside(endpoint, call, arguments))
+
+    async def _run_outside(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
         async with self._flights.turn(call.claim):
             if stored := await call.find_response():
                 return stored

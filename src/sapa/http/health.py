@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sapa.db.connection import DatabaseAway
-from sapa.db.migrations import is_current, is_writable
+from sapa.db.migrations import find_mismatch, is_writable
 from sapa.db.pool import Database
 from sapa.http.errors import ServiceUnavailable
 
@@ -25,16 +24,13 @@ def health_routes(database: Database, collect_metrics: Callable[[Database], Awai
 
     async def readyz(_: Request) -> Response:
         """The database answers and this version runs on its schema."""
-        try:
-            async with database.connection() as db:
-                current = await is_current(db)
-                writable = await is_writable(db)
-        except DatabaseAway:
-            raise ServiceUnavailable from None
+        async with database.connection() as db:
+            mismatch = await find_mismatch(db)
+            writable = await is_writable(db)
         if not writable:
-            raise ServiceUnavailable("The database is read-only; connect to its primary.")
-        if not current:
-            raise ServiceUnavailable("The database's schema is not this version's; run `sapa migrate`.")
+            raise ServiceUnavailable("The database is read-only. Connect to its primary.")
+        if mismatch:
+            raise ServiceUnavailable(mismatch)
         return Response(b'{"status":"ready"}', media_type="application/json")
 
     async def metrics(_: Request) -> Response:

@@ -3,16 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-import structlog
 from msgspec import Struct
 
-from sapa.db.connection import DatabaseAway
-from sapa.http.errors import InternalError, NotFound, ServiceUnavailable, translate
+from sapa.http.errors import NotFound, explain
 from sapa.values.hook_calls import JSON, HookAnswer, HookCall
 
 Context = TypeVar("Context")
-
-log = structlog.get_logger()
 
 
 class Hook(Struct, Generic[Context], frozen=True):
@@ -31,17 +27,6 @@ async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: Ho
         return HookAnswer(NotFound.status, NotFound().encode())
     try:
         return await hook.answer(context, call)
-    except DatabaseAway as error:
-        log.warning(
-            "database unavailable",
-            hook=hook.prefix,
-            request_id=call.request_id,
-            reason=f"{type(error).__name__}: {error}",
-        )
-        away = ServiceUnavailable(headers={"retry-after": "1"})
-        return HookAnswer(away.status, away.encode(), {**JSON, **away.headers})
     except Exception as error:
-        if refusal := translate(error):
-            return HookAnswer(refusal.status, refusal.encode(), {**JSON, **refusal.headers})
-        log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path may be secret
-        return HookAnswer(500, InternalError().encode())
+        refusal = explain(error, call.request_id, hook=hook.prefix)  # the rest of the path may be secret
+        return HookAnswer(refusal.status, refusal.encode(), {**JSON, **refusal.headers})

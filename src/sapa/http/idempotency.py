@@ -9,7 +9,7 @@ import asyncpg
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.http import queries
 from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invalid
 from sapa.http.responses import HttpResponse
 
@@ -28,48 +28,9 @@ class IdempotencyClaim(Struct, frozen=True):
     target: str
     fingerprint: bytes
 
-
-class IdempotencyRecord(Struct, frozen=True):
-    fingerprint: bytes
-    status: int | None
-    body: bytes
-    is_under_way: bool
-
-
-CLAIM = sql(
-    """
-    INSERT INTO idempotency_records AS r (company_id, key, target, fingerprint)
-    VALUES ($1, $2, $3, $4)
-        ON CONFLICT (company_id, key, target) DO UPDATE
-       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
-     WHERE r.created_at < now() - make_interval(hours => $5)
-    RETURNING true"""
-)
-
-FIND = sql(
-    """
-    SELECT fingerprint, status, body,
-           status IS NULL AND created_at > now() - make_interval(secs => $4) AS is_under_way
-      FROM idempotency_records
-     WHERE company_id = $1 AND key = $2 AND target = $3 AND created_at >= now() - make_interval(hours => $5)""",
-    row=IdempotencyRecord,
-)
-
-SETTLE = sql(
-    """
-    UPDATE idempotency_records
-       SET status = $4, body = $5
-     WHERE company_id = $1 AND key = $2 AND target = $3"""
-)
-
-# The response if the process dies before it settles the claim: the outcome is unknown.
-STORE_PROVISIONAL = sql("UPDATE idempotency_records SET body = $4 WHERE company_id = $1 AND key = $2 AND target = $3")
-
-PURGE = sql(
-    """
-    DELETE FROM idempotency_records
-     WHERE company_id = $1 AND key = $2 AND target = $3 AND fingerprint = $4 AND status IS NULL"""
-)
+    @property
+    def row_key(self) -> tuple[int, str, str]:
+        return self.company_id, self.key, self.target
 
 
 def build_claim(company_id: int, key: str, target: str, body: bytes) -> IdempotencyClaim:
@@ -80,9 +41,8 @@ def build_claim(company_id: int, key: str, target: str, body: bytes) -> Idempote
 
 async def acquire(tx: Tx, claim: IdempotencyClaim) -> HttpResponse | None:
     """None when this transaction is the first; otherwise the stored response. Waits for a first that still runs."""
-    record_key = (claim.company_id, claim.key, claim.target)
     try:
-        if await CLAIM.value(tx, *record_key, claim.fingerprint, KEPT_HOURS):
+        if await queries.claim(tx, *claim.row_key, claim.fingerprint, KEPT_HOURS):
             return None
     except asyncpg.LockNotAvailableError:
         raise build_in_progress() from None
@@ -94,8 +54,7 @@ async def acquire(tx: Tx, claim: IdempotencyClaim) -> HttpResponse | None:
 
 async def find(db: Connection, claim: IdempotencyClaim) -> HttpResponse | None:
     """The stored response; None when there is none yet."""
-    record_key = (claim.company_id, claim.key, claim.target)
-    record = await FIND.find(db, *record_key, LONGEST_OUTBOUND_CALL_SECONDS, KEPT_HOURS)
+    record = await queries.find_record(db, *claim.row_key, LONGEST_OUTBOUND_CALL_SECONDS, KEPT_HOURS)
     if record is not None and record.fingerprint != claim.fingerprint:
         raise IdempotencyKeyReused
     if record is None or record.is_under_way:
@@ -104,16 +63,17 @@ async def find(db: Connection, claim: IdempotencyClaim) -> HttpResponse | None:
 
 
 async def settle(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> None:
-    await SETTLE.run(tx, claim.company_id, claim.key, claim.target, response.status, response.body)
+    await queries.settle_record(tx, *claim.row_key, response.status, response.body)
 
 
 async def store_provisional(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> None:
     """Stores what a repeated request gets while the outbound call is still running."""
-    await STORE_PROVISIONAL.run(tx, claim.company_id, claim.key, claim.target, response.body)
+    await queries.store_provisional(tx, *claim.row_key, response.body)
 
 
-async def purge(db: Connection, claim: IdempotencyClaim) -> None:
-    await PURGE.run(db, claim.company_id, claim.key, claim.target, claim.fingerprint)
+async def release(db: Connection, claim: IdempotencyClaim) -> None:
+    """Frees a claim that is not settled."""
+    await queries.delete_claim(db, *claim.row_key, claim.fingerprint)
 
 
 def build_in_progress() -> IdempotencyInProgress:
@@ -131,8 +91,7 @@ class SingleFlight:
         if claim is None:
             yield
             return
-        record_key = (claim.company_id, claim.key, claim.target)
-        gate, waiting = self._gates.setdefault(record_key, (asyncio.Lock(), []))
+        gate, waiting = self._gates.setdefault(claim.row_key, (asyncio.Lock(), []))
         waiting.append(None)
         try:
             try:
@@ -146,4 +105,4 @@ class SingleFlight:
         finally:
             waiting.pop()
             if not waiting:
-                del self._gates[record_key]
+                del self._gates[claim.row_key]

@@ -143,4 +143,4 @@ class KeyRing:
 
     def _on_down(self) -> None:
         self._is_subscribed = False
-        log.warning("changes of keys are not received, so keys are cached for one second")
+        log.warning("key changes not received", cached_seconds=_UNSUBSCRIBED_SECONDS)

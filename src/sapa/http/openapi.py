@@ -93,7 +93,7 @@ DELIVERY_HEADERS: dict[str, tuple[str, Schema]] = {
 
 
 class TruncatedResource(msgspec.Struct, frozen=True):
-    """What is delivered in place of a resource of more than 64 KB: where to read it, or null when it is gone."""
+    """What is delivered in place of a resource of more than 64 KB: where to read it, or null if it was deleted."""
 
     id: Annotated[str, msgspec.Meta(examples=["cust_01jc9y3q5me8w92v7x4t6r0n1k"])]
     truncated: Literal[True]

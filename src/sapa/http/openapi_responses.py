@@ -167,7 +167,7 @@ def _example(error: type[ApiError]) -> Any:
     return INVALID if error is Invalid else msgspec.json.decode(error().encode())
 
 
-INVALID: Any = msgspec.json.decode(Invalid.field("nickname", "is not a known field; check its spelling").encode())
+INVALID: Any = msgspec.json.decode(Invalid.field("nickname", "is not a known field. Check its spelling").encode())
 ERROR_EXAMPLES = {
     "ErrorEnvelope": INVALID,
     "ErrorBody": INVALID["error"],

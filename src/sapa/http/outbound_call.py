@@ -115,7 +115,7 @@ class OutboundCall:
         """Frees the claim after a refusal, so that the same key can be used again."""
         if self.claim is not None and self._has_claimed and self._settled is None:
             async with self.context.database.connection() as db:
-                await idempotency.purge(db, self.claim)
+                await idempotency.release(db, self.claim)
 
     async def find_response(self) -> HttpResponse | None:
         """The response to an earlier call with the same key."""

@@ -62,7 +62,7 @@ def parse_words(text: str) -> list[str]:
     """Comma-separated values, blanks around them ignored."""
     words = [word for part in text.split(",") if (word := part.strip())]
     if not words:
-        raise BadValue("must hold at least one value")
+        raise BadValue("must have at least one value")
     return words
 
 
@@ -84,10 +84,11 @@ class QueryReader:
         values: dict[str, Any] = {}
         for name, text in parse_pairs(query):
             if name not in self._fields:
-                raise Invalid.field(name, f"is not a parameter here; these are: {', '.join(self._fields) or 'none'}")
+                known = ", ".join(self._fields) or "none"
+                raise Invalid.field(name, f"is not a parameter of this endpoint. Its parameters: {known}")
             field, parse = self._fields[name]
             if field in values:
-                raise Invalid.field(name, "is given twice; give it once")
+                raise Invalid.field(name, "is repeated. Send it once")
             try:
                 values[field] = parse(text)
             except BadValue as error:
@@ -112,9 +113,9 @@ def _decode(encoded: bytes) -> str:
     try:
         text = unquote_to_bytes(encoded.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
-        raise Invalid("The query string is not valid UTF-8.") from None
+        raise Invalid("The query string is not valid UTF-8. Encode it as UTF-8.") from None
     if "\0" in text:
-        raise Invalid("The query string holds a NUL character.")
+        raise Invalid("The query string contains a NUL character. Remove it.")
     return text
 
 
@@ -169,4 +170,4 @@ def _check_bounds(value: Any, meta: Meta) -> None:
     if meta.max_length is not None and len(value) > meta.max_length:
         raise BadValue(f"must have at most {meta.max_length} characters")
     if meta.pattern is not None and not re.search(meta.pattern, value):
-        raise BadValue("must hold more than blanks" if meta.pattern == NOT_BLANK else f"must match {meta.pattern}")
+        raise BadValue("must not be blank" if meta.pattern == NOT_BLANK else f"must match {meta.pattern}")

@@ -7,23 +7,9 @@ from math import ceil
 from msgspec import Struct
 
 from sapa.db.pool import Database
-from sapa.db.sql import sql
+from sapa.http import queries
 from sapa.http.keys import Key
-
-# The window comes from the database's clock, so that every machine agrees on it. `granted` is how many of this
-# batch fit; the rest are not counted.
-COUNT = sql(
-    """
-    INSERT INTO rate_windows AS w (company_id, key_id, window_start, used, granted)
-    VALUES ($1, $2, date_trunc('minute', clock_timestamp()), LEAST($3::int, $4::int), LEAST($3::int, $4::int))
-        ON CONFLICT (company_id, key_id) DO UPDATE
-       SET window_start = GREATEST(w.window_start, excluded.window_start),
-           granted = CASE WHEN w.window_start >= excluded.window_start
-                          THEN GREATEST(LEAST($3, $4 - w.used), 0) ELSE excluded.granted END,
-           used = CASE WHEN w.window_start >= excluded.window_start
-                       THEN GREATEST(w.used, LEAST(w.used + $3, $4)) ELSE excluded.used END
-    RETURNING used, granted, 60 - extract(epoch FROM clock_timestamp() - window_start)::float8"""
-)
+from sapa.http.queries import WindowUse
 
 
 class Quota(Struct, frozen=True):
@@ -71,25 +57,21 @@ class RateLimiter:
         while batch := self._waiting[key.id]:
             self._waiting[key.id] = []
             try:
-                self._resolve(key, batch, *await self._count(key, len(batch)))
+                async with self._database.connection() as db:
+                    use = await queries.count_requests(db, key.company.id, key.id, len(batch), key.rate_limit)
+                self._resolve(key, batch, use)
             except Exception as error:  # each waiting call raises it
                 for future in batch:
                     if not future.done():
                         future.set_exception(error)
         del self._waiting[key.id]
 
-    async def _count(self, key: Key, calls: int) -> tuple[int, int, float]:
-        async with self._database.connection() as db:
-            row = await db.fetchrow(COUNT.text, key.company.id, key.id, calls, key.rate_limit)
-        assert row is not None  # noqa: S101 - an upsert returns its row
-        return row[0], row[1], row[2]
-
     @staticmethod
-    def _resolve(key: Key, batch: list[asyncio.Future[Quota]], used: int, granted: int, left: float) -> None:
-        reset = max(1, ceil(left))
-        if granted < len(batch) or used >= key.rate_limit:
-            key.full_until = time.monotonic() + left
+    def _resolve(key: Key, batch: list[asyncio.Future[Quota]], use: WindowUse) -> None:
+        reset = max(1, ceil(use.seconds_left))
+        if use.granted < len(batch) or use.used >= key.rate_limit:
+            key.full_until = time.monotonic() + use.seconds_left
         for position, future in enumerate(batch, start=1):
-            remaining = max(key.rate_limit - used + granted - position, 0)
+            remaining = max(key.rate_limit - use.used + use.granted - position, 0)
             if not future.done():
-                future.set_result(Quota(key.rate_limit, remaining, reset, position <= granted))
+                future.set_result(Quota(key.rate_limit, remaining, reset, position <= use.granted))

@@ -21,11 +21,11 @@ class StoredJson:
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """A result that is a whole body by itself. All others are put into `{data}`."""
+    """A result that is the whole body. All others are wrapped in `{data}`."""
 
 
 class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a page stands in its list."""
+    """A page's position in its list."""
 
     page: Annotated[int, Meta(examples=[1])]
     limit: Annotated[int, Meta(examples=[20])]
@@ -41,13 +41,13 @@ class Page(Envelope, Generic[Item], frozen=True):
 
 
 class Created(Envelope, Generic[Item], frozen=True):
-    """Answered by an upsert that made a new resource: 201 instead of 200."""
+    """The result of an upsert that created a resource: 201 instead of 200."""
 
     data: Item
 
 
 class Accepted(Envelope, Generic[Item], frozen=True):
-    """Answered when what was asked for is under way and its outcome not known yet: 202."""
+    """The result of a request whose outcome is not known yet: 202."""
 
     data: Item
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.context import SecretKeyMissing
-from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound, translate
+from sapa.http.errors import DATABASE_UNAVAILABLE, ApiError, InternalError, MethodNotAllowed, NotFound, explain
 from sapa.http.exchange import new_request_id
 
 log = structlog.get_logger()
@@ -23,8 +23,8 @@ def build_site(routes: Sequence[Route]) -> ASGIApp:
         routes=routes,
         exception_handlers={
             ApiError: _refuse,
-            SecretKeyMissing: _refuse_translated,
             HTTPException: _refuse_routing,
+            **dict.fromkeys((SecretKeyMissing, *DATABASE_UNAVAILABLE), _explain),
             Exception: _fail,
         },
     )
@@ -62,8 +62,8 @@ async def _refuse(_: Request, error: Any) -> Response:
     return Response(error.encode(), error.status, error.headers, "application/json")
 
 
-async def _refuse_translated(request: Request, error: Any) -> Response:
-    return await _refuse(request, translate(error))
+async def _explain(request: Request, error: Any) -> Response:
+    return await _refuse(request, explain(error, request.state.request_id, method=request.method))
 
 
 async def _refuse_routing(request: Request, error: Any) -> Response:

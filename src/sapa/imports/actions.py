@@ -77,10 +77,8 @@ async def record_failure(tx: Tx, company: Company, id: str, holder: str) -> None
     """After an unexpected error: the worker retries the import, a few times."""
     failure = await queries.count_failure(tx, company.id, id, holder)
     if failure is not None and failure.attempts >= MOST_ATTEMPTS:
-        reason = (
-            f"The import failed {failure.attempts} times behind line {failure.line:,}, for no reason of the file's."
-        )
-        await finish(tx, company, id, holder, f"{reason} The worker's log says more under its id.")
+        reason = f"The import failed {failure.attempts} times after line {failure.line:,}; the file is not the cause."
+        await finish(tx, company, id, holder, f"{reason} See the worker's log for the import's id.")
 
 
 async def list_problems_after(tx: Tx, company: Company, id: str, line: int, most: int) -> list[Problem]:

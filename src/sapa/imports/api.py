@@ -24,10 +24,10 @@ FORMATS: dict[str, Format] = {"text/csv": "csv", "application/x-ndjson": "ndjson
 
 
 class UploadQuery(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the file holds, and whether it is only to be checked."""
+    """What the file contains, and whether to check it only."""
 
     resource: Annotated[Resource, Meta(description="What each record of the file is.")]
-    dry_run: Annotated[Literal["true", "false"], Meta(description="Check everything and change nothing.")] = "false"
+    dry_run: Annotated[Literal["true", "false"], Meta(description="Check every record and change nothing.")] = "false"
 
 
 class ImportsQuery(PageQuery, frozen=True, kw_only=True):
@@ -40,8 +40,8 @@ class ImportsQuery(PageQuery, frozen=True, kw_only=True):
 async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     """Import a file.
 
-    Send CSV or NDJSON of up to 32 MiB. The file is kept and imported by the worker, record by record, by the rules of
-    the API; ask for the import to see how far it is. The key needs the WRITE of the resource.
+    Send CSV or NDJSON of up to 32 MiB. The file is stored, and the worker imports it record by record, with the same
+    rules as the API. Get the import to see its progress. The key needs the WRITE scope of the resource.
     """
     _require(call, query.resource, "WRITE")
     is_dry_run = query.dry_run == "true"
@@ -53,7 +53,7 @@ async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
 async def list_imports(call: Call, query: ImportsQuery) -> Page[Import]:
     """List imports.
 
-    Newest first, for 30 days; those of resources that the key may read.
+    Newest first. Imports are kept for 30 days. Only imports of resources that the key may read are listed.
     """
     readable = [name for name in RESOURCES if f"{name}:READ" in call.key.scopes and query.resource in {None, name}]
     if query.resource is not None:
@@ -65,13 +65,13 @@ async def list_imports(call: Call, query: ImportsQuery) -> Page[Import]:
 
 @routes.get("/{id}", scope=ANY_READ, raises=[NotFound])
 async def get_import(call: Call, id: ImportId) -> Import:
-    """Get one import, and how far it has come."""
+    """Get one import and its progress."""
     return await _get(call, id)
 
 
 @routes.get("/{id}/errors", scope=ANY_READ, raises=[NotFound])
 async def list_import_errors(call: Call, id: ImportId, query: PageQuery) -> Page[Problem]:
-    """List the lines of an import that failed, in their order in the file."""
+    """List the failed lines of an import, in the order of the file."""
     found = await _get(call, id)
     problems = await queries.list_problems(call.db, call.company.id, id, query.limit, query.offset)
     return build_page(problems, query.page, query.limit, found.failed)

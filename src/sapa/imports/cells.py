@@ -28,7 +28,7 @@ csv.field_size_limit(LONGEST_RECORD)
 
 
 class BadCell(ValueError):
-    """A cell, or a whole record, that cannot be read; the text says why."""
+    """A cell or record that cannot be read; the text says why."""
 
     field = ""
 
@@ -62,7 +62,7 @@ def build_columns(names: Sequence[str], row: type[msgspec.Struct]) -> list[Colum
         except LookupError:
             unknown.append(name or "(a column without a name)")
     if unknown:
-        raise UnusableFile(f"The header has columns that are not known: {_some(unknown)}.")
+        raise UnusableFile(f"The header has unknown columns: {_some(unknown)}.")
     _refuse_overlaps(columns)
     return columns
 
@@ -70,7 +70,7 @@ def build_columns(names: Sequence[str], row: type[msgspec.Struct]) -> list[Colum
 def build_object(cells: Sequence[str], columns: Sequence[Column]) -> bytes | None:
     """The record's JSON; None when every cell is empty."""
     if len(cells) != len(columns):
-        raise BadCell(f"has {len(cells)} cells, and the header {len(columns)}")
+        raise BadCell(f"has {len(cells)} cells, but the header has {len(columns)}")
     fields: dict[str | int, Any] = {}
     is_blank = True
     for cell, column in zip(cells, columns, strict=True):
@@ -189,7 +189,7 @@ def _refuse_overlaps(columns: Sequence[Column]) -> None:
         else:
             whole = path
     if twice:
-        raise UnusableFile(f"The header gives the same field more than once: {_some(twice)}.")
+        raise UnusableFile(f"The header has the same field more than once: {_some(twice)}.")
 
 
 def _full_path(column: Column) -> tuple[str, ...]:

@@ -138,11 +138,11 @@ async def _parse_past(tx: Tx, company: Company, text: str) -> datetime:
     except BadValue as error:
         raise Invalid.field("createdAt", str(error)) from None
     if instant < EARLIEST:
-        raise Invalid.field("createdAt", f"must not lie before {EARLIEST.year}")
+        raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
     # Truncated, because PostgreSQL would round, and the current instant could round into the future.
     instant = instant.replace(microsecond=instant.microsecond // 1_000 * 1_000)
     if not await queries.is_past(tx, company.id, instant):
-        raise Invalid.field("createdAt", "must not lie in the future")
+        raise Invalid.field("createdAt", "must not be in the future")
     return instant
 
 

@@ -11,7 +11,6 @@ from msgspec import UNSET, UnsetType
 from sapa.db.pool import Tx
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
-from sapa.imports import queries
 from sapa.imports.attempts import Result, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
@@ -33,24 +32,21 @@ class ProductRow(ProductPatch, frozen=True, kw_only=True):
 
 
 async def store_products(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    started_at = await queries.get_transaction_start(tx)
-    return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started_at)) for row in rows]
+    return [await attempt(tx, row.line, partial(_store, tx, company, row.value)) for row in rows]
 
 
-async def _store(tx: Tx, company: Company, row: Any, started_at: str) -> Outcome:
+async def _store(tx: Tx, company: Company, row: Any) -> Outcome:
     patch = ProductPatch(**{name: getattr(row, name) for name in ProductPatch.__struct_fields__})
     if not row.product_id:
         await actions.create(tx, company, _build_new(patch))
         return "created"
     try:
-        product, is_new = await actions.upsert(tx, company, row.product_id, patch)
+        _, outcome = await actions.upsert(tx, company, row.product_id, patch)
     except Invalid as error:
         if not _is_about_id(error):
             raise
-        product, is_new = await actions.upsert(tx, company, row.product_id, _without_ids(patch))
-    if is_new:
-        return "created"
-    return "updated" if product.updated_at >= started_at else "unchanged"
+        _, outcome = await actions.upsert(tx, company, row.product_id, _without_ids(patch))
+    return outcome
 
 
 def _build_new(patch: ProductPatch) -> ProductIn:

@@ -40,9 +40,6 @@ USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(
 
 IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 
-# Rounded like the rows' own timestamps: rows that change in this transaction have this instant or a later one.
-STARTED_AT = sql("SELECT now()::timestamptz(3)")
-
 GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", row=Import)
 
 # A file that the command reads is imported once at a time; a second command finds the import of the first.
@@ -132,7 +129,7 @@ DELETE_CHUNKS = sql("DELETE FROM import_chunks WHERE company_id = $1 AND import_
 INSERT_KEYS = sql(
     """
     INSERT INTO import_keys (company_id, import_id, key, owner)
-    SELECT $1, $2, given.key, given.owner FROM unnest($3::text[], $4::text[]) AS given (key, owner)
+    SELECT $1, $2, input.key, input.owner FROM unnest($3::text[], $4::text[]) AS input (key, owner)
         ON CONFLICT DO NOTHING"""
 )
 
@@ -143,8 +140,8 @@ DELETE_KEYS = sql("DELETE FROM import_keys WHERE company_id = $1 AND import_id =
 INSERT_PROBLEMS = sql(
     """
     INSERT INTO import_errors (company_id, import_id, line, field, message)
-    SELECT $1, $2, given.line, given.field, given.message
-      FROM unnest($3::bigint[], $4::text[], $5::text[]) AS given (line, field, message)"""
+    SELECT $1, $2, input.line, input.field, input.message
+      FROM unnest($3::bigint[], $4::text[], $5::text[]) AS input (line, field, message)"""
 )
 
 LIST_PROBLEMS = sql(
@@ -188,10 +185,10 @@ COMPANIES_TO_PURGE = sql(
 
 PURGE = sql(
     """
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM imports WHERE company_id = $1 AND created_at < now() - make_interval(days => $2) RETURNING id
     )
-    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'imports', '', -1 FROM gone"""
+    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'imports', '', -1 FROM deleted"""
 )
 
 LISTING = Listing(
@@ -278,11 +275,6 @@ async def use_generic_plans(tx: Tx, *, commit_fast: bool = False) -> None:
 async def is_past(db: Connection, company_id: int, instant: datetime) -> bool:
     """By the company's clock."""
     return bool(await IS_PAST.value(db, company_id, instant))
-
-
-async def get_transaction_start(tx: Tx) -> str:
-    started_at: str = await STARTED_AT.value(tx)
-    return started_at
 
 
 async def list_imports(

@@ -94,7 +94,7 @@ async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> 
     except BadCell as error:
         raise UnusableFile(f"The header {error}.") from None
     if len(names) > MOST_COLUMNS:
-        raise UnusableFile(f"The header has {len(names):,} columns; a file may have {MOST_COLUMNS:,}.")
+        raise UnusableFile(f"The header has {len(names):,} columns; at most {MOST_COLUMNS:,} are allowed.")
     return FileHeader(separator, build_columns(names, row), records.position, records.line)
 
 
@@ -105,7 +105,7 @@ async def _after_bom(read: Read) -> int:
 def _header_text(record: FileRecord) -> str:
     line = record.content.rstrip(b"\r\n")
     if b"\r" in line and b"\n" not in line:
-        raise UnusableFile("The file's lines end with CR alone; save it with LF or CRLF at the end of each line.")
+        raise UnusableFile("The file's lines end with CR only; save it with LF or CRLF line endings.")
     if record.fault:
         raise UnusableFile(f"The header {record.fault}.")
     try:
@@ -169,7 +169,7 @@ class RowReader:
         except UnicodeDecodeError:
             raise BadCell("is not valid UTF-8") from None
         if "\0" in text:
-            raise BadCell("holds a NUL character, which cannot be stored")
+            raise BadCell("contains a NUL character, which cannot be stored")
         try:
             return build_object(parse_cells(text, self._header.separator), self._header.columns)
         except BadCell as error:

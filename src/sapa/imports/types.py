@@ -20,19 +20,19 @@ LONGEST_MESSAGE = 1_000
 
 
 class Import(Struct, frozen=True, rename="camel"):
-    """A file on its way in, and how far it has come."""
+    """An uploaded file and the progress of its import."""
 
     id: ImportId
     resource: Resource
     format: Format
-    status: Annotated[Status, Meta(description="partial: the end was reached, and some lines failed.")]
+    status: Annotated[Status, Meta(description="partial: the import is complete, and some lines failed.")]
     dry_run: Annotated[bool, Meta(examples=[False])]
     size: Annotated[int, Meta(examples=[52_400], description="Bytes of the file.")]
-    position: Annotated[int, Meta(examples=[52_400], description="Bytes that are done.")]
+    position: Annotated[int, Meta(examples=[52_400], description="Bytes processed so far.")]
     rows: Annotated[int, Meta(examples=[300], description="Records read so far.")]
     created: Annotated[int, Meta(examples=[280])]
     updated: Annotated[int, Meta(examples=[15])]
-    unchanged: Annotated[int, Meta(examples=[3], description="Records that were there already, just so.")]
+    unchanged: Annotated[int, Meta(examples=[3], description="Records that were already stored with the same values.")]
     failed: Annotated[int, Meta(examples=[2])]
     error: Annotated[str | None, Meta(examples=[None], description="Why the file as a whole could not be imported.")]
     created_at: Timestamp
@@ -44,7 +44,7 @@ class Problem(Struct, frozen=True):
     """A line that was not imported, and why."""
 
     line: Annotated[int, Meta(examples=[17], description="The record's first line in the file, from 1.")]
-    field: Annotated[str, Meta(examples=["email"], description="Empty when the whole line is meant.")]
+    field: Annotated[str, Meta(examples=["email"], description="Empty if the problem concerns the whole line.")]
     message: Annotated[str, Meta(examples=["must be an e-mail address, such as ayu@example.com"])]
 
 
@@ -65,7 +65,7 @@ class UnusableFile(Invalid):
 
 
 class ImportRunning(Conflict):
-    """This file is being imported already; wait until that is done."""
+    """This file is already being imported; wait until it is done."""
 
     code = "IMPORT_RUNNING"
 

@@ -50,7 +50,7 @@ async def _import_for_a_turn(database: Database, upload: WaitingUpload, stopping
     except BaseException as error:
         is_unexpected = _is_unexpected(error)
         if is_unexpected:
-            log.exception("import failed", company_id=company.id, id=job.id)
+            log.exception("import failed", company_id=company.id, import_id=job.id)
         await _release(work, is_unexpected=is_unexpected)
         if not is_unexpected:
             raise
@@ -67,7 +67,7 @@ async def _resume(work: Work, until: Until) -> None:
             await actions.release(tx, work.company, work.job.id, work.holder)
             return
         done = await actions.finish(tx, work.company, work.job.id, work.holder, refusal)
-    log.info("import finished", company_id=work.company.id, id=done.id, status=done.status, rows=done.rows)
+    log.info("import finished", company_id=work.company.id, import_id=done.id, status=done.status, rows=done.rows)
 
 
 def _is_unexpected(error: BaseException) -> bool:
@@ -76,7 +76,7 @@ def _is_unexpected(error: BaseException) -> bool:
 
 
 async def _release(work: Work, *, is_unexpected: bool) -> None:
-    """Lets the next worker resume at once. Without a database the hold expires by itself."""
+    """Lets the next worker resume at once. Without a database the hold expires automatically."""
     end = actions.record_failure if is_unexpected else actions.release
     with suppress(DatabaseAway, ImportTakenOver):
         async with work.database.transaction() as tx:

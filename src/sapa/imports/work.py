@@ -147,6 +147,6 @@ async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[FileRow], results:
         taken = next((key for key in keys if owners.setdefault(key, owner) != owner), None)
         if taken is not None:
             field = taken.partition(":")[0]
-            results[index] = Problem(rows[index].line, field, "is given in an earlier line for another customer")
+            results[index] = Problem(rows[index].line, field, "belongs to another customer in an earlier line")
     await queries.insert_keys(tx, work.company.id, work.job.id, owners)
     return results

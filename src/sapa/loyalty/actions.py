@@ -55,9 +55,6 @@ OWN_KEYS = "order:"
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
-insert_reservation = queries.insert_reservation
-
-
 def wallet_id_of(customer_id: str) -> str:
     """A customer's wallet has the customer's id after its own prefix, so its id is known before it is stored."""
     return WALLET_ID.prefix + customer_id.removeprefix(CUSTOMER_ID.prefix)
@@ -84,28 +81,35 @@ async def adjust(tx: Tx, company: Company, customer_id: str, body: AdjustmentIn,
     return Adjusted(await close_ledger(tx, company, ledger, source), ledger.entries[-1])
 
 
-async def reserve(
-    tx: Tx, company: Company, customer_id: str, body: ReservationIn, redemption_id: str | None = None
-) -> Reservation:
+async def reserve(tx: Tx, company: Company, customer_id: str, body: ReservationIn) -> Reservation:
     """Holds points for a time; they stay in their lots, and do not expire while they are held."""
     ledger = await open_ledger(tx, company, customer_id)
     require_writable(ledger)
-    portions = await pick_lots(tx, company, ledger, body.points)
     id = RESERVATION_ID.new()
-    ledger.hold(id, portions, _reservation_memo(id, body.reference_type, body.reference_id))
-    ttl = body.ttl_seconds or ledger.state.reservation_ttl_seconds
-    reservation = await queries.insert_reservation(
-        tx, company.id, id, ledger.balance, ledger.state.instant, ttl, portions, body.reference_type,
-        body.reference_id, redemption_id,
-    )  # fmt: skip
+    memo = _reservation_memo(id, body.reference_type, body.reference_id)
+    reservation = await hold(tx, company, ledger, id, body, memo)
     await close_ledger(tx, company, ledger, "api")
     return reservation
+
+
+async def hold(
+    tx: Tx, company: Company, ledger: WalletLedger, id: str, body: ReservationIn, memo: Memo,
+    redemption_id: str | None = None,
+) -> Reservation:  # fmt: skip
+    """A new reservation in an open ledger, which the caller closes; `memo` is for the ledger's entry."""
+    portions = await pick_lots(tx, company, ledger, body.points)
+    ledger.hold(id, portions, memo)
+    ttl = body.ttl_seconds or ledger.state.reservation_ttl_seconds
+    return await queries.insert_reservation(
+        tx, company.id, id, ledger.balance, ledger.state.now, ttl, portions, body.reference_type, body.reference_id,
+        redemption_id,
+    )  # fmt: skip
 
 
 async def commit(tx: Tx, company: Company, reservation_id: str) -> Reservation:
     """Spends the points that a reservation holds."""
     ledger, reservation = await _open_reservation(tx, company, reservation_id)
-    portions = await queries.list_held(tx, company.id, reservation_id, ledger.state.instant)
+    portions = await queries.list_held(tx, company.id, reservation_id, ledger.state.now)
     ledger.spend_held(reservation_id, portions, _memo_of(reservation))
     return await _close_reservation(tx, company, ledger, reservation_id, "committed")
 
@@ -113,7 +117,7 @@ async def commit(tx: Tx, company: Company, reservation_id: str) -> Reservation:
 async def release(tx: Tx, company: Company, reservation_id: str) -> Reservation:
     """Returns the points that a reservation holds to their lots."""
     ledger, reservation = await _open_reservation(tx, company, reservation_id)
-    portions = await queries.list_held(tx, company.id, reservation_id, ledger.state.instant)
+    portions = await queries.list_held(tx, company.id, reservation_id, ledger.state.now)
     ledger.release(reservation_id, portions, _memo_of(reservation))
     ledger.expire_lots()
     return await _close_reservation(tx, company, ledger, reservation_id, "released")
@@ -122,7 +126,7 @@ async def release(tx: Tx, company: Company, reservation_id: str) -> Reservation:
 async def undo(tx: Tx, company: Company, reservation_id: str, reason: str) -> None:
     """Returns the points of a failed redemption, held or spent."""
     ledger, reservation = await _open_reservation(tx, company, reservation_id, still=("reserved", "committed"))
-    now, was = ledger.state.instant, reservation.status
+    now, was = ledger.state.now, reservation.status
     portions = await queries.list_held(tx, company.id, reservation_id, now)
     memo = msgspec.structs.replace(_memo_of(reservation), note=reason)
     if was == "reserved":
@@ -144,7 +148,7 @@ async def forfeit(tx: Tx, company: Company, removed: CustomerRemoved) -> None:
     ledger = await find_ledger(tx, company, customer_id)
     if ledger is None:
         return
-    held = await queries.list_open_holds(tx, company.id, ledger.balance.id, ledger.state.instant, END_OF_TIME)
+    held = await queries.list_open_holds(tx, company.id, ledger.balance.id, ledger.state.now, END_OF_TIME)
     if held:
         await _return_held(tx, company, ledger, held, "released")
         ledger.expire_lots()
@@ -165,8 +169,7 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
     order, customer_id = changed.order, changed.order.customer_id
     if customer_id is None:
         return
-    terms, before = await program.get_terms(tx, company.id, order.id, order.total)
-    position = program.build_target_position(company, order, changed.status, terms, before)
+    before, position = await program.get_positions(tx, company, order, changed.status)
     missing = position.target - position.posted
     if not missing and position.target == (before.target if before else 0):
         return
@@ -180,13 +183,13 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
     elif taken := min(-missing, ledger.balance.available):
         portions = await pick_lots(tx, company, ledger, taken, order_id=order.id)
         ledger.take("earn_reversal", portions, _order_memo(order, position))
-    await program.store_position(tx, company.id, order.id, ledger.balance.id, _after_posting(position, ledger))
+    await program.store_position(tx, company, order, ledger.balance.id, _after_posting(position, ledger))
     await close_ledger(tx, company, ledger, "system")
 
 
 async def settle_wallet(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> bool:
-    """Settles what is overdue, as every write does first; returns whether all is settled. With `most` only so many
-    reservations and lots, the oldest first; the event follows with the last of them."""
+    """Settles what is overdue, as every write does first; returns whether all is settled. With `most`, at most that
+    many reservations and lots, the oldest first; the event follows with the last of them."""
     ledger = await open_ledger(tx, company, customer_id, most)
     if most is not None and ledger.entries:
         state = await queries.get_program_state(tx, company.id, ledger.balance.id, customer_id)
@@ -232,10 +235,10 @@ async def close_ledger(tx: Tx, company: Company, ledger: WalletLedger, source: S
 async def pick_lots(
     tx: Tx, company: Company, ledger: WalletLedger, points: int, order_id: str | None = None
 ) -> Sequence[Portion]:
-    """The lots to take so many points from; raises InsufficientPoints."""
+    """The lots to take the points from; raises InsufficientPoints."""
     if ledger.balance.available < points:
-        raise InsufficientPoints(f"{points} points were asked for and {ledger.balance.available} are available.")
-    return await queries.list_spendable(tx, company.id, ledger.balance.id, ledger.state.instant, points, order_id)
+        raise InsufficientPoints(f"The customer has {ledger.balance.available} points available; {points} are needed.")
+    return await queries.list_spendable(tx, company.id, ledger.balance.id, ledger.state.now, points, order_id)
 
 
 async def find_same_request(tx: Tx, company: Company, memo: Memo) -> LedgerEntry | None:
@@ -277,7 +280,9 @@ def build_memo(customer_id: str, body: AdjustmentIn, by: int | None) -> Memo:
 def parse_key(key: str | None) -> str | None:
     """The caller's key; raises Invalid when it has the prefix of the ledger's own keys."""
     if key is not None and key.startswith(OWN_KEYS):
-        raise Invalid.field("idempotencyKey", f"must not begin with {OWN_KEYS!r}, as the ledger's own keys do")
+        raise Invalid.field(
+            "idempotencyKey", f"must not start with {OWN_KEYS!r}, which is reserved for the ledger's own keys"
+        )
     return key
 
 
@@ -290,12 +295,12 @@ def build_metadata(metadata: dict[str, Any] | None) -> bytes | None:
 
 
 def build_fingerprint(action: str, customer_id: str, body: msgspec.Struct) -> bytes:
-    """Equal for equal requests, whatever the order of their fields."""
+    """Equal for equal requests, in any order of fields."""
     return sha256(_canonical([action, customer_id, msgspec.to_builtins(body)])).digest()
 
 
 async def _settle(tx: Tx, company: Company, ledger: WalletLedger, most: int | None) -> None:
-    now, wallet_id = ledger.state.instant, ledger.balance.id
+    now, wallet_id = ledger.state.now, ledger.balance.id
     overdue = await queries.list_open_holds(tx, company.id, wallet_id, now, now, most)
     await _return_held(tx, company, ledger, overdue, "expired")
     ledger.expire_lots(await queries.list_expired_lots(tx, company.id, wallet_id, now, ledger.expired_lots, most))
@@ -306,7 +311,7 @@ async def _settle(tx: Tx, company: Company, ledger: WalletLedger, most: int | No
 async def _return_held(
     tx: Tx, company: Company, ledger: WalletLedger, held: Mapping[str, Sequence[Portion]], status: ReservationStatus
 ) -> None:
-    closed = await _close(tx, company, list(held), status, ledger.state.instant) if held else []
+    closed = await _close(tx, company, list(held), status, ledger.state.now) if held else []
     memos = {reservation.id: _memo_of(reservation) for reservation in closed}
     for reservation_id, portions in held.items():
         ledger.release(reservation_id, portions, memos[reservation_id])
@@ -330,7 +335,7 @@ async def _open_reservation(
 async def _close_reservation(
     tx: Tx, company: Company, ledger: WalletLedger, id: str, status: ReservationStatus
 ) -> Reservation:
-    closed = await _close(tx, company, [id], status, ledger.state.instant)
+    closed = await _close(tx, company, [id], status, ledger.state.now)
     if not closed:
         raise ReservationClosed
     await close_ledger(tx, company, ledger, "api")

@@ -63,24 +63,25 @@ async def get_settings(call: Call) -> LoyaltySettings:
 async def update_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySettings:
     """Update the loyalty program's settings.
 
-    A field that is absent keeps its value. Points that were earned keep the expiry that they were earned with, and an
-    order that has earned keeps the terms under which it did.
+    A field that you leave out keeps its value. Points that are already earned keep their expiry, and an order that has
+    already earned points keeps its terms.
     """
     return await program.change_settings(call.db, call.company, body)
 
 
 @routes.get("/point-conversion", scope=Scope.CUSTOMERS_READ)
 async def get_point_conversion(call: Call) -> PointConversion:
-    """Get the tiers by which orders earn points."""
-    return PointConversion(await program.list_tiers(call.db, call.company.id))
+    """Get the tiers that decide how many points orders earn."""
+    return PointConversion(await program.list_tiers(call.db, call.company))
 
 
 @routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200)
 async def replace_point_conversion(call: Call, body: PointConversionIn) -> PointConversion:
-    """Replace the tiers by which orders earn points.
+    """Replace the tiers that decide how many points orders earn.
 
-    An order earns the points of the highest tier whose currencyAmount is not above its total, times how often that
-    amount is in the total. Amounts are in the company's currency; orders in another earn nothing.
+    The highest tier whose currencyAmount does not exceed the order's total applies: the order earns its points once for
+    each time that the amount fits into the total. Amounts are in the company's currency; orders in another currency
+    earn nothing.
     """
     return PointConversion(await program.replace_tiers(call.db, call.company, body.tiers))
 
@@ -89,8 +90,7 @@ async def replace_point_conversion(call: Call, body: PointConversionIn) -> Point
 async def get_wallet(call: Call, customer_id: CustomerId) -> Wallet:
     """Get a customer's points.
 
-    Points past their time and reservations past theirs are counted as what they are, even before the ledger has
-    their entries.
+    Expired points and expired reservations count as expired, even before the ledger has entries for them.
     """
     customer = await _get_customer(call, customer_id)
     wallet = await queries.find_wallet(call.db, call.company.id, actions.wallet_id_of(customer_id))
@@ -101,8 +101,8 @@ async def get_wallet(call: Call, customer_id: CustomerId) -> Wallet:
 async def get_history(call: Call, customer_id: CustomerId, query: HistoryQuery) -> History:
     """Get a customer's ledger entries.
 
-    Newest first. Go on with `before` and the answer's nextBefore: no entry is left out and none comes twice, also
-    while new ones are written.
+    Newest first. To read older entries, send the response's nextBefore as `before`. No entry is skipped or repeated,
+    even while new ones are written.
     """
     await _get_customer(call, customer_id)
     before = query.before or END_OF_TIME
@@ -120,8 +120,8 @@ async def get_history(call: Call, customer_id: CustomerId, query: HistoryQuery) 
 async def adjust_points(call: Call, customer_id: CustomerId, body: AdjustmentIn) -> Adjusted:
     """Add or deduct points.
 
-    Deducted points are those that expire soonest. With an `idempotencyKey` the adjustment happens once for ever: sent
-    again, the same request gets the same entry, with the wallet as it is by then.
+    The points that expire soonest are deducted first. With an `idempotencyKey` the adjustment happens only once, and
+    the key never expires: the same request sent again returns the same entry, with the current wallet.
     """
     await _get_customer(call, customer_id)
     return await actions.adjust(call.db, call.company, customer_id, body)
@@ -135,7 +135,7 @@ async def adjust_points(call: Call, customer_id: CustomerId, body: AdjustmentIn)
 async def reserve_points(call: Call, customer_id: CustomerId, body: ReservationIn) -> Reservation:
     """Reserve points.
 
-    They are held until the reservation is committed or released, or its time is over; then they are available again.
+    Points are held until you commit or release the reservation, or until it expires and they become available again.
     Held points do not expire.
     """
     await _get_customer(call, customer_id)
@@ -160,7 +160,7 @@ async def commit_reservation(call: Call, id: ReservationId) -> Reservation:
     raises=[NotFound, LoyaltyDisabled, ReservationClosed],
 )
 async def release_reservation(call: Call, id: ReservationId) -> Reservation:
-    """Give the reserved points back."""
+    """Release the reserved points."""
     return await actions.release(call.db, call.company, id)
 
 
@@ -168,7 +168,7 @@ async def release_reservation(call: Call, id: ReservationId) -> Reservation:
 async def reconcile(call: Call) -> Reconciliation:
     """Check the ledger.
 
-    Computes every wallet anew from its entries, lots and reservations, and lists what contradicts.
+    Recomputes every wallet from its entries, lots and reservations, and lists every mismatch.
     """
     return await reconciliation.reconcile(call.db, call.company.id, LONGEST_CHECK_SECONDS)
 

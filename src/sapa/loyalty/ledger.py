@@ -20,6 +20,7 @@ from sapa.loyalty.types import (
     Portion,
     ProgramState,
 )
+from sapa.values.instants import format_instant
 
 MILLISECOND = timedelta(milliseconds=1)
 LOWERS_EARNED = {"earn_reversal"}
@@ -38,7 +39,7 @@ class Balance(Struct, frozen=True):
     lifetime_earned: int
     lifetime_burned: int
     version: int
-    last_ledger_at: str | None
+    last_ledger_at: datetime | None
 
 
 class NewLedgerEntry(Struct, frozen=True):
@@ -52,7 +53,7 @@ class NewLedgerEntry(Struct, frozen=True):
     available_after: int
     reserved_after: int
     reservation_id: str | None
-    occurred_at: str
+    occurred_at: datetime
     reference_type: str | None
     reference_id: str | None
     note: str | None
@@ -73,7 +74,7 @@ class NewLot(Struct, frozen=True):
     id: str
     order_id: str | None
     granted: int
-    earned_at: str
+    earned_at: datetime
     expiry_months: int | None
 
 
@@ -130,7 +131,9 @@ class WalletLedger:
 
     def expire_lots(self, lots: Mapping[str, int] | None = None) -> None:
         """Expires the points of the given lots, and the points that were returned to expired lots."""
-        expired = {**(lots or {}), **_sum_points(lots or {}, self._expired)}
+        expired = dict(lots or {})
+        for lot_id, points in self._expired.items():
+            expired[lot_id] = expired.get(lot_id, 0) + points
         moves = [(lot_id, -points, 0) for lot_id, points in expired.items() if points]
         for move in moves[:MOST_EXPIRE_ENTRIES]:
             self._add_entry("expire", [move], Memo(reference_type="lot", reference_id=move[0]))
@@ -167,7 +170,7 @@ class WalletLedger:
             available_after=before.available + available,
             reserved_after=before.reserved + reserved,
             reservation_id=reservation_id,
-            occurred_at=_next_instant(self.state.instant, before.last_ledger_at),
+            occurred_at=_next_instant(self.state.now, before.last_ledger_at),
             **_memo_columns(memo),
         )
         self.new_entries.append(entry)
@@ -192,16 +195,14 @@ class WalletLedger:
             idempotency_key=entry.idempotency_key,
             note=entry.note,
             metadata=entry.metadata,
-            occurred_at=entry.occurred_at,
-            created_at=self.state.now,
+            occurred_at=format_instant(entry.occurred_at),
+            created_at=format_instant(self.state.now),
         )
 
 
-def _next_instant(now: datetime, last: str | None) -> str:
-    """At least a millisecond after the last entry, whatever the clock says: instants order the entries of a wallet."""
-    if last is not None:
-        now = max(now, datetime.fromisoformat(last) + MILLISECOND)
-    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _next_instant(now: datetime, last: datetime | None) -> datetime:
+    """At least a millisecond after the last entry, even if the clock goes back: instants order a wallet's entries."""
+    return now if last is None else max(now, last + MILLISECOND)
 
 
 def _next_balance(before: Balance, entry: NewLedgerEntry) -> Balance:
@@ -223,7 +224,3 @@ def _memo_columns(memo: Memo) -> dict[str, Any]:
     columns["metadata"] = None if memo.metadata is None else Raw(memo.metadata)
     columns["fingerprint"] = None if memo.fingerprint is None else memo.fingerprint.hex()
     return columns
-
-
-def _sum_points(lots: Mapping[str, int], returned: Mapping[str, int]) -> dict[str, int]:
-    return {lot_id: lots.get(lot_id, 0) + points for lot_id, points in returned.items()}

@@ -339,12 +339,11 @@ async def list_spendable(
 
 async def store_ledger(tx: Tx, company_id: int, ledger: WalletLedger) -> Wallet:
     """Stores the new entries, and returns the wallet."""
-    balance, now = ledger.balance, ledger.state.instant
-    last = None if balance.last_ledger_at is None else datetime.fromisoformat(balance.last_ledger_at)
+    balance = ledger.balance
     wallet = await STORE_LEDGER.find(
-        tx, company_id, balance.id, balance.customer_id, now, encode(ledger.new_entries),
-        encode(ledger.new_lots), encode(ledger.moves),
-        balance.available, balance.reserved, balance.lifetime_earned, balance.lifetime_burned, balance.version, last,
+        tx, company_id, balance.id, balance.customer_id, ledger.state.now, encode(ledger.new_entries),
+        encode(ledger.new_lots), encode(ledger.moves), balance.available, balance.reserved, balance.lifetime_earned,
+        balance.lifetime_burned, balance.version, balance.last_ledger_at,
     )  # fmt: skip
     if wallet is None:
         raise NotFound

@@ -42,26 +42,26 @@ LedgerKey = Annotated[
     Meta(
         min_length=1,
         max_length=255,
-        description="Yours, and kept for ever: the same key with the same request answers the same entry again.",
+        description="Your own key, which never expires: the same request with the same key returns the same entry.",
     ),
 ]
 ReferenceType = Annotated[str, Meta(min_length=1, max_length=100, description="What the points are for.")]
 ReferenceId = Annotated[str, Meta(min_length=1, max_length=255, description="Your id of what the points are for.")]
 Ttl = Annotated[int, Meta(ge=1, le=LONGEST_TTL_SECONDS, examples=[900])]
-Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Yours, kept as it is.")]
+Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Your own data, stored unchanged.")]
 
 
 class Wallet(Struct, frozen=True, rename="camel"):
     """A customer's points.
 
-    What they earned less what they burned is what is available and reserved. A reversal takes back from what it
-    reverses: that of an order lowers the points earned, that of a redemption the points burned.
+    Points earned minus points burned equal points available plus points reserved. The reversal of an order lowers the
+    points earned; the reversal of a redemption lowers the points burned.
     """
 
     id: WalletId
     company_id: Annotated[int, Meta(examples=[1])]
     customer_id: CustomerId
-    available_points: Annotated[Count, Meta(description="Can be spent now. Points past their time are not counted.")]
+    available_points: Annotated[Count, Meta(description="Can be spent now. Expired points are not counted.")]
     reserved_points: Annotated[Count, Meta(description="Held by reservations.")]
     lifetime_earned_points: Count
     lifetime_burned_points: Annotated[Count, Meta(description="Redeemed, deducted and expired.")]
@@ -78,7 +78,9 @@ class LedgerEntry(Struct, frozen=True, rename="camel"):
     customer_id: CustomerId
     wallet_id: WalletId
     company_id: Annotated[int, Meta(examples=[1])]
-    created_by_id: Annotated[int | None, Meta(description="A user of the console; null for the API and for us.")]
+    created_by_id: Annotated[
+        int | None, Meta(description="A user of the console; null for the API and for automatic entries.")
+    ]
     entry_type: EntryType
     points_delta: Annotated[Count, Meta(description="The change of available and reserved together; 0 for a hold.")]
     available_after: Count
@@ -88,16 +90,16 @@ class LedgerEntry(Struct, frozen=True, rename="camel"):
     idempotency_key: str | None
     note: Annotated[str | None, Meta(examples=["Goodwill"])]
     metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None)]
-    occurred_at: Annotated[Timestamp, Meta(description="Of one customer no two are equal; later entries have later.")]
+    occurred_at: Annotated[Timestamp, Meta(description="Unique per customer; later entries have later instants.")]
     created_at: Timestamp
 
 
 class HistoryPagination(Struct, frozen=True, rename="camel"):
-    """Where a part of the history stands in it."""
+    """The position of a page in the history."""
 
     limit: Annotated[int, Meta(examples=[20])]
     has_more: bool
-    next_before: Annotated[Timestamp | None, Meta(description="Send it as `before` to go on to older entries.")]
+    next_before: Annotated[Timestamp | None, Meta(description="Send it as `before` to read older entries.")]
 
 
 class History(Envelope, frozen=True):
@@ -108,7 +110,7 @@ class History(Envelope, frozen=True):
 
 
 class AdjustmentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Points to add or to deduct by hand."""
+    """Points to add or deduct manually."""
 
     direction: Literal["add", "deduct"]
     points: Points
@@ -125,11 +127,14 @@ class Adjusted(Struct, frozen=True):
 
 
 class ReservationIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Points to hold until they are committed or released, or the time is over."""
+    """Points to hold until they are committed or released, or the reservation expires."""
 
     points: Points
     ttl_seconds: (
-        Annotated[Ttl, Meta(description="How long; the program's reservationTtlSeconds unless given.")] | None
+        Annotated[
+            Ttl, Meta(description="How long to hold the points. Defaults to the program's reservationTtlSeconds.")
+        ]
+        | None
     ) = None
     reference_type: ReferenceType | None = None
     reference_id: ReferenceId | None = None
@@ -156,13 +161,16 @@ class LoyaltySettings(Struct, frozen=True, rename="camel"):
 
     enabled: bool
     earn_on: Annotated[EarnOn, Meta(description="What makes an order earn its points.")]
-    rounding: Annotated[Rounding, Meta(description="Of how many times the tier's amount is in the order's total.")]
+    rounding: Annotated[
+        Rounding,
+        Meta(description="How to round the number of times that the tier's amount fits into the order's total."),
+    ]
     expiry_months: Annotated[int | None, Meta(description="Months after which earned points expire; null for never.")]
     reservation_ttl_seconds: Annotated[int, Meta(examples=[900])]
 
 
 class LoyaltySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to the program: what is absent stays as it is."""
+    """Changes to the program: a field that you leave out keeps its value."""
 
     enabled: bool | UnsetType = UNSET
     earn_on: EarnOn | UnsetType = UNSET
@@ -172,26 +180,27 @@ class LoyaltySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
 
 
 class Tier(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """From orders of this amount on, each such amount in the total earns these points."""
+    """For orders of at least this amount: the points for each time that the amount fits into the total."""
 
     currency_amount: Amount
     points: Points
 
 
 class PointConversion(Struct, frozen=True):
-    """What orders earn, by the highest tier whose amount is not above their total. Without tiers they earn nothing."""
+    """What orders earn: the highest tier whose amount does not exceed the order's total applies. Without tiers, orders
+    earn nothing."""
 
     tiers: list[Tier]
 
 
 class PointConversionIn(Struct, frozen=True, forbid_unknown_fields=True):
-    """The tiers to have from now on, in place of all others."""
+    """The new tiers. They replace all existing ones."""
 
     tiers: Annotated[list[Tier], Meta(max_length=100)]
 
 
 class Drift(Struct, frozen=True, rename="camel"):
-    """A wallet that contradicts its own entries, lots or reservations."""
+    """A wallet that does not match its entries, lots or reservations."""
 
     wallet_id: WalletId
     customer_id: CustomerId
@@ -201,13 +210,13 @@ class Drift(Struct, frozen=True, rename="camel"):
 
 
 class Reconciliation(Struct, frozen=True, rename="camel"):
-    """Every rule of the ledger, computed anew from its rows."""
+    """The result of checking every rule of the ledger against its rows."""
 
     wallets: Annotated[int, Meta(description="How many wallets were checked.")]
     available_points: Count
     reserved_points: Count
     drifting_wallets: Annotated[int, Meta(examples=[0])]
-    drift: Annotated[list[Drift], Meta(description="The first 100 contradictions.")]
+    drift: Annotated[list[Drift], Meta(description="The first 100 mismatches.")]
 
 
 class Memo(Struct, frozen=True, kw_only=True):
@@ -245,7 +254,7 @@ class Position(Struct, frozen=True):
 class ProgramState(Struct, frozen=True):
     """The program's settings and the company's time, read under the wallet's lock."""
 
-    now: str
+    now: datetime
     enabled: bool
     expiry_months: int | None
     reservation_ttl_seconds: int
@@ -253,31 +262,27 @@ class ProgramState(Struct, frozen=True):
     """False once the customer is deleted; the wallet stays."""
     has_due: bool
 
-    @property
-    def instant(self) -> datetime:
-        return datetime.fromisoformat(self.now)
-
 
 class LoyaltyDisabled(Conflict):
-    """The loyalty program is switched off; PUT /loyalty/settings with enabled true switches it on."""
+    """The loyalty program is disabled. To enable it, send PUT /loyalty/settings with enabled true."""
 
     code = "LOYALTY_DISABLED"
 
 
 class InsufficientPoints(Conflict):
-    """The customer has fewer points available than were asked for."""
+    """The customer does not have enough points available."""
 
     code = "INSUFFICIENT_POINTS"
 
 
 class ReservationClosed(Conflict):
-    """The reservation or redemption has ended already: it is committed, released, expired or failed."""
+    """The reservation or redemption is already committed, released, expired or failed."""
 
     code = "RESERVATION_CLOSED"
 
 
 class LedgerKeyReused(Conflict):
-    """This idempotencyKey was used with another request; send a new key for a new request."""
+    """This idempotencyKey was used for a different request; use a new key for each new request."""
 
     code = "IDEMPOTENCY_KEY_REUSED"
     constraint = "loyalty_entries_idempotency_key"
@@ -291,8 +296,8 @@ class WalletFull(Conflict):
 
 
 class PointsUpdated(Event):
-    """A customer's points changed; the body is the wallet as it is now. One event for each change, however many
-    entries it took."""
+    """A customer's points changed; the body is the current wallet. Each change sends one event, even if it has several
+    ledger entries."""
 
     kind = "loyalty.points.updated"
     base = Base.CUSTOMER

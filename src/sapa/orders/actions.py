@@ -1,6 +1,6 @@
 """How orders change."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -37,8 +37,6 @@ from sapa.ports import publish
 from sapa.products import stock
 from sapa.timeline import actions as timeline
 from sapa.values.company import Company
-
-stream_all = queries.stream_all_orders
 
 
 async def place(
@@ -93,6 +91,11 @@ async def find(tx: Tx, company: Company, id: str) -> Order | None:
         with suppress(NotFound):
             return await queries.get_order(tx, company.id, id)
     return await queries.find_by_order_id(tx, company.id, id)
+
+
+def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Order]]:
+    """All orders of the company in batches, the oldest first."""
+    return queries.stream_all_orders(tx, company_id)
 
 
 async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | None:

@@ -45,7 +45,7 @@ class OrdersQuery(PageQuery, frozen=True, kw_only=True):
 
     search: (
         Annotated[
-            SearchText, Meta(description="The beginning of an id, orderId or orderNumber, or a part of the name.")
+            SearchText, Meta(description="The start of an id, orderId or orderNumber, or part of the customer's name.")
         ]
         | None
     ) = None
@@ -61,8 +61,8 @@ class OrdersQuery(PageQuery, frozen=True, kw_only=True):
 async def list_orders(call: Call, query: OrdersQuery) -> Page[Order]:
     """List orders.
 
-    Newest first. `search` finds orders whose id, orderId or orderNumber begins with the text, or whose customer's name
-    holds it in any case, with or without accents.
+    Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's name, ignoring
+    case and accents.
     """
     orders, total = await queries.list_orders(call.db, call.company.id, _filters(query), query.limit, query.offset)
     return build_page(orders, query.page, query.limit, total)
@@ -72,9 +72,9 @@ async def list_orders(call: Call, query: OrdersQuery) -> Page[Order]:
 async def create_order(call: Call, body: OrderIn) -> Order:
     """Create an order.
 
-    A line is a product variant, or a title and a price of your own. The customer is named by `customerId`, or given as
-    `customer` and found by phone number or e-mail address, else created. The stock of variants goes down with the
-    order, and an order that the stock does not cover is refused whole.
+    A line is a product variant, or a title and a price of your own. Send the customer as `customerId`, or as
+    `customer`, who is found by phone number or e-mail address, or created. The order takes its units from the stock of
+    the variants; if the stock does not cover all of them, the order is refused.
     """
     return await actions.place(call.db, call.company, body)
 
@@ -89,9 +89,9 @@ async def get_order(call: Call, id: OrderId) -> Order:
 async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
     """Update an order.
 
-    A field that is absent keeps its value, null clears it. An active order can be archived, cancelled while it is
-    unfulfilled, or refunded; an archived one comes back to where it was. An order whose status
-    becomes cancelled or refunded gives its units back to the stock, once; financialStatus alone moves no goods.
+    A field that you leave out keeps its value; null clears it. You can archive or refund an active order, or cancel it
+    while it is unfulfilled. An archived order can return to its previous status. When the status becomes cancelled or
+    refunded, the units return to the stock, once; financialStatus alone does not change the stock.
     """
     return await actions.update(call.db, call.company, id, body)
 
@@ -124,7 +124,7 @@ def build_search(text: str) -> dict[str, list[str | None]]:
     """The pattern for the customer's name, and the range of ids that start with the text."""
     start = text.strip()
     if not start:
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     name, ids = fold(text), [start, build_end(start)]
     if name and not _THREE_LETTERS(name):
         return {"short_search": [name, *ids]}

@@ -46,7 +46,12 @@ async def _try_batch(database: Database, update: CopyUpdate) -> bool:
     try:
         await database.transact(partial(_update_batch, update))
     except BUSY as error:
-        log.warning("orders of a customer could not be updated yet", customer=update.customer_id, reason=str(error))
+        log.warning(
+            "customer's orders not updated yet",
+            company_id=update.company_id,
+            customer_id=update.customer_id,
+            reason=str(error),
+        )
         async with database.connection() as db:
             await queries.postpone_copies(db, update)
         return False

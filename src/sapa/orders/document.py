@@ -57,7 +57,7 @@ class Revision(Struct, frozen=True):
 def build_draft(company: Company, body: OrderIn, variants: Mapping[str, VariantOnSale]) -> OrderDraft:
     """The order with its lines and total; raises Invalid with the field that is wrong."""
     if body.customer is not None and body.customer_id is not None:
-        raise Invalid.field("customer", "is given besides customerId; send one of them")
+        raise Invalid.field("customer", "cannot be combined with customerId; send one of them")
     currency = _currency(company, body.currency)
     lines = [_line(index, line, company, currency, variants) for index, line in enumerate(body.line_items)]
     return OrderDraft(
@@ -133,7 +133,9 @@ def build_address(address: ShippingAddressIn | None, stored: Raw | None) -> byte
         return None
     existing = None if stored is None else _read_address(stored)
     if address.id is not None and (existing is None or existing.id != address.id):
-        raise Invalid.field("shippingAddress.id", "is not the id of this order's address; leave it out for a new one")
+        raise Invalid.field(
+            "shippingAddress.id", "is not the id of this order's address; leave it out for a new address"
+        )
     content = {name: getattr(address, name) for name in _ADDRESS_FIELDS}
     if existing and (address.id or content == {name: getattr(existing, name) for name in _ADDRESS_FIELDS}):
         return encode(ShippingAddress(id=existing.id, **content))
@@ -145,13 +147,15 @@ def build_tags(tags: Sequence[str] | None) -> list[str]:
     tags = [tag.strip() for tag in tags or ()]
     for index, tag in enumerate(tags):
         if not tag or "," in tag:
-            raise Invalid.field(f"tags[{index}]", "must not be blank or hold a comma, which parts tags in a list")
+            raise Invalid.field(
+                f"tags[{index}]", "must not be blank or contain a comma, which separates tags in a list"
+            )
     return list(dict.fromkeys(tags))
 
 
 def _own_id(text: str | None) -> str | None:
     if text is not None and text != text.strip():
-        raise Invalid.field("orderId", "must not begin or end with a blank")
+        raise Invalid.field("orderId", "must not start or end with whitespace")
     return text
 
 
@@ -169,7 +173,7 @@ def _line(
         return _custom_line(f"lineItems[{index}]", line, currency)
     if currency != company.currency:
         raise Invalid.field(
-            "currency", f"must be {company.currency}, in which the variant of lineItems[{index}] is priced"
+            "currency", f"must be {company.currency}, the currency of the variant in lineItems[{index}]"
         )
     return _variant_line(f"lineItems[{index}]", line, variants.get(line.product_variant_id))
 
@@ -178,7 +182,7 @@ def _custom_line(field: str, line: LineItemIn, currency: str) -> LineItem:
     if line.title is None and line.price is None:
         raise Invalid.field(f"{field}.productVariantId", "is required, unless the line has a title and a price")
     if line.title is None or not line.title.strip():
-        raise Invalid.field(f"{field}.title", "is required in a line without productVariantId, and not blank")
+        raise Invalid.field(f"{field}.title", "is required in a line without productVariantId, and must not be blank")
     if line.price is None:
         raise Invalid.field(f"{field}.price", "is required in a line without productVariantId")
     price = _amount(f"{field}.price", line.price, currency)
@@ -190,8 +194,8 @@ def _variant_line(field: str, line: LineItemIn, variant: VariantOnSale | None) -
         if getattr(line, name) is not None:
             raise Invalid.field(f"{field}.{name}", "comes from the product variant; leave it out")
     if variant is None or not variant.on_sale:
-        state = "is not a product variant" if variant is None else "is a variant of a product that is not active"
-        raise Invalid.field(f"{field}.productVariantId", f"{state}; send one that is on sale")
+        state = "is not a product variant" if variant is None else "belongs to a product that is not active"
+        raise Invalid.field(f"{field}.productVariantId", f"{state}; send the id of a variant that is on sale")
     snapshot = LineItemVariant(
         variant.id, variant.key, variant.price, variant.compare_at_price, variant.inventory_sku, variant.media
     )
@@ -205,7 +209,7 @@ def _total(lines: Iterable[LineItem], currency: str, expected: Decimal | None) -
     except BadMoney as error:
         raise Invalid.field("lineItems", f"add up to a total that {error}") from None
     if expected is not None and expected != total:
-        raise Invalid.field("total", f"must be {total}, the sum of price × quantity; or leave it out")
+        raise Invalid.field("total", f"must be {total}, the sum of price × quantity; correct it or leave it out")
     return total
 
 

@@ -9,14 +9,19 @@ from sapa.customers.types import CustomerRef
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 from sapa.orders.document import OrderDraft, Revision, build_customer_text
+from sapa.orders.transitions import OrderState
 from sapa.orders.types import Order, StoredOrder
 from sapa.values.json import encode
 
 COUNTER = "orders"
 COLUMNS = ", ".join(Order.__struct_fields__)
 FIRST_NUMBER = 1001
+WRITTEN = WriteColumns(OrderDraft)
+STATE = WriteColumns(OrderState)
+REVISED = WriteColumns(Revision, without=["state"])
 
 GET = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 AND id = $2", row=Order)
 
@@ -43,11 +48,10 @@ INSERT = sql(
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         VALUES ($1, 'orders', 'active/unfulfilled/pending', 1)
     )
-    INSERT INTO orders (company_id, id, order_id, total, currency, notes, line_items, shipping_address, tags, customer,
-                        customer_id, customer_text, taken, order_number, created_at, updated_at,
-                        status, fulfillment_status, financial_status)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, last::text, coalesce($14, at), GREATEST($14, at),
-           'active', 'unfulfilled', 'pending'
+    INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, {WRITTEN.listed},
+                        order_number, created_at, updated_at, status, fulfillment_status, financial_status)
+    SELECT $1, $2, $3, $4, $5, $6, {WRITTEN.numbered(8)},
+           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending'
       FROM numbered
     RETURNING {COLUMNS}""",
     row=Order,
@@ -58,16 +62,17 @@ UPDATE = sql(
     f"""
     WITH changed AS (
         UPDATE orders
-           SET status = $3, fulfillment_status = $4, financial_status = $5, archived_from = $6, restocked = $7,
-               notes = $8, shipping_address = $9, tags = $10, updated_at = GREATEST(clock_timestamp(), updated_at)
+           SET {STATE.assigned(4)},
+               {REVISED.assigned(4 + len(STATE.names))},
+               updated_at = GREATEST(clock_timestamp(), updated_at)
          WHERE company_id = $1 AND id = $2
         RETURNING {COLUMNS}, cell
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'orders', moved.cell, moved.delta
           FROM changed
-         CROSS JOIN LATERAL (VALUES ($11, -1), (changed.cell, 1)) AS moved (cell, delta)
-         WHERE changed.cell <> $11
+         CROSS JOIN LATERAL (VALUES ($3, -1), (changed.cell, 1)) AS moved (cell, delta)
+         WHERE changed.cell <> $3
     )
     SELECT {COLUMNS} FROM changed""",
     row=Order,
@@ -219,31 +224,20 @@ async def insert_order(
     taken: Mapping[str, int],
     placed_at: datetime | None,
 ) -> Order:
+    """An order without an id of the caller's own has ours."""
+    draft = structs.replace(draft, order_id=draft.order_id or id)
     return _found(
         await INSERT.find(
-            tx,
-            company_id,
-            id,
-            draft.order_id or id,
-            draft.total,
-            draft.currency,
-            draft.notes,
-            encode(draft.line_items),
-            draft.shipping_address,
-            draft.tags,
-            customer and encode(customer),
-            customer and customer.id,
-            build_customer_text(customer),
-            encode(taken),
-            placed_at,
+            tx, company_id, id, customer and encode(customer), customer and customer.id, build_customer_text(customer),
+            encode(taken), placed_at, *WRITTEN.values(draft),
         )
-    )
+    )  # fmt: skip
 
 
 async def update_order(tx: Tx, company_id: int, id: str, revision: Revision, cell: str) -> Order:
     """`cell` is the counter cell that the order leaves."""
-    columns = [*structs.astuple(revision.state), revision.notes, revision.shipping_address, revision.tags]
-    return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
+    columns = [*STATE.values(revision.state), *REVISED.values(revision)]
+    return _found(await UPDATE.find(tx, company_id, id, cell, *columns))
 
 
 async def list_orders(

@@ -128,6 +128,6 @@ def _refusal(state: OrderState, status: Status) -> str:
 
 def _contradiction(state: OrderState) -> str:
     return (
-        "What was asked for contradicts itself: together it makes the order"
+        "These changes contradict each other: together they make the order"
         f" {state.status}, {state.fulfillment_status} and {state.financial_status}."
     )

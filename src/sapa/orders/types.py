@@ -31,7 +31,7 @@ OwnOrderId = Annotated[
         min_length=1,
         max_length=255,
         examples=["web-20431"],
-        description="The caller's own id for the order, unique; no blank at its ends.",
+        description="Your own id for the order, unique. It must not start or end with whitespace.",
     ),
 ]
 VariantName = Annotated[
@@ -39,11 +39,11 @@ VariantName = Annotated[
     Meta(
         max_length=100,
         examples=[None],
-        description="The id of a variant on sale, which gives the line its title and price.",
+        description="The id of a variant on sale. The line takes its title and price from it.",
     ),
 ]
 CustomerName = Annotated[
-    str, Meta(max_length=100, examples=[None], description="The id of the customer; instead of customer.")
+    str, Meta(max_length=100, examples=[None], description="The customer's id, instead of customer.")
 ]
 Title = Annotated[str, Meta(min_length=1, max_length=255, examples=["Kopi Gayo 250 g"])]
 Quantity = Annotated[int, Meta(ge=1, le=1_000_000, examples=[2])]
@@ -86,7 +86,7 @@ class LineItemIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 class ShippingAddress(Struct, frozen=True, rename="camel"):
-    """Where an order goes."""
+    """The address that an order ships to."""
 
     id: AddressId
     first_name: Annotated[str | None, Meta(examples=["Ayu"])]
@@ -101,10 +101,10 @@ class ShippingAddress(Struct, frozen=True, rename="camel"):
 
 
 class ShippingAddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Where an order is to go."""
+    """The address to ship an order to."""
 
     address1: Annotated[str, Meta(min_length=1, max_length=500, examples=["Jl. Merdeka 17"])]
-    id: Annotated[str | None, Meta(examples=[None], description="Of the address that the order has already.")] = None
+    id: Annotated[str | None, Meta(examples=[None], description="The id of the order's existing address.")] = None
     first_name: Name | None = None
     last_name: LastName | None = None
     phone: Line | None = None
@@ -116,7 +116,7 @@ class ShippingAddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class Order(Struct, frozen=True, rename="camel"):
-    """An order: lines and prices as they were when it was placed, the customer as last known."""
+    """An order. Lines and prices stay as they were when it was placed; the customer is kept current."""
 
     id: OrderId
     order_id: Annotated[str, Meta(examples=["web-20431"])]
@@ -152,7 +152,7 @@ class StoredOrder(Order, frozen=True):
 
 
 class OrderCustomerIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Who orders: found by phone number or e-mail address, else created. One of the two is required."""
+    """The customer: found by phone number or e-mail address, or created. One of the two is required."""
 
     email: Email | None = None
     phone_number: Phone | None = None
@@ -168,16 +168,16 @@ class OrderIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     customer_id: CustomerName | None = None
     customer: OrderCustomerIn | None = None
     shipping_address: ShippingAddressIn | None = None
-    currency: Annotated[Currency, Meta(description="The company's own unless given.")] | None = None
+    currency: Annotated[Currency, Meta(description="Defaults to the company's currency.")] | None = None
     total: Annotated[
-        Decimal | None, Meta(examples=[None], description="Checked when given: the sum of price × quantity.")
+        Decimal | None, Meta(examples=[None], description="Optional check: the sum of price × quantity.")
     ] = None
     notes: Notes | None = None
     tags: Tags | None = None
 
 
 class OrderPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to an order: what is absent stays as it is, null clears."""
+    """Changes to an order: a field that you leave out keeps its value, null clears it."""
 
     status: Status | UnsetType = UNSET
     fulfillment_status: FulfillmentStatus | UnsetType = UNSET
@@ -195,7 +195,7 @@ class OrderExists(Conflict):
 
 
 class InvalidTransition(Conflict):
-    """The order cannot move to the state that was asked for."""
+    """The order cannot change to the requested state."""
 
     code = "INVALID_TRANSITION"
 

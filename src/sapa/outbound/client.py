@@ -134,7 +134,7 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
         body += chunk
         if len(body) > most_bytes:
             response.close()
-            raise Unclear(f"the answer is larger than {most_bytes:,} bytes")
+            raise Unclear(f"the response is larger than {most_bytes:,} bytes")
     return bytes(body)
 
 
@@ -144,5 +144,5 @@ def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return "there was no answer in time"
+        return "there was no response in time"
     return str(error) or type(error).__name__

@@ -126,11 +126,11 @@ def _check_text(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
         raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
-        raise AddressRefused("contains a blank, a backslash or a control character; write it percent-encoded")
+        raise AddressRefused("contains a space, a backslash or a control character; percent-encode it")
     if "#" in text:
-        raise AddressRefused("has a fragment (#…), which never reaches a server; leave it out")
+        raise AddressRefused("has a fragment (#…), which is never sent to a server; remove it")
     if "@" in re.split(r"[/?]", text.partition("://")[2], maxsplit=1)[0]:
-        raise AddressRefused("has a user name or password in it; give the endpoint a custom header instead")
+        raise AddressRefused("contains a user name or password; use a custom header of the endpoint instead")
     return text
 
 
@@ -143,11 +143,11 @@ def _build_host(text: str, guard: Guard) -> str:
     except ValueError:
         host = ""
     if not _is_name(host):
-        raise AddressRefused(f"names a host that cannot exist: {text}")
+        raise AddressRefused(f"has an invalid host name: {text}")
     if _looks_numeric(host):
         return _check_v4(host, guard)
     if (host == "localhost" or host.endswith(".localhost")) and not guard.permits("127.0.0.1"):
-        raise AddressRefused(f"leads to this machine itself; {_HOW_TO_ALLOW}")
+        raise AddressRefused(f"points to this machine; {_HOW_TO_ALLOW}")
     return host
 
 
@@ -156,7 +156,7 @@ def _check_v4(text: str, guard: Guard) -> str:
     try:
         IPv4Address(text)
     except ValueError:
-        raise AddressRefused(f"has a host of digits that is no plain IPv4 address: {text}") from None
+        raise AddressRefused(f"has a numeric host that is not a plain IPv4 address: {text}") from None
     return _check_permitted(text, guard)
 
 
@@ -164,9 +164,9 @@ def _check_v6(text: str, guard: Guard) -> str:
     try:
         address = IPv6Address(text)
     except ValueError:
-        raise AddressRefused(f"has a host in brackets that is no IPv6 address: {text}") from None
+        raise AddressRefused(f"has a host in brackets that is not an IPv6 address: {text}") from None
     if address.scope_id is not None:
-        raise AddressRefused("has an IPv6 address with a zone, which means something on one machine only")
+        raise AddressRefused("has an IPv6 address with a zone, which is valid on one machine only; remove the zone")
     return _check_permitted(address.compressed, guard)
 
 
@@ -184,7 +184,7 @@ def _build_port(text: str | None, scheme: str, settings: WebhookSettings) -> str
         return ""
     least = 1 if settings.allow_insecure else FIRST_FREE_PORT
     if not least <= port <= 65535:
-        raise AddressRefused(f"has port {port}; webhooks go to {HTTPS_PORT} or to {FIRST_FREE_PORT}–65535")
+        raise AddressRefused(f"has port {port}; use {HTTPS_PORT} or {FIRST_FREE_PORT}–65535")
     return f":{port}"
 
 

@@ -22,11 +22,11 @@ MOST_SLOW_LOOK_UPS = 8
 
 
 class SlowName(OSError):
-    """Name servers that did not answer in time."""
+    """DNS servers that did not answer in time."""
 
 
 class NoRoom(OSError):
-    """Too many other look-ups are running; nothing is known of this name."""
+    """Too many other look-ups are running; this name was not looked up."""
 
 
 class _CachedResult(Struct, frozen=True):
@@ -101,9 +101,9 @@ class GuardedResolver(AbstractResolver):
 
     def _build_timeout(self, host: str) -> OSError:
         if host not in self._started and not self._is_slow(host):
-            return NoRoom(f"too many look-ups of names are under way, {host} has to wait")
+            return NoRoom(f"too many DNS look-ups are running; {host} has to wait")
         self._slow_until[host] = monotonic() + SLOW_CACHE_SECONDS
-        return SlowName(f"the name servers of {host} did not answer within {self._budget:g} s")
+        return SlowName(f"the DNS servers of {host} did not answer within {self._budget:g} s")
 
     def _is_slow(self, host: str) -> bool:
         return self._slow_until.get(host, 0) > monotonic()

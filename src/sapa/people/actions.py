@@ -267,7 +267,7 @@ async def get_member_by_email(db: Connection, organisation_id: int, email: str) 
     for member in await list_members(db, organisation_id):
         if member.email.casefold() == key:
             return member
-    raise NotFound("Nobody in this company has this e-mail address; `sapa user list` shows who is there.")
+    raise NotFound("No user of this company has this e-mail address; `sapa user list` shows the users.")
 
 
 async def get_organisation(db: Connection, company_id: int) -> int:

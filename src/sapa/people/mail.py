@@ -42,7 +42,7 @@ class OutgoingMail(Struct, frozen=True):
 
 
 class NotMailed(Exception):
-    """The mail server did not take the mail; the text says why."""
+    """The mail server did not accept the mail; the text says why."""
 
 
 def is_set_up(context: AppContext) -> bool:
@@ -89,7 +89,7 @@ async def send_password_reset(context: AppContext, email: str) -> None:
     try:
         await send(context, mail)
     except NotMailed as error:
-        log.warning("a letter was not mailed", purpose=mail.purpose, user_id=recipient.user_id, reason=str(error))
+        log.warning("mail not sent", purpose=mail.purpose, user_id=recipient.user_id, reason=str(error))
 
 
 def build_message(sender: str, mail: OutgoingMail) -> EmailMessage:

@@ -20,7 +20,7 @@ you have been invited to the console of {organisation}. Choose a password here:
 
 {link}
 
-The link works once, for a week. If you do not know {organisation}, leave it be.
+The link works once, for a week. If you do not know {organisation}, ignore this mail.
 """,
     ),
     ("id", Purpose.INVITATION): MailText(
@@ -40,11 +40,11 @@ Tautan ini berlaku sekali, selama seminggu. Jika Anda tidak mengenal {organisati
         """\
 Hello {name},
 
-somebody asked for a new password for your account at {organisation}. Choose it here:
+someone requested a new password for your account at {organisation}. Choose it here:
 
 {link}
 
-The link works once, for an hour. If it was not you, leave it be: your password stays as it is.
+The link works once, for an hour. If it was not you, ignore this mail: your password does not change.
 """,
     ),
     ("id", Purpose.RESET): MailText(

@@ -26,7 +26,7 @@ def check_strength(password: str) -> None:
         raise WeakPassword.field("password", f"must have {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters")
     plain = password.casefold()
     if len(set(plain)) < 5 or any(plain in row * 10 or plain in row[::-1] * 10 for row in _ROWS):
-        raise WeakPassword.field("password", "is one that would be guessed first; take a few words of your own")
+        raise WeakPassword.field("password", "is too easy to guess; use a few words of your own")
 
 
 async def build_hash(password: str) -> str:

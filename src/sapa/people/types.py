@@ -9,7 +9,7 @@ from sapa.http.responses import Timestamp
 
 
 class Role(StrEnum):
-    """An owner may do everything, a developer all but manage people, an agent what serves customers."""
+    """An owner may do everything, a developer everything except managing people, an agent only work with customers."""
 
     OWNER = "owner"
     DEVELOPER = "developer"
@@ -96,43 +96,43 @@ class WrongPassword(ApiError):
 
 
 class TooManyAttempts(ApiError):
-    """Too many attempts; try again in a quarter of an hour, or ask for a new password."""
+    """Too many attempts; try again in 15 minutes, or reset your password."""
 
     status = 429
     code = "TOO_MANY_ATTEMPTS"
 
 
 class LinkUsed(NotFound):
-    """This link was used before, is too old, or was never made."""
+    """This link is invalid, expired or already used."""
 
     code = "LINK_USED"
 
 
 class UserExists(Conflict):
-    """Somebody with this e-mail address is here already."""
+    """This company already has a user with this e-mail address."""
 
     code = "USER_EXISTS"
     constraint = "memberships_pkey"
 
 
 class BelongsElsewhere(Conflict):
-    """They belong to another company, too, so that their password is not yours to change. They can ask for a new one
-    themselves where they sign in; otherwise the operator makes a link with `sapa user link`."""
+    """This user also belongs to another company, so you cannot change their password. They can reset it themselves on
+    the sign-in page, or the operator can create a link with `sapa user link`."""
 
     code = "BELONGS_ELSEWHERE"
 
 
 class PasswordChanged(Conflict):
-    """Somebody chose a password for this account just now; open the link again."""
+    """A password for this account was just set; open the link again."""
 
     code = "PASSWORD_CHANGED"
 
 
 class LastOwner(Conflict):
-    """A company needs an owner: make somebody else one first."""
+    """A company needs an owner; make another user an owner first."""
 
     code = "LAST_OWNER"
 
 
 class WeakPassword(Invalid):
-    """A password needs at least 12 characters, and not one that everybody tries first."""
+    """Use a password of at least 12 characters that is not easy to guess."""

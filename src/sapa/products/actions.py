@@ -1,7 +1,10 @@
 """How products change; `stock.py` has what orders do to the stock."""
 
+from collections.abc import AsyncIterator
+from typing import Literal
+
 from sapa.db import races
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.products import queries
 from sapa.products.draft import build_draft, draft_of, revise_draft
@@ -16,8 +19,7 @@ from sapa.products.types import (
 )
 from sapa.values.company import Company
 
-list_all = queries.list_all_products
-stream_all = queries.stream_all_products
+Outcome = Literal["created", "updated", "unchanged"]
 
 
 async def create(tx: Tx, company: Company, body: ProductIn) -> Product:
@@ -31,8 +33,8 @@ async def update(tx: Tx, company: Company, id: str, patch: ProductPatch) -> Prod
     return await _revise(tx, company, product, patch)
 
 
-async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) -> tuple[Product, bool]:
-    """The product with the caller's own id, and whether it was just created.
+async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) -> tuple[Product, Outcome]:
+    """The product with the caller's own id, and what happened to it.
 
     Of two concurrent first calls one creates the product; the other gets a conflict, looks again, and updates it.
     """
@@ -41,13 +43,26 @@ async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) 
         lambda: queries.find_locked_by_product_id(tx, company.id, product_id),
         lambda: _create(tx, company, PRODUCT_ID.new(), product_id, body),
     )
-    return product if is_new else await _revise(tx, company, product, body), is_new
+    if is_new:
+        return product, "created"
+    revised = await _revise(tx, company, product, body)
+    return revised, "unchanged" if revised is product else "updated"
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:
     product = await queries.lock_product(tx, company.id, id)
     await queries.delete_product(tx, company.id, id)
     await emit(tx, company, ProductDeleted(product))
+
+
+async def list_all(db: Connection, company_id: int) -> list[Product]:
+    """All products of the company, the oldest first."""
+    return await queries.list_all_products(db, company_id)
+
+
+def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Product]]:
+    """Like `list_all`, in batches."""
+    return queries.stream_all_products(tx, company_id)
 
 
 async def _create(tx: Tx, company: Company, id: str, own_id: str, body: ProductIn | ProductPatch) -> Product:

@@ -22,15 +22,17 @@ class ProductsQuery(PageQuery, frozen=True, kw_only=True):
 
     search: Annotated[SearchText, Meta(description="A part of the name, the productId or a SKU.")] | None = None
     status: Status | None = None
-    tags: Annotated[list[str], Meta(description="Comma-separated; products that have all of them.")] | None = None
+    tags: (
+        Annotated[list[str], Meta(description="Comma-separated. Only products that have all of these tags.")] | None
+    ) = None
 
 
 @routes.get("", scope=Scope.PRODUCTS_READ)
 async def list_products(call: Call, query: ProductsQuery) -> Page[Product]:
     """List products.
 
-    Newest first. `search` finds a part of the name, of the productId or of a variant's SKU, whatever its case and
-    accents. `tags` are comma-separated, and all of them must be there.
+    Newest first. `search` matches part of the name, the productId or a variant's SKU, ignoring case and accents. `tags`
+    is comma-separated; a product must have all of them.
     """
     products, total = await queries.list_products(call.db, call.company.id, _filters(query), query.limit, query.offset)
     return build_page(products, query.page, query.limit, total)
@@ -40,8 +42,8 @@ async def list_products(call: Call, query: ProductsQuery) -> Page[Product]:
 async def create_product(call: Call, body: ProductIn) -> Product:
     """Create a product.
 
-    It has at least one variant, priced in the company's currency. A variant's `sku` comes back as `inventorySku`, its
-    title also as its key unless a key is given. Without a `productId` of yours the product gets its own id as that.
+    A product has at least one variant, priced in the company's currency. A variant's `sku` is returned as
+    `inventorySku`. A variant's key defaults to its title, and `productId` defaults to the product's id.
     """
     return await actions.create(call.db, call.company, body)
 
@@ -56,9 +58,9 @@ async def get_product(call: Call, id: ProductId) -> Product:
 async def update_product(call: Call, id: ProductId, body: ProductPatch) -> Product:
     """Update a product.
 
-    A field that is absent keeps its value, null clears it. Lists are replaced whole: a variant that is not given is
-    removed. A given variant that the product has already, found by id, else by SKU, else by key, keeps its id and
-    whatever is not given of it, its stock for example.
+    A field that you leave out keeps its value; null clears it. Lists are replaced as a whole: a variant that you leave
+    out is removed. A variant that matches an existing one, by id, SKU or key in that order, keeps its id and the fields
+    that you leave out, such as its stock.
     """
     return await actions.update(call.db, call.company, id, body)
 
@@ -67,7 +69,7 @@ async def update_product(call: Call, id: ProductId, body: ProductPatch) -> Produ
 async def delete_product(call: Call, id: ProductId) -> None:
     """Delete a product.
 
-    Orders keep what they say about it.
+    Existing orders keep their copy of it.
     """
     await actions.delete(call.db, call.company, id)
 
@@ -84,5 +86,5 @@ def _filters(query: ProductsQuery) -> dict[str, Any]:
 def _pattern(search: str) -> str:
     text = fold(search)
     if not text:
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     return contains(text)

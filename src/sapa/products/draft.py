@@ -80,14 +80,14 @@ def _name(text: str) -> str:
 
 def _own_id(text: str) -> str:
     if text != text.strip():
-        raise Invalid.field("productId", "must not begin or end with a blank")
+        raise Invalid.field("productId", "must not start or end with whitespace")
     return text
 
 
 def _tags(tags: list[str] | None) -> list[str]:
     for index, tag in enumerate(tags or []):
         if "," in tag:
-            raise Invalid.field(f"tags[{index}]", "must not hold a comma, which parts tags in a search")
+            raise Invalid.field(f"tags[{index}]", "must not contain a comma, which separates tags in a search")
     return _words("tags", tags)
 
 

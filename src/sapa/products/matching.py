@@ -29,7 +29,7 @@ def build_options(options: Sequence[OptionIn], existing: Sequence[Option]) -> li
     names = [option.name for option in options]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise Invalid.field(f"options[{index}].name", f"names {name} a second time; give each option once")
+            raise Invalid.field(f"options[{index}].name", f"repeats {name}; send each option once")
     fields = [structs.asdict(option) for option in options]
     matches = match("options", fields, existing, [lambda one, option: one["name"] == option.name])
     return [
@@ -60,7 +60,7 @@ def _match_by_id(field: str, index: int, id: str | None, unmatched: dict[str, Ex
         return None
     if id not in unmatched:
         raise Invalid.field(
-            f"{field}[{index}].id", "is not one of this product's, or given twice; leave it out for a new one"
+            f"{field}[{index}].id", "does not belong to this product, or is used twice; leave it out for a new one"
         )
     return unmatched.pop(id)
 
@@ -103,7 +103,7 @@ def _amount(company: Company, field: str, amount: Decimal) -> Decimal:
 
 def _sku(index: int, skus: list[str]) -> str | None:
     if len(set(skus)) > 1:
-        raise Invalid.field(f"variants[{index}].sku", "is not the same as inventorySku; give one of them")
+        raise Invalid.field(f"variants[{index}].sku", "differs from inventorySku; send one of them")
     return skus[0] if skus else None
 
 

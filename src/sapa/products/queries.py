@@ -7,12 +7,14 @@ from msgspec import Struct
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 from sapa.products.draft import ProductDraft
 from sapa.products.types import MOST_STOCK, Product, VariantOnSale
 from sapa.values.json import encode
 
 COUNTER = "products"
+WRITTEN = WriteColumns(ProductDraft, "search_text", without=["variants"])
 
 # PostgreSQL prints this JSON exactly as our encoder does: compact, amounts as stored.
 VARIANTS = """array_to_json(ARRAY(
@@ -40,25 +42,24 @@ LOCK = sql("SELECT id FROM products WHERE company_id = $1 AND id = $2 FOR UPDATE
 LOCK_BY_PRODUCT_ID = sql("SELECT id FROM products WHERE company_id = $1 AND product_id = $2 FOR UPDATE")
 
 VARIANT_ROWS = """
-        SELECT $1, given.variant ->> 'id', $2, given.position, given.variant ->> 'key', given.variant ->> 'title',
-               (given.variant ->> 'price')::numeric, (given.variant ->> 'compareAtPrice')::numeric,
-               given.variant ->> 'inventorySku', given.variant ->> 'media',
-               (given.variant ->> 'inventoryQuantity')::integer
-          FROM json_array_elements($13::json) WITH ORDINALITY AS given (variant, position)"""
+        SELECT $1, input.variant ->> 'id', $2, input.position, input.variant ->> 'key', input.variant ->> 'title',
+               (input.variant ->> 'price')::numeric, (input.variant ->> 'compareAtPrice')::numeric,
+               input.variant ->> 'inventorySku', input.variant ->> 'media',
+               (input.variant ->> 'inventoryQuantity')::integer
+          FROM json_array_elements($3::json) WITH ORDINALITY AS input (variant, position)"""
 
 INSERT = sql(
     f"""
     WITH counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'products', $8, 1)
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'products', $4, 1)
     ), filled AS (
         INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
                               media, inventory_quantity)
         {VARIANT_ROWS}
     )
-    INSERT INTO products AS r (company_id, id, product_id, name, description, media, medias, status, options, tags,
-                               types, search_text)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-    RETURNING {_columns("$13::json")}""",
+    INSERT INTO products AS r (company_id, id, {WRITTEN.listed})
+    VALUES ($1, $2, {WRITTEN.numbered(5)})
+    RETURNING {_columns("$3::json")}""",
     row=Product,
 )
 
@@ -69,12 +70,12 @@ UPDATE = sql(
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'products', moved.cell, moved.delta
           FROM products AS p
-         CROSS JOIN LATERAL (VALUES (p.status, -1), ($8, 1)) AS moved (cell, delta)
-         WHERE p.company_id = $1 AND p.id = $2 AND p.status <> $8
+         CROSS JOIN LATERAL (VALUES (p.status, -1), ($4, 1)) AS moved (cell, delta)
+         WHERE p.company_id = $1 AND p.id = $2 AND p.status <> $4
     ), emptied AS (
         DELETE FROM variants
          WHERE company_id = $1 AND product_id = $2
-           AND id <> ALL(ARRAY(SELECT variant ->> 'id' FROM json_array_elements($13::json) AS given (variant)))
+           AND id <> ALL(ARRAY(SELECT variant ->> 'id' FROM json_array_elements($3::json) AS input (variant)))
     ), filled AS (
         INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
                               media, inventory_quantity)
@@ -85,19 +86,19 @@ UPDATE = sql(
                media = excluded.media, inventory_quantity = excluded.inventory_quantity
     )
     UPDATE products AS r
-       SET product_id = $3, name = $4, description = $5, media = $6, medias = $7, status = $8, options = $9,
-           tags = $10, types = $11, search_text = $12, updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET {WRITTEN.assigned(5)},
+           updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
-    RETURNING {_columns("$13::json")}""",
+    RETURNING {_columns("$3::json")}""",
     row=Product,
 )
 
 DELETE = sql(
     """
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM products WHERE company_id = $1 AND id = $2 RETURNING status
     )
-    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM gone"""
+    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM deleted"""
 )
 
 LIST_ALL = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 ORDER BY created_at, id", row=Product)
@@ -161,10 +162,7 @@ def _found(product: Product | None) -> Product:
 
 
 def _values(draft: ProductDraft) -> list[object]:
-    return [
-        draft.product_id, draft.name, draft.description, draft.media, draft.medias, draft.status,
-        encode(draft.options), draft.tags, draft.types, draft.search_text, encode(draft.variants),
-    ]  # fmt: skip
+    return [encode(draft.variants), draft.status, *WRITTEN.values(draft)]
 
 
 FIND_ON_SALE = sql(

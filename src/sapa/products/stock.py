@@ -41,8 +41,8 @@ async def restock(tx: Tx, company: Company, quantities: Mapping[str, int]) -> No
 def _require_stock(variant: TrackedVariant, quantity: int) -> None:
     if variant.inventory_quantity < quantity:
         raise InsufficientStock(
-            f"Of the variant {variant.id} ({variant.title}) {quantity} were asked for and "
-            f"{variant.inventory_quantity} are in stock."
+            f"The variant {variant.id} ({variant.title}) has {variant.inventory_quantity} units in stock; "
+            f"{quantity} are needed."
         )
 
 

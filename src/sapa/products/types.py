@@ -32,7 +32,7 @@ OwnId = Annotated[
         min_length=1,
         max_length=255,
         examples=["shirt-7"],
-        description="The caller's own id for the product; no blank at its ends.",
+        description="Your own id for the product. It must not start or end with whitespace.",
     ),
 ]
 ProductName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Batik shirt"])]
@@ -45,16 +45,14 @@ TypeName = Annotated[str, Meta(min_length=1, max_length=100, examples=["shirt"])
 Types = Annotated[list[TypeName], Meta(max_length=250, examples=[["shirt"]])]
 
 Title = Annotated[str, Meta(min_length=1, max_length=255, examples=["M"])]
-Key = Annotated[
-    str, Meta(min_length=1, max_length=255, examples=["m"], description="The title, unless another is given.")
-]
+Key = Annotated[str, Meta(min_length=1, max_length=255, examples=["m"], description="Defaults to the title.")]
 Sku = Annotated[str, Meta(min_length=1, max_length=255, examples=["SHIRT-7-M"])]
 SkuTwin = Annotated[str, Meta(min_length=1, max_length=255, examples=["SHIRT-7-M"], description="The same as sku.")]
 Price = Annotated[
     Decimal,
     Meta(
         examples=[150000],
-        description="In major units of the company's currency, at most its digits.",
+        description="In major units of the company's currency, with at most its decimal places.",
         extra_json_schema={"minimum": 0},
     ),
 ]
@@ -97,11 +95,11 @@ class VariantIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 class VariantPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A variant to keep, change or add.
 
-    One that the product has already is found by id, else by SKU, else by key; it keeps its id, and what is absent
-    stays as it is. A new one needs a title and a price.
+    An existing variant is matched by id, SKU or key in that order; it keeps its id and the fields that you leave out.
+    A new variant needs a title and a price.
     """
 
-    id: Annotated[str | None, Meta(examples=[None], description="Of a variant that the product has already.")] = None
+    id: Annotated[str | None, Meta(examples=[None], description="The id of an existing variant of the product.")] = None
     title: Title | UnsetType = UNSET
     price: Price | UnsetType = UNSET
     key: Key | None | UnsetType = UNSET
@@ -128,7 +126,7 @@ class VariantOnSale(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True, rename="camel"):
-    """Something in which a product's variants differ."""
+    """A property in which a product's variants differ."""
 
     id: OptionId
     name: Annotated[str, Meta(examples=["Size"])]
@@ -136,10 +134,10 @@ class Option(Struct, frozen=True, rename="camel"):
 
 
 class OptionIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Something in which a product's variants differ. One that the product has already is found by id or name."""
+    """A property in which a product's variants differ. An existing option is matched by id or name."""
 
     name: OptionName
-    id: Annotated[str | None, Meta(examples=[None], description="Of an option that the product has already.")] = None
+    id: Annotated[str | None, Meta(examples=[None], description="The id of an existing option of the product.")] = None
     values: OptionValues = []
 
 
@@ -177,7 +175,8 @@ class ProductIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class ProductPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to a product: what is absent stays as it is, null clears. Lists are replaced whole."""
+    """Changes to a product: a field that you leave out keeps its value, null clears it. Lists are replaced as a
+    whole."""
 
     name: ProductName | UnsetType = UNSET
     variants: Annotated[list[VariantPatch], Meta(min_length=1, max_length=100)] | UnsetType = UNSET
@@ -198,7 +197,7 @@ class ProductExists(Conflict):
 
 
 class InsufficientStock(Conflict):
-    """There are fewer units in stock than were asked for."""
+    """There are not enough units in stock."""
 
     code = "INSUFFICIENT_STOCK"
 
@@ -220,7 +219,7 @@ class ProductUpdated(Event):
 
 
 class ProductDeleted(Event):
-    """A product was deleted; the body is the product as it last was."""
+    """A product was deleted; the body is the product's last state."""
 
     kind = "product.deleted"
     base = Base.CUSTOMER

@@ -2,8 +2,6 @@
 
 from datetime import date, datetime
 
-from msgspec import Struct
-
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
@@ -20,17 +18,7 @@ MOST_ATTEMPTS = 1_000
 MOST_WAITING = 10_000
 
 
-class Today(Struct, frozen=True):
-    day: str
-
-
-TODAY = sql(
-    """
-    SELECT to_char((now() + clock_offset) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day
-      FROM companies
-     WHERE company_id = $1""",
-    row=Today,
-)
+NOW = sql("SELECT now() + clock_offset AS now FROM companies WHERE company_id = $1", row=datetime)
 
 # By day first, with plain arithmetic; only those few sums are grouped into weeks and months.
 _STEP = "to_char(date_trunc($4, day AT TIME ZONE 'UTC'), 'YYYY-MM-DD') AS at"
@@ -114,27 +102,23 @@ SHIPMENTS = sql(
 
 async def get_today(db: Connection, company_id: int) -> date:
     """The company's day, in UTC."""
-    found = await TODAY.find(db, company_id)
-    if found is None:
+    now = await NOW.find(db, company_id)
+    if now is None:
         raise AssertionError("the company exists")
-    return date.fromisoformat(found.day)
+    return now.date()
 
 
 async def list_messages(db: Connection, company_id: int, window: DayRange) -> list[MessageStep]:
-    return await MESSAGES.all(db, company_id, *_span(window), window.step)
+    return await MESSAGES.all(db, company_id, window.start, window.end, window.step)
 
 
 async def list_orders(db: Connection, company_id: int, window: DayRange) -> list[OrderStep]:
-    return await ORDERS.all(db, company_id, *_span(window), window.step, MOST_ROWS)
+    return await ORDERS.all(db, company_id, window.start, window.end, window.step, MOST_ROWS)
 
 
 async def list_endpoints(db: Connection, company_id: int, window: DayRange) -> list[EndpointHealth]:
-    return await ENDPOINTS.all(db, company_id, *_span(window), MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
+    return await ENDPOINTS.all(db, company_id, window.start, window.end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
 async def list_shipments(db: Connection, company_id: int, window: DayRange) -> list[ShipmentState]:
-    return await SHIPMENTS.all(db, company_id, *_span(window))
-
-
-def _span(window: DayRange) -> tuple[datetime, datetime]:
-    return window.start, window.end
+    return await SHIPMENTS.all(db, company_id, window.start, window.end)

@@ -137,9 +137,9 @@ def _parse_day(field: str, text: str) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise Invalid.field(field, "must be a day such as 2026-01-31") from None
+        raise Invalid.field(field, "must be a date, such as 2026-01-31") from None
     if not 2000 <= day.year <= 2100:
-        raise Invalid.field(field, "must be a day from 2000 to 2100")
+        raise Invalid.field(field, "must be a date from 2000 to 2100")
     return day
 
 

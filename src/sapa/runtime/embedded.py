@@ -119,23 +119,22 @@ class EmbeddedServer:
 
     async def wait_until_accepting(self, seconds: float) -> None:
         """Returns when the server accepts connections; raises CannotStart when it does not in time."""
-        deadline = time.monotonic() + seconds
-        while not await self._accepts():
-            if self._process and self._process.poll() is not None:
-                raise CannotStart(f"The embedded PostgreSQL did not start; the reason stands at the end of {self.log}.")
-            if time.monotonic() > deadline:
-                raise CannotStart(f"The embedded PostgreSQL accepts no connections; see {self.log} for the reason.")
-            await asyncio.sleep(0.03)
+        if not await wait_until(self._accepts, seconds):
+            raise CannotStart(f"The embedded PostgreSQL accepts no connections. See {self.log} for the reason.")
 
     async def _accepts(self) -> bool:
         try:
             connection = await asyncpg.connect(self.app_url, timeout=10)
         except asyncpg.InvalidPasswordError:
             raise CannotStart(
-                f"The passwords in {self._passwords} are not those of the database beside it; "
-                "put back the file that belongs to it."
+                f"The passwords in {self._passwords} are not those of the database beside it. "
+                "Restore the file that belongs to it."
             ) from None
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
+            if self._process and self._process.poll() is not None:
+                raise CannotStart(
+                    f"The embedded PostgreSQL did not start. See the end of {self.log} for the reason."
+                ) from None
             return False
         await connection.close()
         return True
@@ -186,7 +185,7 @@ async def claim_folder(data: Path) -> AsyncIterator[EmbeddedServer]:
 
 async def _wait_for_other(server: EmbeddedServer) -> None:
     if not await wait_until((server.data / "secrets.json").exists, 30):
-        raise CannotStart(f"The server on {server.data} is not ready yet; try again in a moment.")
+        raise CannotStart(f"The server on {server.data} is not ready yet. Try again in a moment.")
     await server.wait_until_accepting(seconds=30)
 
 
@@ -220,7 +219,7 @@ async def _acquire_lock(lock: int, data: Path) -> bool:
         if holder.startswith(b"serve") and holder == last_holder:
             return False
         if time.monotonic() > deadline:
-            raise CannotStart(f"Another sapa command has held {data} for half a minute; wait for it or end it.")
+            raise CannotStart(f"Another sapa command has used {data} for half a minute. Wait for it or stop it.")
         last_holder = holder
         await asyncio.sleep(0.03)
     return True
@@ -264,7 +263,7 @@ async def _stop_orphan(cluster: Path) -> None:
         return
     if _serves(pid, cluster) and not await _shut_down(pid, lambda: not _serves(pid, cluster)):
         raise CannotStart(
-            f"A PostgreSQL server of an earlier start (process {pid}) does not stop; end it and try again."
+            f"A PostgreSQL server of an earlier start (process {pid}) does not stop. End it and try again."
         )
     _remove_stale_pid(pid, cluster)
 

@@ -8,8 +8,8 @@ from sapa.people import actions as people
 from sapa.settings import Settings
 
 WELCOME = """
-Welcome to Sapa. A demo company was made for you, with two keys that may do everything.
-They are shown this once: copy them. The link makes you its first owner in the console; it works once, for a week.
+Welcome to Sapa. A demo company was created for you, with two keys that have every scope.
+They are shown only once: copy them now. The link makes you its first owner in the console; it works once, for a week.
 
   console             {address}/console/link/{link}
 

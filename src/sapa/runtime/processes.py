@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -88,14 +88,18 @@ async def ended(process: subprocess.Popen[bytes]) -> int:
     return process.returncode
 
 
-async def wait_until(condition: Callable[[], bool], seconds: float = math.inf, every: float = 0.02) -> bool:
+async def wait_until(
+    condition: Callable[[], bool | Awaitable[bool]], seconds: float = math.inf, every: float = 0.02
+) -> bool:
     """Returns whether the condition became true in time."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while True:
+        is_met = condition()
+        if is_met if isinstance(is_met, bool) else await is_met:
+            return True
         if time.monotonic() > deadline:
             return False
         await asyncio.sleep(every)
-    return True
 
 
 def signal_group(leader: int, what: signal.Signals) -> None:

@@ -6,6 +6,7 @@ import ssl
 import sys
 import time
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from shutil import rmtree
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from subprocess import Popen
@@ -16,6 +17,7 @@ import asyncpg
 
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused, migrate
+from sapa.db.retry import Backoff
 from sapa.runtime import first_start
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import (
@@ -30,7 +32,7 @@ from sapa.settings import ServerSettings, Settings
 
 _STOP_SECONDS = 25
 _HEALTHY_SECONDS = 30
-_LONGEST_PAUSE = 5.0
+_RESTART_PAUSES = (0.25, 5.0)
 _LOCAL_HOSTS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
@@ -137,37 +139,32 @@ class Supervisor:
             group.create_task(_announce(self.settings.server))
 
     async def _keep_child_running(self, name: str, environment: dict[str, str]) -> None:
-        pauses = RestartPauses()
+        backoff = Backoff(*_RESTART_PAUSES)
         while True:
+            started = time.monotonic()
             child = self._children[name] = spawn([sys.executable, "-m", "sapa", name], SIGTERM, env=environment)
             try:
                 code = await ended(child)
             finally:
                 await _end(child)
             _print(f"sapa {name} {_describe_exit(code)}; starting it again.", sys.stderr)
-            await pauses.wait()
+            await _pause_before_restart(backoff, started)
 
 
-class RestartPauses:
-    """Before a restart: none at first, then longer and longer; none again after 30 healthy seconds."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-        self._since = time.monotonic()
-
-    async def wait(self) -> None:
-        if time.monotonic() - self._since > _HEALTHY_SECONDS:
-            self._next = 0.0
-        pause, self._next = self._next, min(max(0.25, self._next * 2), _LONGEST_PAUSE)
-        await asyncio.sleep(pause)
-        self._since = time.monotonic()
+async def _pause_before_restart(backoff: Backoff, started: float) -> None:
+    """No pause after 30 healthy seconds; what fails sooner is restarted after longer and longer ones."""
+    if time.monotonic() - started > _HEALTHY_SECONDS:
+        backoff.reset()
+    else:
+        await asyncio.sleep(backoff.next())
 
 
 async def _keep_server_running(server: EmbeddedServer) -> None:
-    pauses = RestartPauses()
+    backoff = Backoff(*_RESTART_PAUSES)
     while True:
+        started = time.monotonic()
         _print(f"The embedded PostgreSQL {_describe_exit(await server.ended())}; starting it again.", sys.stderr)
-        await pauses.wait()
+        await _pause_before_restart(backoff, started)
         try:
             await server.start()
         except CannotStart as reason:
@@ -184,10 +181,8 @@ async def _end(child: Popen[bytes]) -> None:
 
 
 async def _announce(server: ServerSettings) -> None:
-    while True:
-        if await _is_ready(server):
-            return _print(f"Sapa is running at {server.address} — Ctrl-C stops it.")
-        await asyncio.sleep(0.05)
+    await wait_until(partial(_is_ready, server), every=0.05)
+    _print(f"Sapa is running at {server.address} — Ctrl-C stops it.")
 
 
 async def _is_ready(server: ServerSettings) -> bool:

@@ -148,10 +148,10 @@ _ENTRY = NewTicketEntry.__struct_fields__
 INSERT_ENTRIES = sql(
     f"""
     INSERT INTO ticket_events (company_id, ticket_id, {", ".join(_ENTRY)})
-    SELECT $1, $2, {", ".join(f"given.{name}" for name in _ENTRY)}
+    SELECT $1, $2, {", ".join(f"input.{name}" for name in _ENTRY)}
       FROM unnest($3::int[], $4::int[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bigint[],
                   $10::text[], $11::text[], $12::text[])
-           AS given ({", ".join(_ENTRY)})"""
+           AS input ({", ".join(_ENTRY)})"""
 )
 
 LIST_ENTRIES = sql(

@@ -18,7 +18,7 @@ from sapa.values.ids import CustomerId
 routes = Routes("/loyalty/customers", base=Base.CUSTOMER, tag="Timeline")
 
 Cursor = Annotated[str, Meta(max_length=200)]
-Months = Annotated[int, Meta(ge=1, le=120, description="Only what happened in the last so many months.")]
+Months = Annotated[int, Meta(ge=1, le=120, description="How many months to look back.")]
 
 
 class TimelineQuery(Struct, frozen=True, kw_only=True):
@@ -26,8 +26,8 @@ class TimelineQuery(Struct, frozen=True, kw_only=True):
 
     category: Annotated[Category, Meta(description="Only entries of this category.")] | None = None
     limit: PageLimit = 20
-    after: Annotated[Cursor, Meta(description="Go on behind this cursor, to older entries.")] | None = None
-    before: Annotated[Cursor, Meta(description="Go back before this cursor, to newer entries.")] | None = None
+    after: Annotated[Cursor, Meta(description="Return entries after this cursor, which are older.")] | None = None
+    before: Annotated[Cursor, Meta(description="Return entries before this cursor, which are newer.")] | None = None
     months: Months | None = None
 
 
@@ -35,12 +35,12 @@ class TimelineQuery(Struct, frozen=True, kw_only=True):
 async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery) -> TimelinePage:
     """Get a customer's timeline.
 
-    Newest first. Go on with `after` and the answer's endCursor, back with `before` and its startCursor. An entry has
-    the time at which its change was made, which may be a moment before it can be seen: to follow a timeline as it
-    grows, look back a few seconds, and use the webhooks to miss nothing.
+    Newest first. For the next page send the response's endCursor as `after`; for the previous page send its startCursor
+    as `before`. An entry has the time of its change, which may be shortly before it becomes visible. If you poll a
+    timeline, overlap by a few seconds; use webhooks to miss nothing.
     """
     if query.after is not None and query.before is not None:
-        raise Invalid.field("before", "cannot be given together with after; give one of them")
+        raise Invalid.field("before", "cannot be combined with after; send one of them")
     after, before = _parse_cursor("after", query.after), _parse_cursor("before", query.before)
     if not await queries.has_customer(call.db, call.company.id, customer_id):
         raise NotFound
@@ -83,4 +83,4 @@ def _parse_cursor(name: str, cursor: str | None) -> Position | None:
             return parse_date_time(instant), id
     except (binascii.Error, ValueError, BadValue):
         pass
-    raise Invalid.field(name, "is not a cursor of this list; send a startCursor or endCursor as it was answered")
+    raise Invalid.field(name, "is not a cursor of this list; send a startCursor or endCursor from a response")

@@ -22,21 +22,21 @@ TYPES: dict[str, tuple[Category, str]] = {
     "order_cancelled": ("system", "An order was cancelled."),
     "order_refunded": ("system", "An order was refunded."),
     "points_earned": ("loyalty", "The customer earned points."),
-    "points_adjusted": ("loyalty", "Points were added or deducted by hand."),
-    "points_reserved": ("loyalty", "Points were put aside for a redemption."),
-    "points_released": ("loyalty", "Points that were put aside are available again."),
+    "points_adjusted": ("loyalty", "Points were added or deducted manually."),
+    "points_reserved": ("loyalty", "Points were reserved for a redemption."),
+    "points_released": ("loyalty", "Reserved points became available again."),
     "points_redeemed": ("loyalty", "Points were spent."),
     "points_expired": ("loyalty", "Points expired."),
-    "points_reversed": ("loyalty", "Points of an order were taken back, or spent points were given back."),
-    "reward_redeemed": ("loyalty", "The customer redeemed a reward; its points are put aside."),
+    "points_reversed": ("loyalty", "Points of an order were taken back, or spent points were returned."),
+    "reward_redeemed": ("loyalty", "The customer redeemed a reward; its points are reserved."),
     "redemption_committed": ("loyalty", "The points of a redemption were spent; its voucher is valid."),
-    "redemption_released": ("loyalty", "A redemption was given up."),
+    "redemption_released": ("loyalty", "A redemption was released."),
     "redemption_expired": ("loyalty", "A redemption was not committed in time."),
-    "redemption_failed": ("loyalty", "The customer could not have a reward, and got the points back."),
+    "redemption_failed": ("loyalty", "A redemption failed, and its points were returned."),
     "ticket_opened": ("support", "The customer wrote, and a ticket was opened."),
-    "customer_wrote": ("support", "The customer wrote again in a ticket, after having been answered."),
+    "customer_wrote": ("support", "The customer wrote again in a ticket after a reply."),
     "ticket_assigned": ("support", "A ticket was assigned to an agent, or returned to the queue."),
-    "ticket_answered": ("support", "An agent answered what the customer had written."),
+    "ticket_answered": ("support", "An agent replied to the customer."),
     "ticket_resolved": ("support", "A ticket was resolved."),
     "ticket_reopened": ("support", "A resolved ticket was opened again."),
 }
@@ -54,7 +54,7 @@ def _wire_name(name: str) -> str:
 
 
 class TimelineEntry(Struct, frozen=True, rename=_wire_name):
-    """One thing that happened to a customer."""
+    """One event in a customer's history."""
 
     id: Annotated[str, TIMELINE_ID]
     customer_id: CustomerId
@@ -64,21 +64,25 @@ class TimelineEntry(Struct, frozen=True, rename=_wire_name):
     ]
     source: Annotated[Source, Meta(description="Where it came from.")]
     edit_log: Annotated[
-        str | None, Meta(examples=["firstName: Ayu → Ayu Putri"], description="What changed, readable.")
+        str | None, Meta(examples=["firstName: Ayu → Ayu Putri"], description="A readable description of the change.")
     ]
-    notes: Annotated[str | None, Meta(examples=["Asked by phone"], description="A person's own words.")]
+    notes: Annotated[str | None, Meta(examples=["Asked by phone"], description="A note written by a person.")]
     created_at: Timestamp
     updated_at: Timestamp
 
 
 class TimelineMeta(Struct, frozen=True, rename="camel"):
-    """Where a part of the timeline stands in it."""
+    """The position of a page in the timeline."""
 
-    start_cursor: Annotated[str | None, Meta(description="Of the first entry here; send it as `before` to go back.")]
-    end_cursor: Annotated[str | None, Meta(description="Of the last entry here; send it as `after` to go on.")]
+    start_cursor: Annotated[
+        str | None, Meta(description="The cursor of the first entry; send it as `before` for newer entries.")
+    ]
+    end_cursor: Annotated[
+        str | None, Meta(description="The cursor of the last entry; send it as `after` for older entries.")
+    ]
     has_next_page: bool
     has_previous_page: bool
-    total: Annotated[int, Meta(examples=[1], description="All entries of this category and time.")]
+    total: Annotated[int, Meta(examples=[1], description="The number of entries of this category and period.")]
 
 
 class TimelinePage(Envelope, frozen=True):

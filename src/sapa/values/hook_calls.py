@@ -7,7 +7,7 @@ JSON = {"content-type": "application/json"}
 
 
 class HookCall(Struct, frozen=True):
-    """A call as it came in, over HTTP or mail. Header names are in lower case."""
+    """A received call, over HTTP or mail. Header names are in lower case."""
 
     method: str
     path: str

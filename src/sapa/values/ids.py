@@ -41,7 +41,7 @@ def new_bits() -> int:
 
 
 class UuidKind(IdKind):
-    """Marks a string as a UUID in its usual form; the name tells one kind from another where both are UUIDs."""
+    """Marks a string as a UUID in its usual form; the name distinguishes kinds that are both UUIDs."""
 
     def __init__(self, name: str) -> None:
         self.prefix = name
@@ -54,7 +54,7 @@ class UuidKind(IdKind):
 
 
 class NumberKind(IdKind):
-    """Marks a string as an id that is a whole number; the name tells one kind from another where both are numbers."""
+    """Marks a string as an id that is a whole number; the name distinguishes kinds that are both numbers."""
 
     def __init__(self, name: str) -> None:
         self.prefix = name

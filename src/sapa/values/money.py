@@ -24,7 +24,9 @@ DIGITS = {
 """Decimal places of each ISO 4217 currency."""
 
 Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$", examples=["IDR"], description="An ISO 4217 code.")]
-Amount = Annotated[Decimal, Meta(examples=[150000], description="In major units, at most the currency's digits.")]
+Amount = Annotated[
+    Decimal, Meta(examples=[150000], description="In major units, with at most the currency's decimal places.")
+]
 
 
 class BadMoney(ValueError):
@@ -38,17 +40,17 @@ def parse_currency(code: str) -> str:
 
 
 def parse_amount(amount: Decimal, currency: str) -> Decimal:
-    """A price or total in its shortest form; raises when it is negative or has digits that the currency lacks."""
+    """A price or total in its shortest form; raises if it is negative or has more decimal places than the currency."""
     if not amount.is_finite() or amount < 0:
-        raise BadMoney("must be a number from 0")
+        raise BadMoney("must be a number, 0 or more")
     # Checked before any computation: 1e999999 is a short text and a very long number.
     if amount.adjusted() >= MOST_DIGITS:
         raise BadMoney(f"must have at most {MOST_DIGITS} digits")
     short = shorten(amount)
     digits = DIGITS[currency]
     if -_exponent(short) > digits:
-        raise BadMoney(f"must have at most {digits} decimal places, as {currency} has" if digits else
-                       f"must be a whole number, as {currency} has no decimal places")  # fmt: skip
+        raise BadMoney(f"must have at most {digits} decimal places, like {currency}" if digits else
+                       f"must be a whole number, because {currency} has no decimal places")  # fmt: skip
     if len(short.as_tuple().digits) > MOST_DIGITS:
         raise BadMoney(f"must have at most {MOST_DIGITS} digits")
     return short

@@ -25,7 +25,7 @@ class Vault:
             raw = b""
         if len(raw) != _KEY_BYTES:
             raise BadSecretKey(
-                "SAPA_SECRET_KEY must be 32 random bytes in base64: `openssl rand -base64 32` makes one."
+                "SAPA_SECRET_KEY must be 32 random bytes in base64; create it with `openssl rand -base64 32`."
             )
         self._cipher = AESGCM(raw)
 

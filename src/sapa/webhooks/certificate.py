@@ -19,10 +19,10 @@ NOT_YET_VALID, EXPIRED, SELF_SIGNED, SELF_SIGNED_ROOT, NO_ISSUER, NO_INTERMEDIAT
 )  # fmt: skip
 """OpenSSL's verification error codes."""
 
-_UNKNOWN_ISSUER = "the certificate's issuer is not known; the server has to send its intermediate certificates with it"
+_UNKNOWN_ISSUER = "the certificate's issuer is unknown; configure the server to send its intermediate certificates"
 _BY_CODE = {
-    SELF_SIGNED: "the certificate is self-signed; use one of a public authority",
-    SELF_SIGNED_ROOT: "the certificate comes from an authority that is not known here",
+    SELF_SIGNED: "the certificate is self-signed; use one from a public authority",
+    SELF_SIGNED_ROOT: "the certificate is from an unknown authority",
     NO_ISSUER: _UNKNOWN_ISSUER,
     NO_INTERMEDIATE: _UNKNOWN_ISSUER,
 }

@@ -17,30 +17,30 @@ _OUR_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno
 
 _BY_STATUS = {
     400: "it could not read the request",
-    401: "it wants authentication; a custom header of the endpoint can carry it",
-    403: "it refuses us; look for a firewall, a bot filter or a missing custom header",
-    404: "nothing answers at this path",
-    405: "this path does not take POST",
+    401: "it requires authentication; add a custom header to the endpoint",
+    403: "it refuses the request; check for a firewall, a bot filter or a missing custom header",
+    404: "nothing is at this path",
+    405: "this path does not accept POST",
     408: "it was too slow to read the request",
     410: "the receiver says it is gone",
-    411: "it wants a length, which was sent: look at the proxy in front",
-    413: "it finds the body too large; bodies are at most 64 KB",
-    415: "it does not take application/json",
-    429: "it has too many requests",
-    500: "it failed on its side",
-    502: "its proxy got no proper answer from behind",
-    503: "it is not available right now",
-    504: "its proxy got no answer in time from behind",
+    411: "it requires a content length, which was sent; check the proxy in front of it",
+    413: "it rejects the body as too large; bodies are at most 64 KB",
+    415: "it does not accept application/json",
+    429: "it gets too many requests",
+    500: "the receiver has an internal error",
+    502: "its proxy got an invalid response from the application",
+    503: "it is temporarily unavailable",
+    504: "its proxy got no response from the application in time",
 }
 
 _BY_TLS_REASON = {
     "WRONG_VERSION_NUMBER": "it does not speak TLS on this port; is it plain http?",
     "HTTP_REQUEST": "it does not speak TLS on this port; is it plain http?",
-    "UNSUPPORTED_PROTOCOL": "it only speaks a TLS older than 1.2",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "it only speaks a TLS older than 1.2",
-    "TLSV1_UNRECOGNIZED_NAME": "it serves no site of this name over TLS",
-    "TLSV1_ALERT_UNRECOGNIZED_NAME": "it serves no site of this name over TLS",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a client certificate, which webhooks do not have",
+    "UNSUPPORTED_PROTOCOL": "it only supports TLS versions older than 1.2",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it only supports TLS versions older than 1.2",
+    "TLSV1_UNRECOGNIZED_NAME": "it has no TLS site with this name",
+    "TLSV1_ALERT_UNRECOGNIZED_NAME": "it has no TLS site with this name",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate, which webhooks do not have",
     "UNEXPECTED_EOF_WHILE_READING": "it closed the connection during the TLS handshake",
 }
 
@@ -49,8 +49,8 @@ _BY_ERRNO = {
     errno.EHOSTUNREACH: "cannot be reached: there is no route to it",
     errno.ENETUNREACH: "cannot be reached: there is no route to its network",
     errno.ETIMEDOUT: "does not answer",
-    errno.EACCES: "cannot be reached: this machine's firewall forbids it",
-    errno.EPERM: "cannot be reached: this machine's firewall forbids it",
+    errno.EACCES: "cannot be reached: this machine's firewall blocks it",
+    errno.EPERM: "cannot be reached: this machine's firewall blocks it",
 }
 
 
@@ -69,14 +69,14 @@ def find_refusal(status: int, location: str | None, url: str) -> DeliveryFailure
         return DeliveryFailure("http_3xx", _redirect(status, location, url))
     meaning = _BY_STATUS.get(status)
     if status < 200 or status >= 600:
-        meaning = "no final status that HTTP knows"
+        meaning = "not a final HTTP status"
     message = f"answered {status}: {meaning}" if meaning else f"answered {status}"
     return DeliveryFailure("http_5xx" if status >= 500 else "http_4xx", message)
 
 
 def _redirect(status: int, location: str | None, url: str) -> str:
     if not location:
-        return f"answered {status}; only 2xx is taken for an acknowledgement"
+        return f"answered {status}; only 2xx counts as received"
     try:
         target = urljoin(url, location)
     except ValueError:
@@ -108,9 +108,9 @@ def describe(error: Exception, host: str, address: str) -> DeliveryFailure:
         return DeliveryFailure("tls", _describe_tls(tls))
     if isinstance(error, aiohttp.ClientResponseError):
         detail = (error.message.splitlines() or [""])[0].rstrip(": ")
-        return DeliveryFailure("reset", f"its answer is not proper HTTP: {printable(detail).lower()}")
+        return DeliveryFailure("reset", f"its response is not valid HTTP: {printable(detail).lower()}")
     if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
-        return DeliveryFailure("reset", "closed the connection without an answer")
+        return DeliveryFailure("reset", "closed the connection without a response")
     return DeliveryFailure("internal", f"could not be sent by this installation: {type(error).__name__}", is_ours=True)
 
 

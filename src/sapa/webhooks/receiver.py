@@ -56,7 +56,7 @@ def verify(headers: Headers, body: Body, secret: Secrets, tolerance: float | Non
         raise VerificationError(f"{TIMESTAMP_HEADER} is not the t of {SIGNATURE_HEADER}")
     _check_age(timestamp, now, tolerance)
     if not _matches(signatures, [_sign(secret, timestamp, raw) for secret in secrets]):
-        raise VerificationError("no signature matches: another secret, or the body is not the one that was sent")
+        raise VerificationError("no signature matches: the secret is wrong, or the body is not the one that was sent")
     return _verify_id(found, raw, secrets, now, tolerance)
 
 
@@ -98,7 +98,7 @@ def _list_pairs(headers: Headers) -> list[tuple[str, str]]:
     try:
         pairs = [(name, value) for name, value in (items() if callable(items) else headers)]  # type: ignore[union-attr]
     except (TypeError, ValueError):
-        raise VerificationError("give the headers as a mapping or as pairs of name and value") from None
+        raise VerificationError("pass the headers as a mapping or as pairs of name and value") from None
     return [(_text(name, "a header's name"), _text(value, f"the header {name!r}")) for name, value in pairs]
 
 
@@ -128,11 +128,11 @@ def _check_secrets(secret: Secrets) -> list[str]:
 
 def _list_secrets(secret: Secrets) -> list[str]:
     if secret is None:
-        raise VerificationError("there is no secret; is its variable set?")
+        raise VerificationError("the secret is missing; is its variable set?")
     try:
         secrets: list[Text] = [secret] if isinstance(secret, str | bytes) else list(secret)
     except TypeError:
-        raise VerificationError("give the secret as text, or several in a list") from None
+        raise VerificationError("pass the secret as text, or several in a list") from None
     return [_text(item, "the secret") for item in secrets]
 
 
@@ -140,7 +140,7 @@ def _check_body(body: Body) -> bytes:
     if isinstance(body, str):
         return body.encode("utf-8", "surrogateescape")
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise VerificationError("give the body as the bytes that came, not parsed")
+        raise VerificationError("pass the body as the bytes that were received, not parsed")
     return bytes(body)
 
 
@@ -179,12 +179,12 @@ def _sign_standard(secret: str, id: str, timestamp: str, body: bytes) -> str:
     except ValueError:
         key = b""
     if not key:
-        raise VerificationError("the secret is not whsec_ and base64, as it was shown")
+        raise VerificationError("the secret must be whsec_ followed by base64, as it was shown")
     return b64encode(digest(key, f"{id}.{timestamp}.".encode() + body, "sha256")).decode()
 
 
 def explain(headers: Headers, body: Body, secret: Secrets, now: float | None = None) -> list[str]:
-    """What is wrong with a request, in sentences; none when all is well."""
+    """What is wrong with a request, in sentences; none if it is valid."""
     now = time.time() if now is None else now
     try:
         pairs, secrets = _list_pairs(headers), _list_secrets(secret)
@@ -212,7 +212,7 @@ def _explain_secrets(secrets: list[str]) -> Iterator[str]:
         if not secret:
             yield "the secret is empty; is its variable set?"
         elif secret != secret.strip():
-            yield "the secret has blanks or a line break around it; strip them"
+            yield "the secret has spaces or a line break around it; strip them"
         elif secret[0] in "\"'" or secret[-1] in "\"'":
             yield "the secret has quotation marks around it; remove them"
         elif not secret.startswith("whsec_"):
@@ -225,7 +225,7 @@ def _explain_missing(names: list[str]) -> str:
     if renamed:
         return f"{SIGNATURE_HEADER} arrived as {renamed}: a proxy or framework renamed it; look it up by that name"
     kin = sorted(name for key, name in plain.items() if "webhook" in key)
-    others = f"; of its kind only {', '.join(kin)} arrived" if kin else "; none of its kind arrived"
+    others = f"; of the similar headers only {', '.join(kin)} arrived" if kin else "; no similar header arrived"
     return f"{SIGNATURE_HEADER} is missing{others}: does a proxy in front drop headers?"
 
 
@@ -235,7 +235,7 @@ def _explain_form(value: str) -> Iterator[str]:
     if not value.isascii():
         yield "the signature contains characters that are not ASCII; copy it again"
     elif re.search(r"\s", value):
-        yield "the signature has blanks in it; it is one word, t=…,v1=…"
+        yield "the signature contains spaces; it must be t=…,v1=… without spaces"
     if timestamp is None:
         yield "the signature has no t=…; use the whole header, not only the part after v1="
     elif not _is_seconds(timestamp):
@@ -249,7 +249,7 @@ def _explain_digest(text: str) -> Iterator[str]:
     if _is_hex_digest(text):
         return
     if _is_base64_digest(text):
-        yield "v1 is in base64; here it is 64 hexadecimal digits (base64 stands in webhook-signature)"
+        yield "v1 is in base64, but must be 64 hexadecimal digits (webhook-signature has base64)"
     elif _is_hex_digest(text.lower()):
         yield "v1 is in capital letters; compare it in lower case, as it is sent"
     else:
@@ -259,7 +259,7 @@ def _explain_digest(text: str) -> Iterator[str]:
 def _explain_time(timestamp: str, found: dict[str, str], now: float) -> Iterator[str]:
     apart = int(timestamp) - now
     if abs(int(timestamp) / 1000 - now) < 10 * 365 * 86_400:
-        yield "the timestamp is in milliseconds; here it is in seconds"
+        yield "the timestamp is in milliseconds, but must be in seconds"
     elif apart < -TOLERANCE_SECONDS:
         yield f"the timestamp is too old by {_span(-apart - TOLERANCE_SECONDS)}: a stored request, or a clock is wrong"
     elif apart > TOLERANCE_SECONDS:
@@ -293,7 +293,7 @@ def _explain_match(
 
 
 _NO_REASON = (
-    "no signature matches: the secret is another endpoint's or an older one, or the body was changed on its way"
+    "no signature matches: the secret is another endpoint's or an older one, or the body was changed in transit"
 )
 
 
@@ -309,36 +309,36 @@ def _find_reasons(
             if _matches(signatures, [digest(secret.strip().encode(), signed, "sha256").hex()]):
                 yield meant
     if not body:
-        yield "the body is empty: something read it before; keep the bytes that came"
+        yield "the body is empty: something has already read it; keep the received bytes"
 
 
 def _other_secrets(secrets: list[str]) -> Iterator[tuple[str, bytes]]:
     for secret in secrets:
         trimmed = secret.strip().strip("\"'")
-        yield "without the blanks or quotation marks around it", trimmed.encode()
+        yield "without the spaces or quotation marks around it", trimmed.encode()
         yield "with whsec_ in front", f"whsec_{trimmed}".encode()
         yield "without whsec_", trimmed.removeprefix("whsec_").encode()
         try:
-            yield "as the bytes behind its base64", b64decode(trimmed.removeprefix("whsec_") + "==")
+            yield "as the bytes that its base64 encodes", b64decode(trimmed.removeprefix("whsec_") + "==")
         except ValueError:
             continue
 
 
 def _other_texts(found: dict[str, str], body: bytes, timestamp: str) -> Iterator[tuple[str, bytes]]:
     stamp = f"{timestamp}.".encode()
-    yield "the body alone is signed here; sign the timestamp, a dot and the body", body
+    yield "only the body was signed; sign the timestamp, a dot and the body", body
     yield "the timestamp and the body are joined without a dot", timestamp.encode() + body
     for meant, other in _other_bodies(body):
         yield meant, stamp + other
     if id := found.get("webhook-id") or found.get(ID_HEADER):
         yield (
-            "the id is signed here too; that is the other signature, webhook-signature",
+            "the id was signed, too; that is the other signature, webhook-signature",
             f"{id}.".encode() + stamp + body,
         )
 
 
 def _other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
-    yield "the body has a line break or blank at its end that was not sent", body.rstrip()
+    yield "the body has a line break or space at its end that was not sent", body.rstrip()
     yield "the body has a byte order mark in front that was not sent", body.removeprefix(b"\xef\xbb\xbf")
     yield "the body's line breaks were changed", body.replace(b"\r\n", b"\n")
     try:
@@ -347,6 +347,6 @@ def _other_bodies(body: bytes) -> Iterator[tuple[str, bytes]]:
         return
     compact = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False)
     yield (
-        "the body was parsed and printed again, it would match if compact; keep the bytes that came",
+        "the body was parsed and serialised again; it would match if compact; keep the received bytes",
         compact.encode("utf-8", "surrogatepass"),
     )

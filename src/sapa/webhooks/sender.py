@@ -257,7 +257,7 @@ class WebhookSender:
     async def _post(self, connection_info: _ConnectionInfo, target: Target, message: WebhookMessage) -> ClientResponse:
         url = parse_url(target.url)
         if url.scheme not in self._schemes:
-            raise BlockedAddress(f"{url.scheme}:// is not allowed any more; register an address with https://")
+            raise BlockedAddress(f"{url.scheme}:// is no longer allowed; change the endpoint to an https:// URL")
         headers = build_headers(target.secrets, message.event_id, message.kind, message.body, int(time.time()))
         if target.headers:
             headers |= {name: text for name, text in target.headers.items() if name.lower() not in RESERVED_HEADERS}
@@ -311,7 +311,7 @@ class WebhookSender:
                 )
         failure = describe(error, host, place)
         if failure.error == "internal":
-            log.warning("webhook could not be sent", reason=failure.message, exc_info=not isinstance(error, OSError))
+            log.warning("webhook not sent", reason=failure.message, exc_info=not isinstance(error, OSError))
         return failure
 
 

@@ -14,7 +14,7 @@ EndpointId = Annotated[str, ENDPOINT_ID]
 
 MOST_ENDPOINTS = 10
 OVERLAP_SECONDS = 24 * 3600
-"""How long a rotated secret still signs beside its successor, by company time."""
+"""How long a rotated secret still signs in addition to its successor, by company time."""
 
 
 class Missed(StrEnum):
@@ -158,7 +158,7 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
 
 
 class Notice(Struct, frozen=True, rename="camel"):
-    """A notice for the company's people."""
+    """A notice for the company's users."""
 
     id: str
     kind: str
@@ -202,7 +202,7 @@ class WebhookLimit(Conflict):
 
 
 class EndpointActive(Conflict):
-    """The webhook endpoint is active already."""
+    """The webhook endpoint is already active."""
 
     code = "WEBHOOK_ACTIVE"
 
@@ -214,12 +214,12 @@ class EndpointNotActive(Conflict):
 
 
 class OverlapRuns(Conflict):
-    """The secret before this one still signs; rotating again would end it at once."""
+    """The previous secret still signs; rotating again would end it at once."""
 
     code = "WEBHOOK_OVERLAP"
 
 
 class EventGone(Conflict):
-    """The event is older than events are kept, so it cannot be sent again."""
+    """The event is past its retention, so it cannot be sent again."""
 
     code = "EVENT_GONE"

@@ -5,24 +5,7 @@ import socket
 import time
 
 from sapa.db.pool import Connection
-from sapa.db.sql import sql
-
-WORKERS = "leases belong to the installation, not to a company"
-
-# The epoch grows whenever the holder changes, so that a late writer can be recognised.
-TAKE = sql(
-    """
-    INSERT INTO leases AS l (name, holder, expires_at)
-    VALUES ($1, $2, now() + make_interval(secs => $3))
-        ON CONFLICT (name) DO UPDATE
-       SET holder = excluded.holder, expires_at = excluded.expires_at,
-           epoch = l.epoch + (l.holder <> excluded.holder)::int
-     WHERE l.holder = excluded.holder OR l.expires_at < now()
-    RETURNING epoch""",
-    crosses=WORKERS,
-)
-
-RELEASE = sql("UPDATE leases SET expires_at = '-infinity' WHERE holder = $1", crosses=WORKERS)
+from sapa.work import queries
 
 
 def new_holder() -> str:
@@ -32,9 +15,8 @@ def new_holder() -> str:
 
 async def take(db: Connection, name: str, holder: str, seconds: float) -> int | None:
     """Takes or renews a lease; its epoch, or None while another worker holds it."""
-    epoch: int | None = await TAKE.value(db, name, holder, seconds)
-    return epoch
+    return await queries.take_lease(db, name, holder, seconds)
 
 
 async def release_all(db: Connection, holder: str) -> None:
-    await RELEASE.run(db, holder)
+    await queries.release_leases(db, holder)

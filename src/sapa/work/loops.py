@@ -59,7 +59,7 @@ async def keep_running(name: str, step: Step, stopping: asyncio.Event, *, pause:
         try:
             return await step()
         except (DatabaseAway, *RETRYABLE) as error:
-            log.warning("waiting for the database", loop=name, reason=f"{type(error).__name__}: {error}")
+            log.warning("loop waits for the database", loop=name, reason=f"{type(error).__name__}: {error}")
         except Exception:
             log.exception("loop failed", loop=name)
         await wait(pause, stopping)

@@ -99,4 +99,4 @@ class Worker:
             async with self._database.connection() as db:
                 await leases.release_all(db, self._holder)
         except (DatabaseAway, asyncpg.PostgresError) as error:
-            log.warning("leases were not released and will run out by themselves", reason=str(error))
+            log.warning("leases not released", reason=str(error))

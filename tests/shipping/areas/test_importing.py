@@ -160,7 +160,7 @@ def test_the_licence_is_shown_and_has_to_be_accepted(own: Installation, tmp_path
     assert done.code == 0
     assert "Open Database License" in done.err
     assert f"small-area-data 3.0.0: {len(PLACES)} areas" in done.out
-    assert "not one that was looked at before" in done.out
+    assert "not a known release" in done.out
 
 
 def spoil(name: str, content: bytes) -> dict[str, bytes]:

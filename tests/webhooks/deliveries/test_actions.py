@@ -122,7 +122,7 @@ async def test_a_sample_that_fails_says_why_with_exit_code_1(hook: Hook, shop: S
     assert "503" in outcome.out
     assert "Traceback" not in outcome.err
     assert (await hook.json("show", hook.id))["failures"] == 0
-    assert "these are" in (await hook.run("test", hook.id, "--event", "x")).sentence()
+    assert "use one of" in (await hook.run("test", hook.id, "--event", "x")).sentence()
 
 
 async def test_a_delivery_is_listed_and_shown_with_its_attempts(hook: Hook, shop: Shop, api: httpx.AsyncClient) -> None:
@@ -291,7 +291,7 @@ async def test_what_is_gone_cannot_be_sent_again(hook: Hook, shop: Shop, api: ht
     (first,) = await hook.settled(1)
     async with connect_database(hook.installation.server.owner_url) as owner:
         await owner.execute("DELETE FROM events WHERE id = $1", first["eventId"])
-    assert "older than events are kept" in (await hook.run("resend", first["id"])).sentence()
+    assert "past its retention" in (await hook.run("resend", first["id"])).sentence()
     assert (await hook.json("delivery", first["id"]))["request"]["body"] is None
     await hook.json("delete", hook.id)
     assert "webhook endpoint" in (await hook.run("resend", first["id"])).sentence()

@@ -205,7 +205,7 @@ async def test_an_event_past_its_retention_fails_with_a_message_and_does_not_cou
     await settled(post, client.live)
     (attempt,) = await attempts(post, client.live)
     assert (attempt["outcome"], attempt["error"]) == ("failed", "expired")
-    assert "older than events are kept" in attempt["message"]
+    assert "past its retention" in attempt["message"]
     assert await count(post, "SELECT failures FROM webhook_lanes WHERE company_id = $1", client.live) == 0
     assert station.arrivals == []
 

@@ -11,6 +11,7 @@ from sapa.db.pool import Database, open_database
 from sapa.settings import read_settings
 from sapa.values.sealing import Vault
 from sapa.webhooks.dispatch import queries
+from sapa.webhooks.dispatch import settler as settler_module
 from sapa.webhooks.dispatch.dispatcher import Dispatcher
 from sapa.webhooks.dispatch.settler import Settler
 from sapa.webhooks.dispatch.slots import ActiveLane
@@ -108,6 +109,34 @@ async def test_a_delivery_of_which_nothing_can_be_stored_waits_and_gives_the_lan
     later = "SELECT count(*) FROM webhook_queue WHERE company_id = $1 AND due_at > now() + interval '15 seconds'"
     assert await count(post, later, client.live) == await waiting(post, client.live) == 1
     assert len(station.arrivals) == 5
+
+
+async def test_a_delivery_that_cannot_be_postponed_is_sent_again_and_settled_once_it_can_be_stored(
+    scratch: Scratch,
+    post: Database,
+    seal: Vault,
+    client: Environments,
+    station: Station,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last fallback: neither its attempt nor its next due time can be stored."""
+    monkeypatch.setattr(settler_module, "RETRY_SECONDS", (0.05,))
+    await make_endpoint(post, seal, client.live, station.url("shop"))
+    await happen(post, client.live, things(5))
+    async with post.connection() as db:
+        refused = await db.fetchval("SELECT min(id) FROM webhook_queue WHERE company_id = $1", client.live)
+    await refuse(scratch, f"delivery_id <> '{refused}'")
+    async with connect(scratch.owner_url) as owner:
+        await owner.execute(
+            f"ALTER TABLE webhook_queue ADD CONSTRAINT refused CHECK (id <> '{refused}' OR due_at = event_at)"
+        )
+        async with delivering(post, seal):
+            await until(lambda: len(station.arrivals) > 5)
+            for table in ("webhook_attempts", "webhook_queue"):
+                await owner.execute(f"ALTER TABLE {table} DROP CONSTRAINT refused")
+            await until_released(post, client.live)
+    assert [row["outcome"] for row in await attempts(post, client.live)] == ["delivered"] * 5
+    assert await waiting(post, client.live) == 0
 
 
 async def test_a_value_that_does_not_fit_holds_up_nobody(

@@ -325,7 +325,7 @@ async def test_resuming_chooses_how_to_catch_up_and_resets_the_failures(
     installation: Installation, database: Database, vault: Vault, company: Environments
 ) -> None:
     id = (await make_endpoint(database, vault, company.live)).endpoint.id
-    assert webhook(installation, "resume", id).sentence() == "The webhook endpoint is active already."
+    assert webhook(installation, "resume", id).sentence() == "The webhook endpoint is already active."
     for missed in ("all", "latest", "skip"):
         async with database.connection() as db:
             await db.execute("UPDATE webhook_lanes SET failures = 10 WHERE company_id = $1", company.live)
@@ -398,7 +398,7 @@ def test_people_see_tables_and_the_secret_once(installation: Installation, compa
     made = create(installation, company.live, "--all-events", "--description", "[red]The shop[/]")
     assert made.code == 0
     assert made.out.count("whsec_") == 1
-    assert "shown this once" in made.out
+    assert "shown only once" in made.out
     listed = webhook(installation, "list", "--company", str(company.live)).out
     assert "[red]The shop[/]" in listed
     assert URL in listed

@@ -338,7 +338,7 @@ async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_us
                 assert made["id"].encode() in arrival.body
             other = await make_company(database)
             request = await asyncio.to_thread(sapa, running.data, "listen", "--forward-to", "http://127.0.0.1:1")
-            assert request.sentence().startswith("Which company? Give --company:")
+            assert request.sentence().startswith("Which company? Use --company:")
             assert f"{test_id} (Demo, test)" in request.sentence()
             assert str(other.live) in request.sentence()
     finally:

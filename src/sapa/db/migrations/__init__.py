@@ -18,6 +18,9 @@ _RUNS_WITH = re.compile(r"^-- runs with code since: (\d{4})$", re.MULTILINE).sea
 _LOCK = 0x5A9A  # any number that nothing else in the database takes an advisory lock on
 _WAIT_MILLISECONDS = 60_000
 
+BEHIND = "The database's schema is older than this version of Sapa. Run `sapa migrate`."
+TOO_NEW = "This version of Sapa is too old for the database's schema. Start the newer version."
+
 _HISTORY = """
     CREATE TABLE IF NOT EXISTS schema_migrations (
         number      integer     NOT NULL,
@@ -30,7 +33,7 @@ _HISTORY = """
 
 
 class MigrationRefused(Exception):
-    """The database and this version of Sapa don't fit together; the text says how."""
+    """This version of Sapa cannot run on the database; the text says why."""
 
 
 class Migration(Struct, frozen=True):
@@ -152,14 +155,22 @@ async def _grant(connection: Connection, role: str) -> None:
 
 async def is_current(db: Connection) -> bool:
     """Whether every migration of this version was applied, and none that its code cannot run with."""
+    return await find_mismatch(db) is None
+
+
+async def find_mismatch(db: Connection) -> str | None:
+    """What is wrong with the schema for this version, and what to do; None when this version runs on it."""
     try:
         row = await db.fetchrow(
             "SELECT max(number), max(coalesce(runs_with_code_since, number)) FROM schema_migrations"
         )
     except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.InsufficientPrivilegeError):
-        return False
+        return BEHIND
     newest, oldest_code = row or (None, None)
-    return newest is not None and oldest_code is not None and newest >= len(list_migrations()) >= oldest_code
+    own = len(list_migrations())
+    if newest is None or oldest_code is None or newest < own:
+        return BEHIND
+    return TOO_NEW if oldest_code > own else None
 
 
 async def is_writable(db: Connection) -> bool:

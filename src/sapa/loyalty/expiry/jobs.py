@@ -56,6 +56,6 @@ async def _settle(database: Database, wallet: DueWallet) -> bool:
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("a wallet was not settled", company_id=wallet.company_id, wallet_id=wallet.wallet_id)
+        log.exception("wallet not settled", company_id=wallet.company_id, wallet_id=wallet.wallet_id)
         return False
     return True

@@ -22,11 +22,6 @@ DEFAULTS = LoyaltySettings(
 )
 
 
-list_tiers = queries.list_tiers
-get_terms = queries.get_terms
-store_position = queries.store_position
-
-
 async def get_settings(db: Connection, company: Company) -> LoyaltySettings:
     return await queries.find_settings(db, company.id) or DEFAULTS
 
@@ -39,11 +34,26 @@ async def change_settings(tx: Tx, company: Company, patch: LoyaltySettingsPatch)
     return settings
 
 
+async def list_tiers(db: Connection, company: Company) -> list[Tier]:
+    """By amount."""
+    return await queries.list_tiers(db, company.id)
+
+
 async def replace_tiers(tx: Tx, company: Company, tiers: Sequence[Tier]) -> list[Tier]:
     checked = build_tiers(company, tiers)
     await queries.lock_settings(tx, company.id)
     await queries.replace_tiers(tx, company.id, checked)
     return checked
+
+
+async def get_positions(tx: Tx, company: Company, order: Order, status: Status) -> tuple[Position | None, Position]:
+    """What the order has earned so far, if anything, and the same with what it should have earned by now."""
+    terms, before = await queries.get_terms(tx, company.id, order.id, order.total)
+    return before, build_target_position(company, order, status, terms, before)
+
+
+async def store_position(tx: Tx, company: Company, order: Order, wallet_id: str, position: Position) -> None:
+    await queries.store_position(tx, company.id, order.id, wallet_id, position)
 
 
 def build_tiers(company: Company, tiers: Sequence[Tier]) -> list[Tier]:
@@ -58,7 +68,7 @@ def build_tiers(company: Company, tiers: Sequence[Tier]) -> list[Tier]:
         if not amount:
             raise Invalid.field(field, "must be more than 0")
         if amount in by_amount:
-            raise Invalid.field(field, f"names {amount} a second time; give each amount once")
+            raise Invalid.field(field, f"repeats {amount}; send each amount once")
         by_amount[amount] = Tier(amount, tier.points)
     return [by_amount[amount] for amount in sorted(by_amount)]
 

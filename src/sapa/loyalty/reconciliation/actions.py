@@ -10,12 +10,9 @@ MOST_ENTRIES = 20_000
 MOST_LISTED = 100
 PATIENCE_SECONDS = 600.0
 
-find_check = queries.find_check
-list_drift = queries.list_drift
-
 
 async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_SECONDS) -> Reconciliation:
-    """Checks all wallets of a company, batch by batch; each batch is one snapshot and takes at most so many seconds."""
+    """Checks all wallets of a company, batch by batch; each batch is one snapshot and takes at most `seconds`."""
     wallets = available = reserved = 0
     drift: list[Drift] = []
     drifting: set[str] = set()
@@ -30,6 +27,11 @@ async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_S
         drift += found[: MOST_LISTED - len(drift)]
         position = None if batch.is_last else batch.last_id
     return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
+
+
+async def find_check(db: Connection, company_id: int) -> queries.Check | None:
+    """The last check of all wallets."""
+    return await queries.find_check(db, company_id)
 
 
 async def get_batch(db: Connection, company_id: int, position: str) -> queries.WalletBatch:

@@ -37,12 +37,12 @@ async def _check_next(db: Connection, progress: CheckProgress) -> None:
 
 
 async def _count_drifting(db: Connection, progress: CheckProgress, batch: WalletBatch) -> int:
-    """Skips wallets that cannot be checked: the round goes on."""
+    """Skips wallets that cannot be checked, and continues."""
     try:
         drift = await queries.list_drift(db, progress.company_id, progress.position, batch, CHECK_SECONDS)
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("wallets were not checked", company_id=progress.company_id, wallet_id=batch.last_id)
+        log.exception("wallets not checked", company_id=progress.company_id, wallet_id=batch.last_id)
         return 0
     return len({one.wallet_id for one in drift})

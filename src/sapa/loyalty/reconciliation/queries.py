@@ -141,7 +141,8 @@ FIND_DRIFT = sql(
         SELECT id, 'reserved is the sum of the open reservations', reservations_open::text, reserved::text
           FROM totals WHERE reservations_open <> reserved
         UNION ALL
-        SELECT id, 'credits less debits are available and reserved', entries_points::text, (available + reserved)::text
+        SELECT id, 'credits minus debits are available plus reserved', entries_points::text,
+               (available + reserved)::text
           FROM totals WHERE entries_points <> available + reserved
         UNION ALL
         SELECT id, 'lifetime earned is the sum of its entries', entries_earned::text, lifetime_earned::text
@@ -156,14 +157,14 @@ FIND_DRIFT = sql(
         SELECT wallet_id, 'entries are numbered without gaps', place::text, seq::text
           FROM e WHERE place <> seq
         UNION ALL
-        SELECT wallet_id, 'each occurredAt is later than the one before', occurred_before::text, occurred_at::text
+        SELECT wallet_id, 'each occurredAt is later than the previous one', occurred_before::text, occurred_at::text
           FROM e WHERE occurred_at <= occurred_before
         UNION ALL
-        SELECT wallet_id, 'availableAfter is the one before and the change',
+        SELECT wallet_id, 'availableAfter is the previous one plus the change',
                (available_before + available_delta)::text, available_after::text
           FROM e WHERE available_before + available_delta <> available_after
         UNION ALL
-        SELECT wallet_id, 'reservedAfter is the one before and the change',
+        SELECT wallet_id, 'reservedAfter is the previous one plus the change',
                (reserved_before + reserved_delta)::text, reserved_after::text
           FROM e WHERE reserved_before + reserved_delta <> reserved_after
         UNION ALL
@@ -192,7 +193,7 @@ FIND_DRIFT = sql(
          GROUP BY r.wallet_id, r.id, r.points
         HAVING coalesce(sum(h.points), 0) <> r.points
         UNION ALL
-        SELECT wallet_id, 'a reservation is closed once, and by the entries that its status tells', expected, found
+        SELECT wallet_id, 'a reservation is closed once, by the entries of its status', expected, found
           FROM closings WHERE expected <> found
         UNION ALL
         SELECT coalesce(r.wallet_id, d.wallet_id), 'a redemption''s status and points are its reservation''s',
@@ -208,11 +209,11 @@ FIND_DRIFT = sql(
           FULL JOIN of_orders AS o ON o.wallet_id = p.wallet_id AND o.order_id = p.order_id
          WHERE coalesce(o.points, 0) IS DISTINCT FROM p.posted
         UNION ALL
-        SELECT e.wallet_id, 'an entry is of its wallet''s customer', w.customer_id, e.customer_id
+        SELECT e.wallet_id, 'an entry has its wallet''s customer', w.customer_id, e.customer_id
           FROM e JOIN w ON w.id = e.wallet_id
          WHERE e.customer_id <> w.customer_id
         UNION ALL
-        SELECT owned.wallet_id, 'whatever is in a wallet has one', owned.wallet_id, ''
+        SELECT owned.wallet_id, 'every row belongs to an existing wallet', owned.wallet_id, ''
           FROM (SELECT wallet_id FROM of_entries UNION SELECT wallet_id FROM of_lots UNION SELECT wallet_id FROM r
                 UNION SELECT wallet_id FROM d UNION SELECT wallet_id FROM p) AS owned
           LEFT JOIN w ON w.id = owned.wallet_id
@@ -284,7 +285,7 @@ async def get_batch(
 
 
 async def list_drift(db: Connection, company_id: int, position: str, batch: WalletBatch, seconds: float) -> list[Drift]:
-    """The contradictions in a batch of wallets."""
+    """The mismatches in a batch of wallets."""
     async with db.transaction():
         await PREPARE_CHECK.value(db, f"{seconds:.0f}s")
         return await FIND_DRIFT.all(

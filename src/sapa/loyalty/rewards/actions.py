@@ -29,7 +29,7 @@ from sapa.loyalty.rewards.types import (
     RewardOptionPatch,
 )
 from sapa.loyalty.rewards.vouchers import new_voucher
-from sapa.loyalty.types import RESERVATION_ID, LedgerEntry, Memo, Reservation, ReservationClosed
+from sapa.loyalty.types import RESERVATION_ID, LedgerEntry, Memo, Reservation, ReservationClosed, ReservationIn
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
@@ -63,7 +63,10 @@ async def redeem(tx: Tx, company: Company, customer_id: str, body: RedeemIn) -> 
         return await _build_repeated(tx, company, ledger, existing)
     option = await _get_option_as_shown(tx, company, body)
     points.require_writable(ledger)
-    reservation = await _hold(tx, company, ledger, option, memo)
+    held = ReservationIn(
+        points=int(option.cost_to_redeem), reference_type=memo.reference_type, reference_id=memo.reference_id
+    )
+    reservation = await points.hold(tx, company, ledger, RESERVATION_ID.new(), held, memo, memo.reference_id)
     entry = ledger.entries[-1]
     redemption = _build_redemption(option, reservation, entry, body.voucher_code)
     await queries.insert_redemption(tx, company.id, redemption)
@@ -87,7 +90,7 @@ async def release(tx: Tx, company: Company, id: str) -> Redemption:
 async def fail(tx: Tx, company: Company, id: str, reason: str) -> Redemption:
     """Returns the points, spent ones too, because the customer cannot have the reward."""
     if not reason.strip():
-        raise Invalid.field("reason", "must hold more than blanks")
+        raise Invalid.field("reason", "must not be blank")
     return await _end(tx, company, id, partial(points.undo, reason=reason))
 
 
@@ -129,20 +132,10 @@ async def _get_option_as_shown(tx: Tx, company: Company, body: RedeemIn) -> Rewa
     if option is None:
         raise Invalid.field("rewardOptionId", "is not the id of a reward")
     if body.reward_name != option.reward_name:
-        raise Invalid.field("rewardName", f"must be {option.reward_name!r}, as the reward is called")
+        raise Invalid.field("rewardName", f"must be {option.reward_name!r}, the reward's name")
     if str(parse_cost("pointsCost", body.points_cost)) != option.cost_to_redeem:
-        raise Invalid.field("pointsCost", f"must be {option.cost_to_redeem}, as the reward costs")
+        raise Invalid.field("pointsCost", f"must be {option.cost_to_redeem}, the reward's cost")
     return option
-
-
-async def _hold(tx: Tx, company: Company, ledger: WalletLedger, option: RewardOption, memo: Memo) -> Reservation:
-    portions = await points.pick_lots(tx, company, ledger, int(option.cost_to_redeem))
-    id, state = RESERVATION_ID.new(), ledger.state
-    ledger.hold(id, portions, memo)
-    return await points.insert_reservation(
-        tx, company.id, id, ledger.balance, state.instant, state.reservation_ttl_seconds, portions,
-        memo.reference_type, memo.reference_id, memo.reference_id,
-    )  # fmt: skip
 
 
 def _build_memo(customer_id: str, body: RedeemIn) -> Memo:

@@ -65,7 +65,7 @@ class RedemptionsQuery(Struct, frozen=True, kw_only=True):
 async def list_reward_options(call: Call, query: RewardOptionsQuery) -> Page[RewardOption]:
     """List rewards.
 
-    Newest first. `search` finds a part of the name, whatever its case and accents.
+    Newest first. `search` matches part of the name, ignoring case and accents.
     """
     filters: dict[str, Any] = {} if query.search is None else {"search": _pattern(query.search)}
     options, total = await queries.list_options(call.db, call.company.id, filters, query.limit, query.offset)
@@ -92,7 +92,7 @@ async def get_reward_option(call: Call, id: RewardOptionId) -> RewardOption:
 async def update_reward_option(call: Call, id: RewardOptionId, body: RewardOptionPatch) -> RewardOption:
     """Update a reward.
 
-    A field that is absent keeps its value, null clears it. Redemptions keep what the reward was when it was redeemed.
+    A field that you leave out keeps its value; null clears it. Existing redemptions keep the reward's previous terms.
     """
     return await actions.update_option(call.db, call.company, id, body)
 
@@ -115,10 +115,10 @@ async def delete_reward_option(call: Call, id: RewardOptionId) -> None:
 async def redeem_reward(call: Call, customer_id: CustomerId, body: RedeemIn) -> Redeemed:
     """Redeem a reward.
 
-    Its points are held, as long as the program's reservationTtlSeconds say, until the redemption is committed or
-    released. The name and the cost must be those that the reward has, so nobody pays another price than they were
-    shown. With an `idempotencyKey` it happens once for ever: sent again, the same request gets the same redemption
-    and entry, with the wallet as it is by then.
+    The reward's points are held for the program's reservationTtlSeconds, until you commit or release the redemption.
+    The name and the cost must match the reward, so that customers pay only the price they saw. With an `idempotencyKey`
+    the redemption happens only once, and the key never expires: the same request sent again returns the same redemption
+    and entry, with the current wallet.
     """
     await _check_customer(call, customer_id)
     return await actions.redeem(call.db, call.company, customer_id, body)
@@ -133,7 +133,7 @@ async def redeem_reward(call: Call, customer_id: CustomerId, body: RedeemIn) -> 
 async def commit_redemption(call: Call, id: RedemptionId) -> Redemption:
     """Commit a redemption.
 
-    Its points are spent, and its voucher is valid from now on, as long as the reward's expirationPreset says.
+    Its points are spent, and its voucher becomes valid for the time that the reward's expirationPreset sets.
     """
     return await actions.commit(call.db, call.company, id)
 
@@ -147,7 +147,7 @@ async def commit_redemption(call: Call, id: RedemptionId) -> Redemption:
 async def release_redemption(call: Call, id: RedemptionId) -> Redemption:
     """Release a redemption.
 
-    Its points are available again, and its voucher code is free.
+    Its points become available again, and its voucher code can be used again.
     """
     return await actions.release(call.db, call.company, id)
 
@@ -161,9 +161,9 @@ async def release_redemption(call: Call, id: RedemptionId) -> Redemption:
 async def fail_redemption(call: Call, id: RedemptionId, body: FailureIn) -> Redemption:
     """Report that a redemption failed.
 
-    For a reward that the customer cannot have after all, because its voucher could not be issued or is not honoured.
-    Its points go back to where they were taken from, the points of a committed redemption, too: those that had an
-    expiry keep it, and expire at once when it is past. The voucher code is free.
+    Use it when the customer cannot have the reward after all: the voucher could not be issued or is not accepted. The
+    points are returned, even if the redemption is committed. They keep their expiry; points that are past it expire at
+    once. The voucher code can be used again.
     """
     return await actions.fail(call.db, call.company, id, body.reason)
 
@@ -172,8 +172,9 @@ async def fail_redemption(call: Call, id: RedemptionId, body: FailureIn) -> Rede
 async def list_redemptions(call: Call, customer_id: CustomerId, query: RedemptionsQuery) -> Redemptions:
     """List a customer's redemptions.
 
-    Newest first. Go on with `before` and the answer's nextBefore: none is left out and none comes twice, also while
-    new ones are made. One whose time is over is shown as expired, even before the ledger has given its points back.
+    Newest first. To read older ones, send the response's nextBefore as `before`. None is skipped or repeated, even
+    while new ones are created. An overdue redemption is shown as expired, even before the ledger has returned its
+    points.
     """
     await _check_customer(call, customer_id)
     pattern = None if query.search is None else _pattern(query.search)
@@ -189,7 +190,7 @@ async def list_redemptions(call: Call, customer_id: CustomerId, query: Redemptio
 async def summarise_redemptions(call: Call, customer_id: CustomerId) -> RedemptionSummary:
     """Sum up a customer's redemptions.
 
-    How many there are of each status, and of how many points.
+    The number of redemptions and their points, by status.
     """
     await _check_customer(call, customer_id)
     tallies = await queries.list_tallies(call.db, call.company.id, wallet_id_of(customer_id))
@@ -200,7 +201,7 @@ async def summarise_redemptions(call: Call, customer_id: CustomerId) -> Redempti
 async def list_redeemers(call: Call, reward_option_id: RewardOptionId, query: PageQuery) -> Page[Redeemer]:
     """List the customers who redeemed a reward.
 
-    The last to redeem it first. What is reserved or committed counts; what was released, expired or failed does not.
+    The latest redeemer comes first. Reserved and committed redemptions count; released, expired and failed ones do not.
     """
     await queries.get_option(call.db, call.company.id, reward_option_id)
     redeemers, total = await queries.list_redeemers(
@@ -217,7 +218,7 @@ async def _check_customer(call: Call, id: str) -> None:
 def _pattern(search: str) -> str:
     text = fold(search)
     if not text:
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     return contains(text)
 
 

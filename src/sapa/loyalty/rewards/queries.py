@@ -63,13 +63,13 @@ UPDATE_OPTION = sql(
 
 DELETE_OPTION = sql(
     """
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM loyalty_reward_options WHERE company_id = $1 AND id = $2 RETURNING id
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        SELECT $1, 'loyalty_reward_options', '', -1 FROM gone
+        SELECT $1, 'loyalty_reward_options', '', -1 FROM deleted
     )
-    SELECT id FROM gone"""
+    SELECT id FROM deleted"""
 )
 
 OPTIONS = Listing(
@@ -109,7 +109,8 @@ INSERT_REDEMPTION = sql(
                                      points_cost, voucher_code, discount_type, discount_value,
                                      minimum_purchase_amount, expiration_preset, metadata, reserved_until, created_at,
                                      updated_at, search_text)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16)"""
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::text::timestamptz,
+            $15::text::timestamptz, $15::text::timestamptz, $16)"""
 )
 
 CLOSE_REDEMPTIONS = sql(
@@ -232,8 +233,8 @@ async def insert_redemption(tx: Tx, company_id: int, new: Redemption) -> None:
     await INSERT_REDEMPTION.run(
         tx, company_id, new.id, new.wallet_id, new.customer_id, new.reward_option_id, new.reward_name,
         int(new.points_cost), new.voucher_code, new.discount_type, new.discount_value, new.minimum_purchase_amount,
-        new.expiration_preset, new.metadata, datetime.fromisoformat(new.reserved_until),
-        datetime.fromisoformat(new.created_at), f"{fold(new.reward_name)}\n{fold(new.voucher_code)}",
+        new.expiration_preset, new.metadata, new.reserved_until, new.created_at,
+        f"{fold(new.reward_name)}\n{fold(new.voucher_code)}",
     )  # fmt: skip
 
 

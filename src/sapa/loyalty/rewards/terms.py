@@ -64,7 +64,7 @@ def parse_cost(field: str, text: int | str) -> int:
 
 def _checked(company: Company, fields: dict[str, Any]) -> RewardTerms:
     if not fields["reward_name"].strip():
-        raise Invalid.field("rewardName", "must hold more than blanks")
+        raise Invalid.field("rewardName", "must not be blank")
     least = fields["minimum_purchase_amount"]
     fields["cost_to_redeem"] = parse_cost("costToRedeem", fields["cost_to_redeem"])
     fields["discount_value"] = _discount(company, fields["discount_type"], fields["discount_value"])
@@ -76,7 +76,7 @@ def _discount(company: Company, kind: DiscountType, text: str | None) -> Decimal
     value = None if text is None else Decimal(text)
     if kind == "free_shipping":
         if value:
-            raise Invalid.field("discountValue", "must be null for free_shipping, which is a discount by itself")
+            raise Invalid.field("discountValue", "must be null for free_shipping")
         return None
     if not value:
         raise Invalid.field("discountValue", f"must be more than 0 for {kind}")

@@ -37,7 +37,7 @@ RedemptionStatus = Literal["reserved", "committed", "released", "expired", "fail
 RewardName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Kopi gratis"])]
 Cost = (
     Annotated[int, Meta(ge=1, le=MOST_POINTS, examples=[50], description="A whole number of points.")]
-    | Annotated[str, Meta(pattern="^[1-9][0-9]{0,12}$", description="The same as a decimal string, as it is answered.")]
+    | Annotated[str, Meta(pattern="^[1-9][0-9]{0,12}$", description="The same as a decimal string, as in responses.")]
 )
 DiscountValue = Annotated[
     str,
@@ -49,29 +49,27 @@ DiscountValue = Annotated[
 ]
 VoucherPrefix = Annotated[
     str,
-    Meta(
-        pattern="^[A-Za-z0-9_-]{1,20}$", examples=["KOPI-"], description="What the voucher codes made by us begin with."
-    ),
+    Meta(pattern="^[A-Za-z0-9_-]{1,20}$", examples=["KOPI-"], description="The prefix of generated voucher codes."),
 ]
 VoucherCode = Annotated[
     str,
     Meta(
         pattern="^[!-~]{1,64}$",
-        description="Your own code, without blanks; its case makes no difference. One is made unless it is given.",
+        description="Your own code, without spaces; case is ignored. Generated if you leave it out.",
     ),
 ]
 PurchaseAmount = Annotated[
     Decimal,
     Meta(
         examples=[100000],
-        description="In major units of the company's currency, at most its digits.",
+        description="In major units of the company's currency, with at most its decimal places.",
         extra_json_schema={"minimum": 0},
     ),
 ]
 
 
 class RewardOption(Struct, frozen=True, rename="camel"):
-    """Something that customers can have for their points."""
+    """Something that customers can redeem points for."""
 
     id: RewardOptionId
     reward_name: Annotated[str, Meta(examples=["Kopi gratis"])]
@@ -98,7 +96,7 @@ class RewardOptionIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class RewardOptionPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to a reward: what is absent stays as it is, null clears."""
+    """Changes to a reward: a field that you leave out keeps its value, null clears it."""
 
     reward_name: RewardName | UnsetType = UNSET
     cost_to_redeem: Cost | UnsetType = UNSET
@@ -110,7 +108,7 @@ class RewardOptionPatch(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class Redemption(Struct, frozen=True, rename="camel"):
-    """A reward that a customer took. It keeps what the reward was at that time, whatever becomes of the reward."""
+    """A reward that a customer redeemed. It keeps the terms that the reward had at that time."""
 
     id: RedemptionId
     customer_id: CustomerId
@@ -119,23 +117,29 @@ class Redemption(Struct, frozen=True, rename="camel"):
     reward_name: Annotated[str, Meta(examples=["Kopi gratis"])]
     points_cost: Count
     status: RedemptionStatus
-    voucher_code: Annotated[str, Meta(examples=["KOPI-7ZQ4M0XK2BH"], description="To be honoured once committed.")]
+    voucher_code: Annotated[
+        str, Meta(examples=["KOPI-7ZQ4M0XK2BH"], description="Valid once the redemption is committed.")
+    ]
     discount_type: DiscountType
     discount_value: Annotated[str | None, Meta(examples=["25000"], description="Null for free_shipping.")]
     minimum_purchase_amount: Annotated[Decimal | None, Meta(examples=[100000])]
     expiration_preset: ExpirationPreset
     metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None)]
-    reserved_until: Annotated[Timestamp, Meta(description="When the points go back unless it is committed by then.")]
-    committed_at: Annotated[Timestamp | None, Meta(description="Null unless it is committed.")]
-    expires_at: Annotated[
-        Timestamp | None, Meta(description="Until when the voucher is valid; null before the commit, and for ever.")
+    reserved_until: Annotated[
+        Timestamp,
+        Meta(description="The points are returned at this instant, unless the redemption is committed before."),
     ]
-    created_at: Annotated[Timestamp, Meta(description="Of one customer no two are equal.")]
+    committed_at: Annotated[Timestamp | None, Meta(description="Null unless committed.")]
+    expires_at: Annotated[
+        Timestamp | None,
+        Meta(description="Until when the voucher is valid; null before the commit, or if it never expires."),
+    ]
+    created_at: Annotated[Timestamp, Meta(description="Unique per customer.")]
     updated_at: Timestamp
 
 
 class RedeemIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The reward to redeem, as the customer was shown it."""
+    """The reward to redeem, as shown to the customer."""
 
     reward_option_id: Annotated[
         RewardOptionId, Meta(examples=[OPTION_ID.example], extra_json_schema={"pattern": OPTION_ID.pattern})
@@ -162,7 +166,7 @@ class FailureIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class Redeemed(Struct, frozen=True):
-    """The wallet and the redemption as they are now, and the entry by which the points were put aside."""
+    """The current wallet and redemption, and the ledger entry that holds the points."""
 
     wallet: Wallet
     redemption: Redemption
@@ -177,7 +181,7 @@ class Redemptions(Envelope, frozen=True):
 
 
 class Tally(Struct, frozen=True):
-    """How many redemptions, and of how many points together."""
+    """The number of redemptions and their total points."""
 
     count: Annotated[int, Meta(examples=[1])]
     points: Count
@@ -195,7 +199,7 @@ class RedemptionSummary(Struct, frozen=True):
 
 
 class Redeemer(Struct, frozen=True, rename="camel"):
-    """A customer who redeemed a reward: what was released, expired or failed does not count."""
+    """A customer who redeemed a reward. Released, expired and failed redemptions do not count."""
 
     customer_id: CustomerId
     first_name: Annotated[str | None, Meta(examples=["Ayu"])]
@@ -203,12 +207,12 @@ class Redeemer(Struct, frozen=True, rename="camel"):
     email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
     phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
     redemptions: Annotated[int, Meta(examples=[2], description="How often.")]
-    points: Annotated[Count, Meta(description="For how many points together.")]
+    points: Annotated[Count, Meta(description="The total points.")]
     last_redeemed_at: Timestamp
 
 
 class VoucherTaken(Conflict):
-    """Another redemption that is reserved or committed has this voucherCode."""
+    """Another reserved or committed redemption has this voucherCode."""
 
     code = "VOUCHER_TAKEN"
     constraint = "loyalty_redemptions_voucher_key"

@@ -35,7 +35,7 @@ LOCK_BY_IDENTITIES = sql(
       FROM contact_identities i
       JOIN contacts c ON c.company_id = $1 AND c.id = i.contact_id
      WHERE i.company_id = $1
-       AND (i.kind, i.key) IN (SELECT k, v FROM unnest($2::text[], $3::text[]) AS given (k, v))
+       AND (i.kind, i.key) IN (SELECT k, v FROM unnest($2::text[], $3::text[]) AS input (k, v))
      ORDER BY c.id
        FOR UPDATE""",
     row=StoredContact,
@@ -46,15 +46,15 @@ INSERT = sql("INSERT INTO contacts (company_id, id, name) VALUES ($1, $2, $3)")
 INSERT_IDENTITIES = sql(
     """
     INSERT INTO contact_identities (company_id, contact_id, kind, key, spellings)
-    SELECT $1, $2, given.kind, given.key, ARRAY[given.value]
-      FROM unnest($3::text[], $4::text[], $5::text[]) AS given (kind, key, value)"""
+    SELECT $1, $2, input.kind, input.key, ARRAY[input.value]
+      FROM unnest($3::text[], $4::text[], $5::text[]) AS input (kind, key, value)"""
 )
 
 ADD_IDENTITIES = sql(
     """
     INSERT INTO contact_identities AS i (company_id, contact_id, kind, key, spellings)
-    SELECT $1, $2, given.kind, given.key, ARRAY[given.value]
-      FROM unnest($3::text[], $4::text[], $5::text[]) AS given (kind, key, value)
+    SELECT $1, $2, input.kind, input.key, ARRAY[input.value]
+      FROM unnest($3::text[], $4::text[], $5::text[]) AS input (kind, key, value)
         ON CONFLICT (company_id, kind, key) DO UPDATE
        SET spellings = i.spellings || excluded.spellings
      WHERE NOT i.spellings @> excluded.spellings"""

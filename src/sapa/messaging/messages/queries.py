@@ -149,10 +149,10 @@ _EVENT = NewEvent.__struct_fields__
 INSERT_EVENTS = sql(
     f"""
     INSERT INTO message_events (company_id, {", ".join(_EVENT)})
-    SELECT $1, {", ".join(f"given.{name}" for name in _EVENT)}
+    SELECT $1, {", ".join(f"input.{name}" for name in _EVENT)}
       FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bool[], $7::int[], $8::text[],
                   $9::text[])
-           AS given ({", ".join(_EVENT)})
+           AS input ({", ".join(_EVENT)})
         ON CONFLICT DO NOTHING"""
 )
 

@@ -61,12 +61,13 @@ UPDATE = sql(
 
 DELETE = sql(
     """
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM message_templates WHERE company_id = $1 AND id = $2 RETURNING id
     ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'message_templates', '', -1 FROM gone
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'message_templates', '', -1 FROM deleted
     )
-    SELECT id FROM gone"""
+    SELECT id FROM deleted"""
 )
 
 # Stores the channel's decision and the time of the sync.

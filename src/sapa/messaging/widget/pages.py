@@ -10,25 +10,21 @@ from typing import Any, TypeVar
 
 import asyncpg
 import msgspec
-import structlog
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sapa.context import AppContext
-from sapa.db.connection import DatabaseAway
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
     ApiError,
-    InternalError,
     Invalid,
     MethodNotAllowed,
     PayloadTooLarge,
     RequestTimeout,
-    ServiceUnavailable,
     UnsupportedMediaType,
-    translate,
+    explain,
 )
 from sapa.http.event_stream import EventStreamResponse
 from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetMessage
@@ -61,8 +57,6 @@ SCRIPT_HEADERS = {
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body")
-
-log = structlog.get_logger()
 
 
 class WidgetSessionIn(Struct, frozen=True, forbid_unknown_fields=True):
@@ -179,14 +173,8 @@ def _route(path: str, **handlers: Handler) -> Route:
             if request.method not in handlers:
                 raise MethodNotAllowed(headers={"allow": ", ".join(handlers)})
             return await handlers[request.method](request)
-        except DatabaseAway as error:
-            log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
-            return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
         except Exception as error:
-            if refusal := translate(error):
-                return _refuse(refusal)
-            log.exception("widget call failed", path=request.url.path, request_id=request.state.request_id)
-            return _refuse(InternalError())
+            return _refuse(explain(error, request.state.request_id, method=request.method, path=request.url.path))
 
     return Route(PREFIX + path, answer, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 

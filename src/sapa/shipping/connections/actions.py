@@ -3,7 +3,7 @@
 In a test environment every provider is connected to its simulator, with nothing stored.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -14,6 +14,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
+from sapa.http.executor import AuditRecorder
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_text
 from sapa.shipping.carriers.interface import (
@@ -39,9 +40,6 @@ from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
 
 HOOKS = "/hooks/carriers/"
-
-Note = Callable[[Tx], Awaitable[None]]
-"""Writes the audit entry of the change."""
 
 
 async def find_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
@@ -106,9 +104,9 @@ async def connect(
     adapter: str | None,
     entered: Mapping[str, str],
     verify: bool = True,
-    note: Note | None = None,
+    audit: AuditRecorder | None = None,
 ) -> NewCarrierConnection:
-    """Connects a carrier in place of the provider's former one. The note is written in the same transaction."""
+    """Connects a carrier in place of the provider's former one. The audit entry is written in the same transaction."""
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
@@ -123,8 +121,8 @@ async def connect(
             msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
         )  # fmt: skip
         left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
-        if note is not None:
-            await note(tx)
+        if audit is not None:
+            await audit(tx)
     return NewCarrierConnection(
         _build_info(company, stored), f"{context.settings.server.address}{HOOKS}{token}", left_behind
     )

@@ -34,15 +34,15 @@ FIND_BY_TOKEN = sql(
 # The carrier keeps calling the address it was given, also after its credentials were replaced.
 REPLACE = sql(
     f"""
-    INSERT INTO carrier_connections AS known
+    INSERT INTO carrier_connections AS stored
            (company_id, id, provider, adapter, sealed, public_fields, hook_hash, verified_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT ON CONSTRAINT carrier_connections_provider_key DO UPDATE
        SET id = excluded.id, adapter = excluded.adapter, sealed = excluded.sealed,
            public_fields = excluded.public_fields, hook_hash = excluded.hook_hash,
-           earlier_hooks = CASE WHEN known.adapter <> excluded.adapter THEN '{{}}'
-                                WHEN known.hook_hash = excluded.hook_hash THEN known.earlier_hooks
-                                ELSE known.earlier_hooks || known.hook_hash END,
+           earlier_hooks = CASE WHEN stored.adapter <> excluded.adapter THEN '{{}}'
+                                WHEN stored.hook_hash = excluded.hook_hash THEN stored.earlier_hooks
+                                ELSE stored.earlier_hooks || stored.hook_hash END,
            verified_at = excluded.verified_at, status = 'connected', last_error = NULL, created_at = now()
     RETURNING {_COLUMNS}""",
     row=StoredCarrierConnection,

@@ -75,7 +75,7 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
         "awb": query.awb,
         "store_location_id": query.store_location_id,
         "needing_action": True if query.needs_action == "true" else None,
-        "at_ease": True if query.needs_action == "false" else None,
+        "no_action_needed": True if query.needs_action == "false" else None,
         "created_from": query.created_from,
         "created_to": query.created_to,
         "cells": _cells(query),

@@ -100,7 +100,7 @@ LISTING = Listing(
         "awb": "awb = {}",
         "store_location_id": "store_location_id = {}",
         "needing_action": "(needs_action AND {}::boolean)",
-        "at_ease": "(NOT needs_action AND {}::boolean)",
+        "no_action_needed": "(NOT needs_action AND {}::boolean)",
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },

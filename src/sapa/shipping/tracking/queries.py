@@ -14,11 +14,11 @@ from sapa.shipping.tracking.types import DueCallback, ShipmentEvent, StoredCarri
 # A repeated callback is ignored, unless it was given up: its shipment may be known now.
 INSERT = sql(
     """
-    INSERT INTO carrier_callbacks AS known (company_id, adapter, digest, body, events)
+    INSERT INTO carrier_callbacks AS stored (company_id, adapter, digest, body, events)
     VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (company_id, adapter, digest) DO UPDATE
        SET events = excluded.events, due_at = now(), tries = 0, processed_at = NULL, note = NULL
-     WHERE known.processed_at IS NOT NULL AND known.note IS NOT NULL"""
+     WHERE stored.processed_at IS NOT NULL AND stored.note IS NOT NULL"""
 )
 
 

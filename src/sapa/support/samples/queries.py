@@ -88,7 +88,7 @@ _SAMPLE_COLUMNS = (
 )
 _NEW_SAMPLES = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
                    $9::timestamptz[], $10::text[])
-        AS given (agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id)"""
+        AS input (agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id)"""
 
 INSERT = sql(
     f"""
@@ -108,10 +108,10 @@ DELETE_OTHERS = sql(
      WHERE company_id = $1 AND ticket_id = $11 AND ($12::int IS NULL OR cycle = $12)
        AND NOT EXISTS (
            SELECT FROM {_NEW_SAMPLES}
-            WHERE (given.agent_id, given.ticket_id, given.cycle, given.source, given.metric, given.micros,
-                   given.started_at, given.at)
+            WHERE (input.agent_id, input.ticket_id, input.cycle, input.source, input.metric, input.micros,
+                   input.started_at, input.at)
                 = (s.agent_id, s.ticket_id, s.cycle, s.source, s.metric, s.micros, s.started_at, s.at)
-              AND given.message_id IS NOT DISTINCT FROM s.message_id)
+              AND input.message_id IS NOT DISTINCT FROM s.message_id)
     RETURNING {_SAMPLE_COLUMNS}""",
     row=StoredSample,
 )
@@ -120,7 +120,7 @@ INSERT_TICKETS = sql(
     """
     INSERT INTO analytics_tickets (company_id, ticket_id, agent_id, source)
     SELECT $1, ticket_id, agent_id, source
-      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS given (ticket_id, agent_id, source)
+      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS input (ticket_id, agent_id, source)
      ORDER BY ticket_id, agent_id
         ON CONFLICT DO NOTHING"""
 )
@@ -128,9 +128,9 @@ INSERT_TICKETS = sql(
 LOCK_TICKETS = sql(
     """
     SELECT t.ticket_id, t.agent_id, t.source, t.days
-      FROM unnest($2::text[], $3::bigint[]) AS given (ticket_id, agent_id)
+      FROM unnest($2::text[], $3::bigint[]) AS input (ticket_id, agent_id)
       JOIN analytics_tickets AS t
-        ON t.company_id = $1 AND t.ticket_id = given.ticket_id AND t.agent_id = given.agent_id
+        ON t.company_id = $1 AND t.ticket_id = input.ticket_id AND t.agent_id = input.agent_id
      ORDER BY t.ticket_id, t.agent_id
        FOR UPDATE OF t""",
     row=HandledDays,
@@ -140,9 +140,9 @@ HANDLED_DAYS = sql(
     """
     SELECT s.ticket_id, s.agent_id, min(s.source) AS source,
            array_agg(DISTINCT (s.at AT TIME ZONE 'UTC')::date ORDER BY (s.at AT TIME ZONE 'UTC')::date) AS days
-      FROM unnest($2::text[], $3::bigint[]) AS given (ticket_id, agent_id)
+      FROM unnest($2::text[], $3::bigint[]) AS input (ticket_id, agent_id)
       JOIN support_samples AS s
-        ON s.company_id = $1 AND s.ticket_id = given.ticket_id AND s.agent_id = given.agent_id
+        ON s.company_id = $1 AND s.ticket_id = input.ticket_id AND s.agent_id = input.agent_id
        AND s.metric = 'handled'
      GROUP BY s.ticket_id, s.agent_id""",
     row=HandledDays,
@@ -152,11 +152,11 @@ HANDLED_DAYS = sql(
 SET_DAYS = sql(
     """
     UPDATE analytics_tickets AS t
-       SET days = given.days::date[],
-           first_day = (given.days::date[])[1],
-           last_day = (given.days::date[])[cardinality(given.days::date[])]
-      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS given (ticket_id, agent_id, days)
-     WHERE t.company_id = $1 AND t.ticket_id = given.ticket_id AND t.agent_id = given.agent_id"""
+       SET days = input.days::date[],
+           first_day = (input.days::date[])[1],
+           last_day = (input.days::date[])[cardinality(input.days::date[])]
+      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS input (ticket_id, agent_id, days)
+     WHERE t.company_id = $1 AND t.ticket_id = input.ticket_id AND t.agent_id = input.agent_id"""
 )
 
 _FIGURES = ", ".join(SampleAddition.__struct_fields__)
@@ -171,7 +171,7 @@ ADD = sql(
            {", ".join(f"sum({name})" for name in _SUMMED)}, max(last_handled_at)
       FROM unnest($2::date[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::bigint[], $12::timestamptz[])
-        AS given (day, agent_id, source, {_FIGURES})
+        AS input (day, agent_id, source, {_FIGURES})
      CROSS JOIN (VALUES ('day'), ('month')) AS spans (span)
      GROUP BY span, starts_on, agent_id, source
      ORDER BY span, starts_on, agent_id, source
@@ -200,9 +200,9 @@ RECOUNT_DAYS = sql(
                  FROM analytics_tickets AS k
                 WHERE k.company_id = $1 AND k.first_day = t.starts_on AND k.agent_id = t.agent_id
                   AND k.source = t.source)
-      FROM unnest($2::date[], $3::bigint[], $4::text[]) AS given (day, agent_id, source)
-     WHERE t.company_id = $1 AND t.span = 'day' AND t.starts_on = given.day AND t.agent_id = given.agent_id
-       AND t.source = given.source"""
+      FROM unnest($2::date[], $3::bigint[], $4::text[]) AS input (day, agent_id, source)
+     WHERE t.company_id = $1 AND t.span = 'day' AND t.starts_on = input.day AND t.agent_id = input.agent_id
+       AND t.source = input.source"""
 )
 
 RECOUNT_MONTHS = sql(
@@ -214,9 +214,9 @@ RECOUNT_MONTHS = sql(
              WHERE d.company_id = $1 AND d.span = 'day' AND d.agent_id = t.agent_id AND d.source = t.source
                AND d.starts_on >= t.starts_on AND d.starts_on < t.starts_on + interval '1 month')
       FROM (SELECT DISTINCT date_trunc('month', day)::date AS month, agent_id, source
-              FROM unnest($2::date[], $3::bigint[], $4::text[]) AS given (day, agent_id, source)) AS given
-     WHERE t.company_id = $1 AND t.span = 'month' AND t.starts_on = given.month AND t.agent_id = given.agent_id
-       AND t.source = given.source"""
+              FROM unnest($2::date[], $3::bigint[], $4::text[]) AS input (day, agent_id, source)) AS input
+     WHERE t.company_id = $1 AND t.span = 'month' AND t.starts_on = input.month AND t.agent_id = input.agent_id
+       AND t.source = input.source"""
 )
 
 TICKETS_AFTER = sql(
@@ -232,7 +232,7 @@ TICKETS_AFTER = sql(
                FROM analytics_tickets
               WHERE company_id = $1 AND (ticket_id, agent_id) > ($2, $3)
               ORDER BY ticket_id, agent_id
-              LIMIT $4)) AS known
+              LIMIT $4)) AS days
      GROUP BY ticket_id, agent_id
      ORDER BY ticket_id, agent_id
      LIMIT $4""",
@@ -244,7 +244,7 @@ DAYS = sql(
     SELECT array_agg(day ORDER BY day)
       FROM (SELECT (at AT TIME ZONE 'UTC')::date AS day FROM support_samples WHERE company_id = $1
              UNION
-            SELECT starts_on FROM analytics_sums WHERE company_id = $1 AND span = 'day') AS known"""
+            SELECT starts_on FROM analytics_sums WHERE company_id = $1 AND span = 'day') AS days"""
 )
 
 CELLS_OF_DAY = sql(

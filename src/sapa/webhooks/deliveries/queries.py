@@ -86,7 +86,7 @@ FIND_COMPANY_OF_DELIVERY = sql(
      WHERE EXISTS (SELECT FROM webhook_queue q WHERE q.company_id = c.company_id AND q.id = $1)
         OR EXISTS (SELECT FROM webhook_attempts a WHERE a.company_id = c.company_id AND a.delivery_id = $1)
      LIMIT 1""",
-    crosses="a command brings a delivery's id and nothing else: it tells the company",
+    crosses="a command has only a delivery's id, which determines the company",
 )
 
 

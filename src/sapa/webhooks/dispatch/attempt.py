@@ -18,7 +18,7 @@ RESOURCES = {
     "ticket": f"{Base.MESSAGING}/tickets",
 }
 
-GONE = "the event is older than events are kept, so there is nothing left to send"
+GONE = "the event is past its retention, so it cannot be sent"
 
 UNRECORDED = "the outcome of this attempt could not be stored, so it counts as failed and is not sent again"
 

@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 async def deliver(context: AppContext, stopping: asyncio.Event) -> None:
     if context.sealing is None:
-        log.error("webhooks are not delivered: without SAPA_SECRET_KEY their secrets cannot be read")
+        log.error("webhooks not delivered: SAPA_SECRET_KEY is not set")
         await stopping.wait()
         return
     await Dispatcher(context.database, context.settings, context.sealing).run(stopping)
@@ -99,7 +99,7 @@ class Dispatcher:
         try:
             await self._release(list(self._lanes.values()))
         except (DatabaseAway, asyncpg.PostgresError) as error:
-            log.warning("webhook lanes were not released and will run out by themselves", reason=str(error))
+            log.warning("webhook lanes not released; they expire automatically", reason=str(error))
 
     async def _find_lanes(self) -> None:
         """Finds due lanes, leases those that are free, and maintains our own."""
@@ -141,7 +141,7 @@ class Dispatcher:
         """Renews lanes, releases idle ones, drops expired ones, and continues with the rest."""
         now = time.monotonic()
         for lane in [lane for lane in self._lanes.values() if now >= lane.until]:
-            log.warning("a webhook lane was not renewed in time", endpoint=lane.endpoint_id)
+            log.warning("webhook lane not renewed in time", webhook_id=lane.endpoint_id)
             self._drop(lane)
         await self._release([lane for lane in self._lanes.values() if lane.should_release(now)])
         await self._renew([lane for lane in self._lanes.values() if lane.until - now < self._lease_seconds * 5 / 6])
@@ -226,7 +226,7 @@ class Dispatcher:
             lane.target, lane.sealed = build_target(self._vault, stored), sealed
         except BadSecretKey as reason:
             if stored.id not in self._unreadable:
-                log.error("a webhook endpoint cannot be served", endpoint=stored.id, reason=str(reason))
+                log.error("webhook endpoint cannot be served", webhook_id=stored.id, reason=str(reason))
             self._unreadable.add(stored.id)
             return False
         return True
@@ -253,10 +253,12 @@ class Dispatcher:
                 return build_expired(lane, delivery)
             outcome = await self._sender.send(lane.target, message)
             if outcome.retry_uncounted:
-                log.warning("a webhook was not sent, by our own fault", delivery=delivery.id, reason=outcome.message)
+                log.warning(
+                    "webhook not sent because of an internal error", delivery_id=delivery.id, reason=outcome.message
+                )
             return build_result(lane, delivery, outcome)
         except Exception:
-            log.exception("a webhook could not be sent", delivery=delivery.id)
+            log.exception("webhook attempt failed with an internal error", delivery_id=delivery.id)
             return build_internal_failure(lane, delivery)
 
 

@@ -18,7 +18,7 @@ async def queue_transaction(database: Database, *, commits_late: bool = False) -
 
 @asynccontextmanager
 async def lease_lane(database: Database, company_id: int, endpoint_id: str, seconds: float) -> AsyncIterator[bool]:
-    """Under the lease no delivery is on its way to the endpoint, and none starts. False when the lane is not free."""
+    """Under the lease no delivery to the endpoint is running, and none starts. False when the lane is not free."""
     owner = new_holder()
     async with database.connection() as db:
         granted = await queries.acquire(db, company_id, [endpoint_id], owner, seconds)

@@ -1,7 +1,7 @@
 """How lanes and the queue are stored.
 
 A worker leases the lane of an endpoint, not its deliveries: taking a delivery writes nothing, because nobody else
-serves its lane meanwhile. The lane's epoch tells a worker that comes back too late.
+serves its lane meanwhile. The lane's epoch reveals a worker whose lease has ended.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ RENEW = sql(
        AND (l.endpoint_id, l.epoch) IN (
            SELECT w.endpoint_id, w.epoch
              FROM webhook_lanes w
-             JOIN unnest($2::text[], $3::bigint[]) AS held (endpoint_id, epoch) USING (endpoint_id, epoch)
+             JOIN unnest($2::text[], $3::bigint[]) AS leased (endpoint_id, epoch) USING (endpoint_id, epoch)
             WHERE w.company_id = $1 AND w.owner = $5 AND w.owner_until > now()
             ORDER BY w.endpoint_id
               FOR UPDATE OF w)
@@ -86,14 +86,14 @@ RELEASE = sql(
     """
     UPDATE webhook_lanes AS l
        SET owner = NULL, owner_until = '-infinity'
-      FROM unnest($2::text[], $3::bigint[]) AS held (endpoint_id, epoch)
-     WHERE l.company_id = $1 AND l.endpoint_id = held.endpoint_id AND l.epoch = held.epoch AND l.owner = $4"""
+      FROM unnest($2::text[], $3::bigint[]) AS leased (endpoint_id, epoch)
+     WHERE l.company_id = $1 AND l.endpoint_id = leased.endpoint_id AND l.epoch = leased.epoch AND l.owner = $4"""
 )
 
 
 # Every fourth place goes to a retry when one is due, however long the backlog; unused places go to the other kind.
 # First attempts for one resource keep the order of its changes. Ties are read together, because within a millisecond
-# only the event's number tells the order.
+# only the event's number gives the order.
 LIST_DUE = sql(
     """
     SELECT lane.endpoint_id, d.id, d.attempt, d.event_id, d.kind, d.resource_id, d.body
@@ -155,14 +155,14 @@ _INSERT_ATTEMPTS = """
     SELECT $1, s.endpoint_id, g.started_at, s.id, g.attempt, s.event_id, s.event_at, g.kind, g.milliseconds, g.status,
            g.error, g.message, g.address, g.response, g.outcome
       FROM settled s
-      JOIN given g ON g.id = s.id
+      JOIN results g ON g.id = s.id
     RETURNING delivery_id"""
 
 FINISH = sql(
     f"""
-    WITH given AS (SELECT * FROM {_RESULTS}), settled AS (
+    WITH results AS (SELECT * FROM {_RESULTS}), settled AS (
         DELETE FROM webhook_queue q
-         USING given g
+         USING results g
          WHERE q.company_id = $1 AND q.id = g.id AND q.attempt = g.attempt
         RETURNING q.id, q.endpoint_id, q.event_id, q.event_at
     ){_INSERT_ATTEMPTS}"""
@@ -170,11 +170,11 @@ FINISH = sql(
 
 RETRY = sql(
     f"""
-    WITH given AS (SELECT * FROM {_RESULTS}), settled AS (
+    WITH results AS (SELECT * FROM {_RESULTS}), settled AS (
         UPDATE webhook_queue q
            SET attempt = q.attempt + 1,
                due_at = now() + c.clock_offset + make_interval(secs => ($13::integer[])[g.attempt])
-          FROM given g, companies c
+          FROM results g, companies c
          WHERE q.company_id = $1 AND q.id = g.id AND q.attempt = g.attempt AND c.company_id = $1
         RETURNING q.id, q.endpoint_id, q.event_id, q.event_at
     ){_INSERT_ATTEMPTS}"""

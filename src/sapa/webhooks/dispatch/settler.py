@@ -92,7 +92,7 @@ class Settler:
             except UNAVAILABLE:
                 raise
             except Exception:
-                log.exception("a webhook attempt could not be stored", delivery=result.delivery_id)
+                log.exception("webhook attempt not stored", delivery_id=result.delivery_id)
             else:
                 return
         # In progress for its lane until then, so that it is not sent again and again.
@@ -103,7 +103,7 @@ class Settler:
         async with self._writers:
             suspended = await settle(self._database, company_id, self._owner, [result for _, result in batch])
         for endpoint_id in suspended:
-            log.warning("a webhook endpoint was suspended", company=company_id, endpoint=endpoint_id)
+            log.warning("webhook endpoint suspended", company_id=company_id, webhook_id=endpoint_id)
         self._finish(batch)
 
     def _finish(self, batch: list[Finished]) -> None:

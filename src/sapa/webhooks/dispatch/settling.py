@@ -23,7 +23,7 @@ async def settle(database: Database, company_id: int, owner: str, results: Seque
         endpoint_ids = {result.endpoint_id for result in results}
         lanes = {lane.endpoint_id: lane for lane in await queries.lock_lanes(tx, company_id, list(endpoint_ids))}
         owned = [_is_owned(lanes.get(result.endpoint_id), owner, result.epoch) for result in results]
-        # A success counts even when it comes too late. A late failure does not: the present owner finds out by itself.
+        # A success counts even when it comes too late. A late failure does not: the current owner records its own.
         valid = [result for result, is_owned in zip(results, owned, strict=True) if is_owned or result.error is None]
         moved = await _move(tx, company_id, valid)
         counted = [

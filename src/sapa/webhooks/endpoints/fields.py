@@ -38,7 +38,7 @@ def check_events(kinds: list[str]) -> list[str]:
     """Known kinds without duplicates. An empty list means all kinds."""
     for kind in kinds:
         if kind not in CATALOGUE:
-            raise Invalid.field("events", f"{kind!r} is not known; these are: {', '.join(CATALOGUE)}")
+            raise Invalid.field("events", f"{kind!r} is unknown; use one of {', '.join(CATALOGUE)}")
     return list(dict.fromkeys(kinds))
 
 
@@ -51,9 +51,9 @@ def check_description(text: str | None) -> str | None:
 def check_headers(headers: dict[str, str]) -> dict[str, str]:
     """Custom headers, which never replace those that every delivery carries."""
     if len(headers) > MOST_HEADERS:
-        raise Invalid.field("headers", f"there may be at most {MOST_HEADERS}")
+        raise Invalid.field("headers", f"must have at most {MOST_HEADERS} headers")
     if len({name.lower() for name in headers}) < len(headers):
-        raise Invalid.field("headers", "each name may be given once, whatever its case")
+        raise Invalid.field("headers", "each name may occur only once, ignoring case")
     for name, value in headers.items():
         _check_header(name, value)
     return headers
@@ -61,11 +61,11 @@ def check_headers(headers: dict[str, str]) -> dict[str, str]:
 
 def _check_header(name: str, value: str) -> None:
     if not _is_header_name(name) or len(name) > LONGEST_HEADER_NAME:
-        raise Invalid.field("headers", f"{name[:LONGEST_HEADER_NAME]!r} is not a header's name")
+        raise Invalid.field("headers", f"{name[:LONGEST_HEADER_NAME]!r} is not a valid header name")
     if _is_reserved(name):
-        raise Invalid.field("headers", f"{name} is set by the delivery itself; choose another name")
+        raise Invalid.field("headers", f"{name} is set by every delivery; choose another name")
     if len(value) > LONGEST_HEADER_VALUE or not _is_printable(value):
-        advice = f"must be 1 to {LONGEST_HEADER_VALUE} printable ASCII characters, without a blank at its ends"
+        advice = f"must be 1 to {LONGEST_HEADER_VALUE} printable ASCII characters, without spaces at the start or end"
         raise Invalid.field("headers", f"the value of {name} {advice}")
 
 

@@ -23,7 +23,7 @@ LIST = sql(f"{_ENDPOINTS} ORDER BY e.created_at, e.id", row=StoredEndpoint)
 
 FIND_COMPANY = sql(
     "SELECT company_id FROM webhook_endpoints WHERE id = $1",
-    crosses="a command brings an endpoint's id and nothing else: it tells the company",
+    crosses="a command has only an endpoint's id, which determines the company",
 )
 
 LOCK_COMPANY = sql("SELECT company_id FROM companies WHERE company_id = $1 FOR NO KEY UPDATE")

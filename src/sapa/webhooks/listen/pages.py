@@ -6,8 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sapa.db.connection import DatabaseAway
-from sapa.http.errors import Invalid, MethodNotAllowed, ServiceUnavailable
+from sapa.http.errors import Invalid, MethodNotAllowed
 from sapa.http.event_stream import EventStreamResponse
 from sapa.webhooks.listen.streams import Listeners
 
@@ -17,11 +16,8 @@ def listen_route(listeners: Listeners) -> Route:
         """A company's events as they happen, for `sapa listen`."""
         if request.method != "GET":
             raise MethodNotAllowed(headers={"allow": "GET"})
-        try:
-            last_id = request.headers.get("last-event-id")
-            stream = await listeners.open(_get_token(request), _get_kinds(request), last_id)
-        except DatabaseAway:
-            raise ServiceUnavailable from None
+        last_id = request.headers.get("last-event-id")
+        stream = await listeners.open(_get_token(request), _get_kinds(request), last_id)
         release = partial(listeners.close, stream)
         return EventStreamResponse(listeners.run(stream), release, {"cache-control": "no-store"})
 
@@ -35,5 +31,5 @@ def _get_token(request: Request) -> str:
 
 def _get_kinds(request: Request) -> list[str]:
     if unknown := set(request.query_params) - {"kinds"}:
-        raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
+        raise Invalid.field(min(unknown), "is not a parameter of this call; use kinds")
     return [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]

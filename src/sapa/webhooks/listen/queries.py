@@ -1,6 +1,7 @@
 """How a stream reads events."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -16,10 +17,10 @@ class EventScan(Struct, frozen=True):
     Events recorded before `settled`, and events of transactions before `oldest`, are all visible by now.
     """
 
-    settled: str
+    settled: datetime
     oldest: int
     id: str | None
-    created_at: str | None
+    created_at: datetime | None
     number: int | None
 
 
@@ -37,9 +38,9 @@ SCAN = sql(
            SELECT v.id, v.created_at, v.number
              FROM events v
             WHERE v.company_id = $1
-              AND v.created_at >= coalesce($3::text::timestamptz,
+              AND v.created_at >= coalesce($3::timestamptz,
                                            now() - interval '{LONGEST_TRANSACTION_SECONDS} seconds')
-              AND ($3 IS NULL OR (v.created_at, v.number) > ($3::text::timestamptz, $4))
+              AND ($3 IS NULL OR (v.created_at, v.number) > ($3::timestamptz, $4))
               AND (v.kind = ANY($5) OR $5 = '{{}}')
               AND ((here.next - v.xmin::text::bigint) & 4294967295 <= here.next - $6 OR $6 > here.next)
             ORDER BY v.created_at, v.number
@@ -60,17 +61,17 @@ class RecordedEvent(Struct, frozen=True):
 READ = sql(
     """
     SELECT v.id, v.kind, v.resource_id, v.body, v.created_at
-      FROM unnest($2::text[], $3::text[]::timestamptz[]) AS w (id, created_at)
+      FROM unnest($2::text[], $3::timestamptz[]) AS w (id, created_at)
       JOIN events v ON v.id = w.id AND v.created_at = w.created_at
      WHERE v.company_id = $1
-       AND v.created_at BETWEEN $4::text::timestamptz AND $5::text::timestamptz
+       AND v.created_at BETWEEN $4 AND $5
      ORDER BY v.created_at, v.number""",
     row=RecordedEvent,
 )
 
 
 async def scan_events(
-    db: Connection, company_id: int, token: bytes, after: tuple[str | None, int], kinds: list[str], oldest: int,
+    db: Connection, company_id: int, token: bytes, after: tuple[datetime | None, int], kinds: list[str], oldest: int,
     limit: int,
 ) -> list[EventScan]:  # fmt: skip
     """Events after a time and number that were written by the transaction `oldest` or later ones."""

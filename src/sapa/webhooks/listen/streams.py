@@ -1,7 +1,7 @@
 """`/listen`: a company's events as they happen, as server-sent events that lose none.
 
 Events become visible when their transactions commit, which is not the order in which they were recorded. So a stream
-scans the last half minute, longer than any transaction of ours lasts, again and again for events of transactions that
+scans the last half minute, longer than any transaction lasts, again and again for events of transactions that
 were still open at its previous scan, and sends those that it has not sent yet. `ready` and every heartbeat carry the
 stream's position; a listener that reconnects with it, or with the last event's id, ignores the events that it has.
 """
@@ -48,7 +48,7 @@ _LARGEST_TRANSACTION = 2**62
 
 
 class InvalidToken(ApiError):
-    """The developer token is missing, invalid, revoked or expired; `sapa token create` makes one."""
+    """The developer token is missing, invalid, revoked or expired; create one with `sapa token create`."""
 
     status = 401
     code = "INVALID_TOKEN"
@@ -70,7 +70,7 @@ class ListenedEvent(Struct, frozen=True, rename="camel"):
 class StreamPosition(Struct, frozen=True):
     """Events recorded before `at`, or written by transactions before `oldest`, were sent."""
 
-    at: str
+    at: datetime
     oldest: int = 0
 
 
@@ -83,8 +83,8 @@ class Listener:
         self._kinds = kinds
         self._position = position
         self._next_position: StreamPosition | None = None
-        self._cursor: tuple[str, int] | None = None
-        self._sent: dict[str, str] = {}
+        self._cursor: tuple[datetime, int] | None = None
+        self._sent: dict[str, datetime] = {}
 
     @property
     def position(self) -> str:
@@ -114,7 +114,7 @@ class Listener:
 
     def _advance(self, rows: list[EventScan]) -> bool:
         """Returns whether there may be more to read at once."""
-        sent = {row.id: row.created_at or "" for row in rows if row.id is not None}
+        sent = {row.id: row.created_at for row in rows if row.id is not None and row.created_at is not None}
         self._sent |= sent
         self._move(rows[0], rows[-1] if len(sent) == MOST_PER_SCAN else None)
         return self._cursor is not None
@@ -123,10 +123,10 @@ class Listener:
         """A pass may take many scans. The next pass reads what became visible during this one."""
         position = self._position or StreamPosition(first.settled)
         upcoming = self._next_position or StreamPosition(max(position.at, first.settled), first.oldest)
-        if last is None:
+        if last is None or last.created_at is None:
             self._position, self._next_position, self._cursor = upcoming, None, None
         else:
-            self._cursor = (last.created_at or "", last.number or 0)
+            self._cursor = (last.created_at, last.number or 0)
             self._position = StreamPosition(max(position.at, min(upcoming.at, self._cursor[0])), position.oldest)
             self._next_position = upcoming
         at = self._position.at
@@ -165,7 +165,7 @@ class Listeners:
     def _count(self, token: bytes) -> None:
         headers = {"retry-after": str(RETRY_SECONDS)}
         if self._open_streams[token] >= MOST_STREAMS_PER_TOKEN:
-            raise TooManyListeners("Too many listeners use this token; end one, or try again later.", headers=headers)
+            raise TooManyListeners("Too many listeners use this token; stop one, or try again later.", headers=headers)
         if self._open_streams.total() >= MOST_STREAMS or self._stopping.is_set():
             raise TooManyListeners(headers=headers)
         self._open_streams[token] += 1
@@ -202,7 +202,7 @@ class Listeners:
 
 
 def build_position(position: StreamPosition) -> str:
-    time_digits = format_time(datetime.fromisoformat(position.at).timestamp())
+    time_digits = format_time(position.at.timestamp())
     return POSITION.prefix + time_digits + format_digits(position.oldest, _TRANSACTION_DIGITS)
 
 
@@ -213,12 +213,12 @@ def parse_position(last_id: str) -> StreamPosition:
         return StreamPosition(_build_time(parse_time(last_id)), min(oldest, _LARGEST_TRANSACTION))
     if EVENT_ID.matches(last_id):
         return StreamPosition(_build_time(parse_time(last_id) - MARGIN_SECONDS))
-    raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own")
+    raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own id")
 
 
-def _build_time(seconds: float) -> str:
-    bounded = min(max(0.0, seconds), time.time())
-    return datetime.fromtimestamp(bounded, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _build_time(seconds: float) -> datetime:
+    now = int(time.time() * 1000) / 1000
+    return datetime.fromtimestamp(min(max(0.0, seconds), now), UTC)
 
 
 def _build_comment(text: str, stream: Listener) -> bytes:

@@ -33,7 +33,7 @@ async def begin(database: Database, endpoint: Resumed, until: str) -> None:
     async with queue_transaction(database) as tx:
         await queries.delete_all_newest(tx, endpoint)
         if endpoint.catch_up == Missed.LATEST:
-            progress.since = min(endpoint.since, await queries.find_oldest_held(tx, endpoint) or endpoint.since)
+            progress.since = await queries.get_first_missed(tx, endpoint)
         await _save(tx, endpoint, progress)
 
 

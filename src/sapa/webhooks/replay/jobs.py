@@ -61,9 +61,9 @@ async def _replay_batch(database: Database, endpoint: Resumed, next_transaction:
         return False
     except (DatabaseAway, *RETRYABLE) as error:
         reason = f"{type(error).__name__}: {error}"
-        log.warning("catching up waits for the database", endpoint=endpoint.endpoint_id, reason=reason)
+        log.warning("webhook replay waits for the database", webhook_id=endpoint.endpoint_id, reason=reason)
     except Exception:
-        log.exception("replaying missed events failed", endpoint=endpoint.endpoint_id)
+        log.exception("webhook replay failed", webhook_id=endpoint.endpoint_id)
     return False
 
 

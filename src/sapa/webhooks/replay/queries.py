@@ -54,7 +54,7 @@ LIST_EVENTS = sql(
 # $6 and $7 are the times of the first and the last event: most queued deliveries are due at their event's time.
 QUEUE = sql(
     """
-    WITH known AS MATERIALIZED (
+    WITH stored AS MATERIALIZED (
         SELECT event_id
           FROM webhook_queue
          WHERE company_id = $1 AND endpoint_id = $2 AND event_id = ANY($4::text[])
@@ -73,7 +73,7 @@ QUEUE = sql(
     SELECT $1, m.id, $2, m.event_at, m.event_id, m.event_at
       FROM unnest($3::text[], $4::text[], $5::text[]::timestamptz[]) AS m (id, event_id, event_at)
      WHERE m.event_at >= $8::text::timestamptz
-       AND NOT EXISTS (SELECT FROM known k WHERE k.event_id = m.event_id)"""
+       AND NOT EXISTS (SELECT FROM stored k WHERE k.event_id = m.event_id)"""
 )
 
 SAVE_PROGRESS = sql(
@@ -84,7 +84,12 @@ SAVE_PROGRESS = sql(
 )
 
 # A newer event may have been delivered after the oldest that is held.
-FIND_OLDEST_HELD = sql("SELECT min(event_at) FROM webhook_queue WHERE company_id = $1 AND endpoint_id = $2")
+GET_FIRST_MISSED = sql(
+    """
+    SELECT LEAST($3::text::timestamptz, min(event_at))
+      FROM webhook_queue
+     WHERE company_id = $1 AND endpoint_id = $2"""
+)
 
 DELETE_ALL_NEWEST = sql("DELETE FROM webhook_newest WHERE company_id = $1 AND endpoint_id = $2")
 
@@ -204,9 +209,10 @@ async def queue(tx: Tx, endpoint: Resumed, events: Sequence[MissedEvent]) -> Non
     )
 
 
-async def find_oldest_held(tx: Tx, endpoint: Resumed) -> str | None:
-    event_at: str | None = await FIND_OLDEST_HELD.value(tx, endpoint.company_id, endpoint.endpoint_id)
-    return event_at
+async def get_first_missed(tx: Tx, endpoint: Resumed) -> str:
+    """The time since which the endpoint misses events, or of its oldest held delivery if that is earlier."""
+    at: str = await GET_FIRST_MISSED.value(tx, endpoint.company_id, endpoint.endpoint_id, endpoint.since)
+    return at
 
 
 async def list_held(tx: Tx, endpoint: Resumed, progress: Progress, limit: int) -> list[MissedDelivery]:

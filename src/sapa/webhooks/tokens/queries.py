@@ -32,7 +32,7 @@ REVOKE = sql(
      WHERE hash = $1 OR left(encode(hash, 'hex'), 16) = $2
     RETURNING {_COLUMNS}""",
     row=Token,
-    crosses="a raw token or its id is all that a command brings: it tells the company",
+    crosses="a command has only a raw token or its id, which determines the company",
 )
 
 FIND_COMPANY = sql(
@@ -41,7 +41,7 @@ FIND_COMPANY = sql(
       FROM developer_tokens t
       JOIN companies c ON c.company_id = t.company_id
      WHERE t.hash = $1 AND t.expires_at > now() + c.clock_offset""",
-    crosses="a raw token is all that a listener brings: it tells the company",
+    crosses="a listener has only a raw token, which determines the company",
 )
 
 

@@ -1,0 +1,55 @@
+"""The rows of counters."""
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+SUM_CELLS = sql(
+    """
+    SELECT (SELECT coalesce(sum(total), 0) FROM counter_cells WHERE company_id = $1 AND counter = $2)
+         + (SELECT coalesce(sum(delta), 0) FROM counter_deltas WHERE company_id = $1 AND counter = $2)::bigint"""
+)
+
+SUM_NAMED_CELLS = sql(
+    """
+    SELECT (SELECT coalesce(sum(total), 0) FROM counter_cells
+             WHERE company_id = $1 AND counter = $2 AND cell = ANY($3))
+         + (SELECT coalesce(sum(delta), 0) FROM counter_deltas
+             WHERE company_id = $1 AND counter = $2 AND cell = ANY($3))::bigint"""
+)
+
+COMPANIES_TO_FOLD = sql(
+    "SELECT company_id FROM counter_deltas GROUP BY company_id ORDER BY min(created_at)",
+    crosses="the worker looks for due work over all companies, then folds company by company",
+)
+
+FOLD = sql(
+    """
+    WITH folded AS (
+        DELETE FROM counter_deltas
+         WHERE company_id = $1
+           AND (counter, id) IN (SELECT counter, id FROM counter_deltas WHERE company_id = $1 LIMIT $2)
+        RETURNING counter, cell, delta
+    )
+    INSERT INTO counter_cells AS c (company_id, counter, cell, total)
+    SELECT $1, counter, cell, sum(delta) FROM folded GROUP BY counter, cell ORDER BY counter, cell
+        ON CONFLICT (company_id, counter, cell) DO UPDATE SET total = c.total + excluded.total
+    RETURNING (SELECT count(*) FROM folded)"""
+)
+
+
+async def sum_cells(db: Connection, company_id: int, counter: str) -> int:
+    return int(await SUM_CELLS.value(db, company_id, counter))
+
+
+async def sum_named_cells(db: Connection, company_id: int, counter: str, cells: list[str]) -> int:
+    return int(await SUM_NAMED_CELLS.value(db, company_id, counter, cells))
+
+
+async def list_companies_to_fold(db: Connection) -> list[int]:
+    """The company whose deltas have waited longest first."""
+    return [company_id for (company_id,) in await db.fetch(COMPANIES_TO_FOLD.text)]
+
+
+async def fold(tx: Tx, company_id: int, most: int) -> int:
+    """Adds deltas to their cells; returns how many."""
+    return await FOLD.value(tx, company_id, most) or 0
