@@ -13,16 +13,7 @@ MAY_RUN_BARE_SQL = {
 MAY_IMPORT_QUERIES: dict[tuple[str, str], str] = {}
 """(importing module, queries), each with its reason."""
 
-MAY_GIVE_OUT_QUERIES = {
-    "sapa.access.actions",
-    "sapa.customers.actions",
-    "sapa.loyalty.actions",
-    "sapa.loyalty.program.actions",
-    "sapa.loyalty.reconciliation.actions",
-    "sapa.orders.actions",
-    "sapa.products.actions",
-    "sapa.support.agents.actions",
-}
+MAY_GIVE_OUT_QUERIES = {"sapa.support.agents.actions"}
 """Rooms that other rooms still read from; a new one gives a function."""
 
 MAY_DECLARE_STATEMENTS = {

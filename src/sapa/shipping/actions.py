@@ -133,7 +133,7 @@ async def _look_up(
 ) -> ShipmentFacts:
     """Loads what the body refers to. Raises if the provider to book with is not connected or not reachable."""
     traits = PROVIDERS[provider]
-    connected = adapter = sender = order = now = None
+    connected = adapter = order = now = None
     if is_booking and not traits.is_local and not traits.is_booked_by_people:
         connected = await get_carrier(context, tx, company, provider)
         connected.check_reachable()

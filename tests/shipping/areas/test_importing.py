@@ -171,7 +171,7 @@ def spoil(name: str, content: bytes) -> dict[str, bytes]:
     ("lists", "says"),
     [
         ({"provinces.csv": b"code,name\n11,Utara\n"}, "lacks regencies.csv, districts.csv, villages.csv"),
-        (spoil("provinces.csv", b"id,title\n11,Utara\n"), "provinces.csv, line 2: a code of 2 digits and a name"),
+        (spoil("provinces.csv", b"id,title\n11,Utara\n"), "provinces.csv, line 2: expected a code of 2 digits"),
         (spoil("provinces.csv", b"code,name\n11,Utara\n12,\n"), "provinces.csv, line 3"),
         (spoil("provinces.csv", b"code,name\n11,Utara\n11,Selatan\n"), "line 3: the code 11 appears twice"),
         (spoil("regencies.csv", b"code,province_code,name\n99.01,99,X\n"), "the code 9901 has no parent"),

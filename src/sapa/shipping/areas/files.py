@@ -82,9 +82,7 @@ def _parse_list(name: str, content: bytes, level: int, digits: int) -> Iterator[
         for record in lines:
             code, text = (record.get("code") or "").replace(".", ""), (record.get("name") or "").strip()
             if not (code.isascii() and code.isdigit() and len(code) == digits and 0 < len(text) <= _LONGEST_NAME):
-                raise UnusableAreas(
-                    f"{name}, line {lines.line_num}: a code of {digits} digits and a name are required."
-                )
+                raise UnusableAreas(f"{name}, line {lines.line_num}: expected a code of {digits} digits and a name.")
             parent = int(code[: _parent_digits(digits)] or 0)
             yield lines.line_num, AreaRow(int(code), level, parent, text)
     except (UnicodeDecodeError, csv.Error) as error:
