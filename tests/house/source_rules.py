@@ -32,12 +32,12 @@ def foreign_queries(modules: Modules, allowed: set[tuple[str, str]]) -> list[str
     ]
 
 
-def query_aliases(modules: Modules, allowed: set[str]) -> list[str]:
+def query_aliases(modules: Modules) -> list[str]:
     """A query under another name is still a query: other rooms get a function that says what it is for."""
     return [
         f"{name}:{node.lineno} gives out {ast.unparse(node.value)}"
         for name, module in modules.items()
-        if not name.endswith(".queries") and name not in allowed
+        if not name.endswith(".queries")
         for node in module.tree.body
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
         if _root(node.value) in _query_names(module)

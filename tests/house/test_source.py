@@ -13,9 +13,6 @@ MAY_RUN_BARE_SQL = {
 MAY_IMPORT_QUERIES: dict[tuple[str, str], str] = {}
 """(importing module, queries), each with its reason."""
 
-MAY_GIVE_OUT_QUERIES = {"sapa.support.agents.actions"}
-"""Rooms that other rooms still read from; a new one gives a function."""
-
 MAY_DECLARE_STATEMENTS = {
     "sapa.db.listing": "puts its statements together from the declaration of a list",
     "sapa.events": "a room of one file, whose two statements are read with the one function that runs them",
@@ -62,7 +59,7 @@ def test_a_room_may_use_its_own_queries() -> None:
 
 
 def test_no_room_gives_its_queries_out(modules: dict[str, Module]) -> None:
-    assert rules.query_aliases(modules, MAY_GIVE_OUT_QUERIES) == []
+    assert rules.query_aliases(modules) == []
 
 
 @pytest.mark.parametrize(
@@ -76,12 +73,12 @@ def test_no_room_gives_its_queries_out(modules: dict[str, Module]) -> None:
     ],
 )
 def test_a_query_under_another_name_is_seen(text: str) -> None:
-    assert len(rules.query_aliases(planted(orders__actions=text), set())) == 1
+    assert len(rules.query_aliases(planted(orders__actions=text))) == 1
 
 
 def test_a_function_over_a_query_is_fine() -> None:
     text = "from sapa.orders import queries\nasync def find(db):\n    return await queries.find(db)\nLIMIT = 5\n"
-    assert rules.query_aliases(planted(orders__actions=text, orders__queries="A = 1\nB = A\n"), set()) == []
+    assert rules.query_aliases(planted(orders__actions=text, orders__queries="A = 1\nB = A\n")) == []
 
 
 def test_statements_stand_in_queries(modules: dict[str, Module]) -> None:
