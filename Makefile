@@ -70,7 +70,8 @@ clean: ## Remove .venv and caches; the data folder stays
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs docs, names, lock       requirements/dev.txt; python3-venv
 
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes keep two cores busy: tests often wait for a worker's next step or a provider's timeout.
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 $(VENV)/bin/pip:
