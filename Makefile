@@ -23,16 +23,16 @@ run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 	@exec $(BIN)/sapa serve
 
 check: lint ## Check in a minute what can be: style, types, house rules, pure tests, one test of each domain
-	$(PYTEST) -m 'check and not long'
+	$(PYTEST) -n 2 -m 'check and not long'
 
 test: lint ## Check everything: style, types, house rules, tests, a real browser
 	@scripts/need curl curl
 	@scripts/browser $(BIN)
-	$(PYTEST)
+	$(PYTEST_ALL)
 
 test-long: lint ## The same with the longest cases, every view of every page and all random examples
 	@scripts/browser $(BIN)
-	$(PYTEST) -m '' --hypothesis-profile=long --timeout=1200
+	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
 
 lint: $(VENV)/dev.stamp ## Check style, types and the import contracts
 	$(BIN)/ruff check
@@ -70,7 +70,9 @@ clean: ## Remove .venv and caches; the data folder stays
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs docs, names, lock       requirements/dev.txt; python3-venv
 
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
+# One process more than the two cores: tests often wait for a worker's next step or a provider's timeout.
+PYTEST_ALL := $(PYTEST) -n 3
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 $(VENV)/bin/pip:

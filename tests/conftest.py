@@ -179,9 +179,9 @@ async def post(post_office: Installation) -> AsyncIterator[Database]:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose processes may be killed."""
+    """An installation whose processes may be killed. Few files need it; idle until the end it would cost more."""
     running = start_installation(tmp_path_factory.mktemp("victim") / "data")
     yield running
     assert stop_installation(running) == 0

@@ -6,10 +6,11 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from typing import Literal
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, Response, async_playwright
 
 from sapa.db.pool import Database
 from sapa.http.endpoints import Base
@@ -61,42 +62,59 @@ async def page(browser: Browser, installation: Installation) -> AsyncIterator[Pa
     await context.close()
 
 
+class Visit:
+    """A page in a light browser, what it requested and what the browser reported."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    async def load(self) -> Response | None:
+        return await self.page.goto(self.address, wait_until="networkidle")
+
+
+@pytest.fixture(scope="module")
+async def visits(browser: Browser, installation: Installation) -> AsyncIterator[dict[Base, Visit]]:
+    """One of each base for all tests that only read: the pages are large, and loading one takes seconds."""
+    context = await browser.new_context(color_scheme="light")
+    opened = {base: Visit(await context.new_page(), f"{installation.address}{base}/docs") for base in Base}
+    for visit in opened.values():
+        response = await visit.load()
+        assert response is not None
+        assert response.status == 200
+        assert response.headers["content-type"].startswith("text/html")
+    yield opened
+    await context.close()
+
+
 @pytest.mark.parametrize("base", Base)
 async def test_the_page_asks_for_nothing_but_itself_and_runs_without_complaint(
-    browser: Browser, installation: Installation, base: Base
+    visits: dict[Base, Visit], base: Base
 ) -> None:
-    opened = await browser.new_page()
-    requests: list[str] = []
-    complaints: list[str] = []
-    opened.on("request", lambda request: requests.append(request.url))
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    address = f"{installation.address}{base}/docs"
-    response = await opened.goto(address, wait_until="networkidle")
-    assert response is not None
-    assert response.status == 200
-    assert response.headers["content-type"].startswith("text/html")
-    assert [url for url in requests if not url.startswith("data:")] == [address]
-    assert complaints == []
-    await opened.close()
+    visit = visits[base]
+    assert [url for url in visit.requests if not url.startswith("data:")] == [visit.address]
+    assert visit.complaints == []
 
 
 @pytest.mark.parametrize("base", Base)
-async def test_every_operation_schema_and_event_is_in_page_and_contents(
-    browser: Browser, installation: Installation, base: Base
-) -> None:
-    opened = await browser.new_page()
-    await opened.goto(f"{installation.address}{base}/docs")
+async def test_every_operation_schema_and_event_is_in_page_and_contents(visits: dict[Base, Visit], base: Base) -> None:
+    opened = visits[base].page
     document = document_of(base)
     places = [operation.id for operation in operations_of(base)]
     places += [f"event-{kind}" for kind in document["webhooks"]]
     places += [f"schema-{name}" for name, schema in document["components"]["schemas"].items() if "properties" in schema]
-    for place in places:
-        assert await opened.locator(f'[id="{place}"]').count() == 1
-        assert await opened.locator(f'nav a[href="#{place}"]').count() == 1
+    counts = """(places) => {
+      const count = (selector) => document.querySelectorAll(selector).length;
+      return places.map((place) => [place, count(`[id="${place}"]`), count(`nav a[href="#${place}"]`)]);
+    }"""
+    assert await opened.evaluate(counts, places) == [[place, 1, 1] for place in places]
     broken = "() => [...document.links].filter((a) => a.hash && !document.getElementById(a.hash.slice(1))).map(String)"
     assert await opened.evaluate(broken) == []
-    await opened.close()
 
 
 async def test_a_base_without_operations_says_so(browser: Browser) -> None:
@@ -148,14 +166,14 @@ async def test_the_page_can_be_read_by_keyboard_and_screen_reader(page: Page) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_every_text_stands_out_from_its_ground(browser: Browser, installation: Installation, scheme: str) -> None:
-    context = await browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
-    opened = await context.new_page()
-    await opened.goto(f"{installation.address}{Base.CUSTOMER}/docs")
+async def test_every_text_stands_out_from_its_ground(
+    visits: dict[Base, Visit], scheme: Literal["light", "dark"]
+) -> None:
+    opened = visits[Base.CUSTOMER].page
+    await opened.emulate_media(color_scheme=scheme)
     assert await opened.evaluate(POOR_CONTRASTS) == []
     ground = await opened.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
-    await context.close()
 
 
 async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, installation: Installation) -> None:
@@ -178,8 +196,9 @@ async def test_the_page_needs_no_key_and_forbids_itself_anything_from_elsewhere(
 
 
 async def test_the_example_calls_work_when_pasted_into_a_shell(
-    page: Page, database: Database, company: Environments
+    visits: dict[Base, Visit], database: Database, company: Environments
 ) -> None:
+    page = visits[Base.CUSTOMER].page
     key = await make_key(database, company.test)
     create = await page.locator("#create_customer .code pre").first.inner_text()
     made = await paste(create, key.raw)

@@ -222,6 +222,7 @@ async def test_kill_of_the_server_is_recovered_by_the_next_start(data: Path) -> 
 
 
 async def test_long_path_gets_its_socket_in_a_short_private_folder(fresh: Path) -> None:
+    copy_prepared(fresh / ("x" * 100))
     async with open_embedded(fresh / ("x" * 100)) as server:
         assert mode(server.socket_folder) == 0o700
         assert await ask(server.app_url, "SELECT 1") == 1
@@ -229,6 +230,7 @@ async def test_long_path_gets_its_socket_in_a_short_private_folder(fresh: Path) 
 
 
 async def test_socket_folder_open_to_others_is_refused(fresh: Path) -> None:
+    copy_prepared(fresh / ("y" * 100))
     folder = EmbeddedServer(fresh / ("y" * 100)).socket_folder
     folder.mkdir()
     folder.chmod(0o777)

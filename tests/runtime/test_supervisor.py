@@ -170,7 +170,7 @@ async def running(shared: Serving) -> Serving:
     return shared
 
 
-@pytest.mark.parametrize("request_to_stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("request_to_stop", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 async def test_stops_everything_when_asked(sapa: Serving, request_to_stop: signal.Signals) -> None:
     await sapa.ready()
     everything = sapa.everything()

@@ -93,7 +93,7 @@ async def test_the_snippet_of_a_test_environment_can_be_asked_for(
 
 @pytest.mark.processes
 async def test_open_pages_do_not_delay_a_shutdown(tmp_path: Path) -> None:
-    installation = start_installation(tmp_path / "data")
+    installation = start_installation(tmp_path / "data", SAPA_PROCESSES="1")
     try:
         async with (
             open_database(installation.server.app_url) as database,
