@@ -126,7 +126,7 @@ async def test_several_statuses_at_once_hold_in_the_end_or_are_refused(
         ([REFUND], {"financialStatus": "paid"}, ["refunded", "nothing else"]),
         ([], {"financialStatus": "refunded"}, ["pending", "to paid"]),
         ([CANCEL], {"fulfillmentStatus": "fulfilled"}, ["fulfillmentStatus", "active"]),
-        ([], {"status": "refunded", "financialStatus": "paid"}, ["contradicts", "refunded"]),
+        ([], {"status": "refunded", "financialStatus": "paid"}, ["contradict", "refunded"]),
     ],
 )
 async def test_a_refusal_says_what_is_allowed(
