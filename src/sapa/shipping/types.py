@@ -14,6 +14,7 @@ from sapa.shipping.providers import LOCAL_PROVIDERS, Provider
 from sapa.shipping.states import Status
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
+from sapa.values.instants import format_instant
 from sapa.values.money import Amount, Currency
 from sapa.values.text_folding import fold
 
@@ -142,11 +143,6 @@ def truncate(instant: datetime) -> datetime:
     return instant.astimezone(UTC).replace(microsecond=instant.microsecond // 1_000 * 1_000)
 
 
-def build_instant(instant: datetime) -> str:
-    """As the API writes it."""
-    return truncate(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 class Shipment(Struct, frozen=True, rename="camel"):
     """A shipment. Units are kilograms, centimetres and kilometres, and money in major units."""
 
@@ -263,7 +259,7 @@ class StoredShipment(Struct, frozen=True):
     def shipment(self) -> Shipment:
         """As the API returns it."""
         fields: list[Any] = [getattr(self, name) for name in Shipment.__struct_fields__]
-        shown: list[Any] = [build_instant(value) if isinstance(value, datetime) else value for value in fields]
+        shown: list[Any] = [format_instant(value) if isinstance(value, datetime) else value for value in fields]
         return Shipment(*shown)
 
     @property

@@ -32,8 +32,9 @@ from sapa.shipping.tracking.status_changes import (
     resolve_status,
 )
 from sapa.shipping.tracking.types import ShipmentEvent, Tracking, TrackingError, TrackingEvent, TrackingProof
-from sapa.shipping.types import StoredShipment, build_instant
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
 
 SECONDS = 10.0
 LEASE_SECONDS = 60.0
@@ -152,7 +153,7 @@ async def build_tracking(
         history=[_build_event(event) for event in merge_history(history)],
         live=isinstance(missing, TrackingResult),
         stale=isinstance(missing, str),
-        fetched_at=build_instant(clock.now),
+        fetched_at=format_instant(clock.now),
         error=TrackingError("CARRIER_UNAVAILABLE", missing) if isinstance(missing, str) else None,
     )
 

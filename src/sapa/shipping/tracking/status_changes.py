@@ -9,7 +9,8 @@ from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import encode_driver
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Who, is_allowed
-from sapa.shipping.types import StoredShipment, build_instant, read_driver, truncate
+from sapa.shipping.types import StoredShipment, read_driver, truncate
+from sapa.values.instants import format_instant
 
 MOST_AHEAD = timedelta(seconds=60)
 """How far a carrier's clock may be ahead of the company's."""
@@ -40,7 +41,7 @@ def date_event(shipment: StoredShipment, before: StoredShipment, event: CarrierE
     if not event.is_present or shipment.event_timestamp != before.event_timestamp:
         return event
     occurred_at = max(event.occurred_at, shipment.event_timestamp or shipment.created_at)
-    key = f"{event.dedupe_key}/{build_instant(occurred_at)}"
+    key = f"{event.dedupe_key}/{format_instant(occurred_at)}"
     return msgspec.structs.replace(event, occurred_at=occurred_at, dedupe_key=key)
 
 
