@@ -25,9 +25,8 @@ from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
+from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
-from sapa.messaging.connections.accounts import TEST_ACCOUNTS
-from sapa.messaging.environment import TEST as TEST_ENVIRONMENT
 from sapa.messaging.history import api as history
 from sapa.messaging.inbound import hooks as inbound_hooks
 from sapa.messaging.inbound import jobs as inbound_jobs
@@ -55,7 +54,7 @@ from sapa.sandbox.carriers import api as sandbox_carriers
 from sapa.sandbox.carriers import simulators as carrier_simulators
 from sapa.sandbox.carriers.environment import SandboxShipping
 from sapa.sandbox.channels import simulators as channel_simulators
-from sapa.sandbox.channels.environment import SandboxMessaging, SimulatedAccounts
+from sapa.sandbox.channels.environment import SandboxMessaging
 from sapa.settings import Settings
 from sapa.shipping import api as shipping
 from sapa.shipping import environment as shipping_environment
@@ -166,8 +165,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [media_pages.build_pages, wid
 
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, support_actions),
-    (TEST_ACCOUNTS, SimulatedAccounts()),
-    (TEST_ENVIRONMENT, SandboxMessaging()),
+    (messaging_environment.TEST, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
 ]
 """Ports of lower rooms, each with the higher room's implementation."""

@@ -5,27 +5,21 @@ import ast
 import pytest
 
 from sapa.messaging.channels.interface import Source
-from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.registry import CHANNELS, FOLDERS
 from sapa.sandbox.channels.simulators import SIMULATORS
-from tests.house.source_tree import SOURCE, Module, build_module, list_imports, read_modules
-
-FOLDERS = {path.parent.name for path in (SOURCE / "messaging" / "channels").glob("*/adapter.py")}
+from tests.house.source_tree import Module, build_module, list_imports, read_modules
 
 OWN = (
     *(f"sapa.messaging.channels.{folder}." for folder in FOLDERS),
     "sapa.messaging.widget.",  # the pages and streams of the web chat, whose channel is our own
-    "sapa.sandbox.channels.whatsapp",
-    "sapa.sandbox.channels.social",  # plays Messenger and Instagram
+    *(f"sapa.sandbox.channels.{folder}" for folder in FOLDERS),
+    "sapa.sandbox.channels.social",  # shared by Messenger and Instagram
     "sapa.sandbox.channels.graph",  # their API, and WhatsApp's
-    "sapa.sandbox.channels.tiktok",
-    "sapa.sandbox.channels.mail",
-    "sapa.sandbox.channels.widget",
 )
 """Modules of a channel or its simulator."""
 
 EXCEPTIONS = {
     "sapa.messaging.channels.interface": "the stored words themselves",
-    "sapa.messaging.channels.registry": "the one list of channels",
     "sapa.messaging.sending.types": "the example in the API's document",
     "sapa.sandbox.types": "the example in the API's document",
     "sapa.outbound.mail_sink": "SMTP's verb, not the channel",

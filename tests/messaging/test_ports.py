@@ -2,13 +2,13 @@
 
 import pytest
 
-from sapa.messaging import environment, tickets
-from sapa.messaging.connections import accounts
-from sapa.messaging.connections.accounts import Accounts
-from sapa.messaging.environment import MessagingEnvironment
+from sapa.messaging import tickets
+from sapa.messaging.connections import environment
+from sapa.messaging.connections.accounts import STORED
+from sapa.messaging.connections.environment import MessagingEnvironment
 from sapa.messaging.tickets import Tickets
 from sapa.ports import NotInstalled, Port
-from sapa.sandbox.channels.environment import SandboxMessaging, SimulatedAccounts
+from sapa.sandbox.channels.environment import SandboxMessaging
 from sapa.support import actions
 from sapa.values.company import Company
 
@@ -22,12 +22,10 @@ def test_support_keeps_the_tickets() -> None:
 
 
 def test_a_test_company_is_the_sandbox_s_and_a_live_one_is_not() -> None:
-    simulated: Accounts = SimulatedAccounts()
-    sandbox: MessagingEnvironment = SandboxMessaging()
-    assert isinstance(accounts.get_accounts(TEST), type(simulated))
+    sandbox: MessagingEnvironment = SandboxMessaging()  # the type checker compares the two
     assert isinstance(environment.get_environment(TEST), type(sandbox))
-    assert accounts.get_accounts(LIVE) is accounts.STORED
     assert environment.get_environment(LIVE) is environment.LIVE
+    assert environment.get_environment(LIVE).accounts is STORED
 
 
 def test_a_port_without_an_implementation_raises() -> None:

@@ -81,7 +81,7 @@ async def test_agents_are_their_company_s_own(
             bodies = {"assign": {}, "replies": words, "notes": words, "handover": {}, "resolve": {}}
             refused = [await desk.act(ticket, path, 400, agentId=number, **body) for path, body in bodies.items()]
             refused.append(await desk.post("/messages/send", 400, **to, message="Halo", agentId=number))
-            message = f"agentId: names {number}, which is no agent of the company; GET /agents lists them"
+            message = f"agentId: must be the id of an agent; {number} is not. GET /agents lists them"
             assert {(one["code"], one["message"]) for one in refused} == {("VALIDATION_ERROR", message)}
             refused = [await desk.act(ticket, "handover", 400, fromAgentId=number)]
             assert refused[0]["details"][0]["field"] == "fromAgentId"

@@ -10,9 +10,10 @@ SOURCE = Path(__file__).parents[2] / "src" / "sapa"
 
 RECIPIENT = """
 from sapa.values.company import Company
+from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.sending.preflight import parse_recipient
 
-print(parse_recipient("ayu@toko.local", None, Company(1, "live", "ID", "IDR"), ["email"]).value)
+print(parse_recipient("ayu@toko.local", None, Company(1, "live", "ID", "IDR"), [EMAIL]).value)
 """
 
 

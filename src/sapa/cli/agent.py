@@ -15,18 +15,14 @@ app = typer.Typer(no_args_is_help=True, help="Agents, human and AI, who answer c
 
 COLUMNS = ["id", "name", "type", "active", "userId"]
 Id = Annotated[int, typer.Argument(help="The agent's id.")]
-MOST = 1000
+MAX_AGENTS = 1000
 
 
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's agents."""
-
-    async def run(tx: Tx) -> list[Agent]:
-        found, _ = await agents.list_agents(tx, company, {}, MOST, 0)
-        return found
-
-    show(transact(run), json, "Agents", COLUMNS)
+    found = transact(lambda tx: agents.list_newest(tx, company, MAX_AGENTS))
+    show(found, json, "Agents", COLUMNS)
 
 
 @app.command()

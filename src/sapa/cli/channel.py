@@ -19,8 +19,8 @@ from sapa.messaging.channels.interface import Channel, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.types import Snippet, SnippetShownOnce
-from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection, ChannelNotConnected, NewChannelConnection
 from sapa.messaging.inbound import hooks as inbound
 from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
@@ -95,7 +95,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 
     async def run(context: AppContext, company: Company) -> Sequence[ChannelConnection]:
         async with context.database.connection() as db:
-            return await accounts.get_accounts(company).list_infos(context, db, company)
+            return await get_environment(company).accounts.list_infos(context, db, company)
 
     show(list(_run(company, run)), json, "Channels", COLUMNS)
 
@@ -152,7 +152,7 @@ def replay(
 
     async def run(context: AppContext, company: Company) -> int:
         async with context.database.transaction() as tx:
-            connected = await accounts.get_accounts(company).find_by_source(context, tx, company, source)
+            connected = await get_environment(company).accounts.find_by_source(context, tx, company, source)
             if connected is None:
                 raise ChannelNotConnected
             return await inbound.replay(tx, connected, since)

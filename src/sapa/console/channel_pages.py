@@ -11,7 +11,7 @@ from sapa.console.routes import (
 )
 from sapa.http.errors import NotFound
 from sapa.messaging.connections import actions as connections
-from sapa.messaging.connections.accounts import get_accounts
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection
 from sapa.messaging.messages.types import Channel
 from sapa.values.company import Company
@@ -36,7 +36,7 @@ async def show_channel(page: PageRequest) -> Response:
         info=info,
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
-        hook=get_accounts(company).find_hook(page.context, company, channel.source),
+        hook=get_environment(company).accounts.find_hook(page.context, company, channel.source),
         given=_list_plain(page, channel, info),
     )
 
@@ -91,7 +91,7 @@ def _get_channel(page: PageRequest) -> Channel:
 async def _list_present(page: PageRequest, company: Company) -> dict[str, ChannelConnection]:
     """The connected account of each channel, or the last one."""
     async with page.context.database.connection() as db:
-        infos = await get_accounts(company).list_infos(page.context, db, company)
+        infos = await get_environment(company).accounts.list_infos(page.context, db, company)
     ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
     return {info.source: info for info in ordered}
 

@@ -14,13 +14,13 @@ from sapa.values.company import Company
 
 
 class AgentInactive(Conflict):
-    """The agent is not active; PUT /agents/{id} with active true makes it so."""
+    """The agent is not active. Activate it with PUT /agents/{id} and active true."""
 
     code = "AGENT_INACTIVE"
 
 
 class TakenOver(Conflict):
-    """People have taken over this ticket; assign it to the AI agent to let it answer again."""
+    """A human agent has taken over this ticket. Assign it to the AI agent to let it reply again."""
 
     code = "TAKEN_OVER"
 

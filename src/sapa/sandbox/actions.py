@@ -60,13 +60,13 @@ def _parse_sender(company: Company, body: SandboxInboundIn) -> tuple[Source, str
 
 def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
     if body.text is None and body.button is None and body.media is None:
-        raise Invalid.field("text", "must be given, or a button, or media")
+        raise Invalid.field("text", "is required, unless there is a button or media")
     if body.button is not None and (body.text is not None or body.media is not None):
-        raise Invalid.field("button", "cannot be given together with a text or media")
+        raise Invalid.field("button", "must be absent with a text or media")
     simulator.check_inbound(body)
     if body.echo and not simulator.has_echoes:
-        echoing = [source for source, each in SIMULATORS.items() if each.has_echoes]
-        raise Invalid.field("echo", f"is something that only {', '.join(echoing)} know")
+        echoing = [source for source in Source if SIMULATORS[source].has_echoes]
+        raise Invalid.field("echo", f"must be false on this channel; only {', '.join(echoing)} send echoes")
 
 
 async def advance_clock(tx: Tx, company: Company, seconds: int) -> Clock:

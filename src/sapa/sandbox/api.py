@@ -18,11 +18,10 @@ class OutboxQuery(PageQuery, frozen=True, kw_only=True):
 
 @routes.post("/inbound", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
 async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbound:
-    """Write to yourself as a customer would.
+    """Simulate a message from a customer.
 
-    The channel's simulator calls back in a moment, in the channel's own format and with its signature; what follows is
-    what follows in production: a contact, a message, `message.received`. Of `text`, `button` and `media` one has to be
-    given; a file may come with a text.
+    The channel's simulator sends a callback in the channel's own format, with its signature. It is processed as in
+    production: a contact, a message, `message.received`. Send `text`, `button` or `media`; a file can have a text.
     """
     actions.refuse_live(call.company)
     return await actions.simulate_inbound(call.context, call.db, call.company, body)
@@ -32,7 +31,7 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
 async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
     """Move the test environment's clock forward.
 
-    Windows close, late answers come, points expire. `sapa clock reset` sets it back.
+    Windows close, delayed callbacks arrive, points expire. `sapa clock reset` sets it back.
     """
     actions.refuse_live(call.company)
     return await actions.advance_clock(call.db, call.company, body.seconds)
@@ -40,9 +39,9 @@ async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
 
 @routes.get("/outbox", scope=Scope.MESSAGES_READ, raises=[TestKeyRequired])
 async def list_sandbox_outbox(call: Call, query: OutboxQuery) -> Page[OutboxEntry]:
-    """List what the channels were asked, newest first.
+    """List the requests to channels, newest first.
 
-    Each entry is a request exactly as the real channel would have got it; only its token is left out.
+    Each entry is the request that the real channel would get, without its token.
     """
     actions.refuse_live(call.company)
     rows, total = await outbox.list_page(call.db, call.company.id, query.limit, query.offset)

@@ -45,7 +45,7 @@ LIST_DUE = sql(
      ORDER BY due_at, id
      LIMIT $1""",
     row=SimulatedCallback,
-    crosses="the worker looks for due callbacks over all companies, then settles them one by one",
+    crosses="the worker finds due callbacks of all companies, then settles them one by one",
 )
 
 DROP = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = $2")

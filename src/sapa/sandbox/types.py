@@ -10,24 +10,24 @@ from sapa.messaging.channels.interface import MediaType, Source
 
 
 class TestKeyRequired(ApiError):
-    """Only a test environment can be played with; call with a key that begins with svc_test_."""
+    """This endpoint works only in a test environment. Use a key that begins with svc_test_."""
 
     status = 403
     code = "TEST_KEY_REQUIRED"
 
 
 class PressedButton(Struct, frozen=True, forbid_unknown_fields=True):
-    """A button or row that is chosen."""
+    """The button or row that the customer chooses."""
 
     id: Annotated[str, Meta(min_length=1, max_length=256, examples=["yes"])]
     title: Annotated[str, Meta(min_length=1, max_length=100, examples=["Ya"])]
 
 
 class SandboxInboundIn(Struct, frozen=True, kw_only=True, rename={"from_": "from"}, forbid_unknown_fields=True):
-    """Somebody writes to the company: a text, a button or row that they choose, or a file."""
+    """A simulated message: a text, a chosen button or row, or a file."""
 
     source: Annotated[
-        str, Meta(max_length=50, examples=["MSGAPP_CLOUD"], description="The channel, written as in a send.")
+        str, Meta(max_length=50, examples=["MSGAPP_CLOUD"], description="The channel, named as in a send.")
     ]
     from_: Annotated[
         str,
@@ -35,29 +35,27 @@ class SandboxInboundIn(Struct, frozen=True, kw_only=True, rename={"from_": "from
             min_length=1,
             max_length=254,
             examples=["+12015550100"],
-            description="Whom the channel knows the person as: a phone number, an id, an e-mail address.",
+            description="The sender's phone number, id or e-mail address on the channel.",
         ),
     ]
     text: Annotated[str, Meta(max_length=4096, examples=["Apakah masih ada?"])] | None = None
     button: Annotated[PressedButton | None, Meta(examples=[None])] = None
-    media: Annotated[MediaType | None, Meta(examples=[None], description="A small file of this kind comes along.")] = (
-        None
-    )
+    media: Annotated[MediaType | None, Meta(examples=[None], description="Attaches a small file of this type.")] = None
     quoted: Annotated[
         Annotated[str, Meta(max_length=500)] | None,
-        Meta(examples=[None], description="The messageId of the message that is answered."),
+        Meta(examples=[None], description="The messageId of the quoted message."),
     ] = None
     name: Annotated[str, Meta(max_length=100, examples=["Ayu"])] | None = None
-    subject: Annotated[Annotated[str, Meta(max_length=200)] | None, Meta(examples=[None], description="Of a mail.")] = (
-        None
-    )
+    subject: Annotated[
+        Annotated[str, Meta(max_length=200)] | None, Meta(examples=[None], description="The subject of a mail.")
+    ] = None
     echo: Annotated[
-        bool, Meta(description="The company itself wrote it elsewhere, such as on its own telephone (MSGAPP_COEX).")
+        bool, Meta(description="True: the company itself sent it by other means, such as its own phone (MSGAPP_COEX).")
     ] = False
 
 
 class SandboxInbound(Struct, frozen=True, rename={"from_": "from", "message_id": "messageId"}):
-    """What will arrive in a moment."""
+    """The message that will arrive."""
 
     source: Source
     from_: Annotated[str, Meta(examples=["+12015550100"])]
@@ -77,11 +75,11 @@ class Clock(Struct, frozen=True, rename="camel"):
     """A test environment's clock."""
 
     now: Timestamp
-    ahead_seconds: Annotated[float, Meta(examples=[90000], description="How far it is ahead of the real time.")]
+    ahead_seconds: Annotated[float, Meta(examples=[90000], description="How far it is ahead of real time.")]
 
 
 class OutboxEntry(Struct, frozen=True, rename="camel"):
-    """A request that the real channel would have got, and what its simulator answered."""
+    """A request that the real channel would get, and the simulator's response."""
 
     id: Annotated[int, Meta(examples=[1])]
     source: Source

@@ -84,7 +84,7 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
 
 async def _is_reopened(tx: Tx, company: Company, resolved: LockedTicket, at: datetime) -> bool:
     hours = (await agents.get_settings(tx, company)).reopen_window_hours
-    return bool(hours) and at <= datetime.fromisoformat(resolved.resolved_at or "") + timedelta(hours=hours)
+    return bool(hours) and resolved.resolved_at is not None and at <= resolved.resolved_at + timedelta(hours=hours)
 
 
 async def _reopen(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> str:
@@ -97,7 +97,7 @@ async def _reopen(tx: Tx, company: Company, change: TicketChange, message: Inbou
 
 
 async def find_next_owner(tx: Tx, company: Company, locked: LockedTicket) -> Agent | None:
-    """Whose a reopened ticket is."""
+    """The owner of a reopened ticket."""
     settings = await agents.get_settings(tx, company)
     return (
         await agents.find_active_agent(tx, company, locked.agent_id) if settings.reopen_assignee == "previous" else None
@@ -176,7 +176,7 @@ async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) ->
     if not locked.is_active:
         active = await queries.find_active(tx, company.id, locked.connection_id, locked.contact_id)
         if active is not None:
-            raise AnotherTicketActive(f"This ticket is resolved, and the customer went on in {active}; reply there.")
+            raise AnotherTicketActive(f"This ticket is resolved, and the customer has a newer one. Reply in {active}.")
     return locked
 
 

@@ -49,13 +49,15 @@ BY_CHANNEL: Mapping[str, Sequence[Source]] = CHANNEL_NAMES | {source: [source] f
 class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     """Which tickets to list, and in which order."""
 
-    status: Annotated[TicketStatus, Meta(description="Only tickets in this state.")] | None = None
+    status: Annotated[TicketStatus, Meta(description="Only tickets with this status.")] | None = None
     agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets of this agent.")] | None = None
     except_agent_id: (
-        Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets that are not this agent's.")] | None
+        Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets of other agents or of none.")] | None
     ) = None
     channel: (
-        Annotated[ChannelOrSource, Meta(description="Only tickets on this channel; msgapp means both of its kinds.")]
+        Annotated[
+            ChannelOrSource, Meta(description="Only tickets on this channel. msgapp stands for both of its sources.")
+        ]
         | None
     ) = None
     customer_id: (
@@ -71,15 +73,15 @@ class TicketQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which of the ticket's messages to show."""
 
     limit: PageLimit = 50
-    before: Annotated[MessageId2, Meta(max_length=36, description="The `earlier` of another answer.")] | None = None
+    before: Annotated[MessageId2, Meta(max_length=36, description="The `earlier` of another response.")] | None = None
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)
 async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
     """List tickets.
 
-    The newest first unless `sort` says otherwise. An agent's work is `agentId` with `status=assigned`; what nobody has
-    taken yet is `status=open`.
+    The newest first by default. For an agent's work, use `agentId` with `status=assigned`; for unassigned tickets,
+    `status=open`.
     """
     filters = {
         "cells": _cells(query),
@@ -104,7 +106,7 @@ def _cells(query: TicketsQuery) -> list[str] | None:
 async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDetail:
     """Get one ticket with its messages, events and notes.
 
-    The newest messages come first to be shown; go back with `before` and the answer's `earlier`.
+    You get the newest messages. For earlier ones, send the response's `earlier` as `before`.
     """
     db, company = call.db, call.company
     # One snapshot: a message that arrives between two reads would appear in a ticket that does not know it.
@@ -127,9 +129,9 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
 async def reply_to_ticket(call: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
     """Reply to the customer.
 
-    The message goes out on the ticket's channel as any other does. A ticket that is nobody's becomes the agent's; one
-    of an AI agent becomes that of the human agent who replies, and from then on AI agents get TAKEN_OVER. 202 means
-    that the channel did not answer in time.
+    The message is sent over the ticket's channel. An unassigned ticket is assigned to the agent. A ticket of an AI
+    agent is assigned to the human agent who replies; from then on AI agents get TAKEN_OVER. 202 means that the channel
+    did not answer in time.
     """
     return await replies.reply(call, id, body)
 
@@ -142,9 +144,9 @@ async def add_ticket_note(call: Call, id: TicketId, body: NoteIn) -> Note:
 
 @routes.post("/{id}/assign", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, TicketResolved, AgentInactive])
 async def assign_ticket(call: Call, id: TicketId, body: AssignIn) -> Ticket:
-    """Assign a ticket to an agent, or with null to nobody.
+    """Assign a ticket to an agent, or unassign it with null.
 
-    Assigned to a human agent, it is closed to AI agents until it is assigned to one again.
+    AI agents cannot reply in a ticket of a human agent until it is assigned to one of them again.
     """
     return await tickets.assign(call.db, call.company, id, body.agent_id)
 
@@ -158,8 +160,8 @@ async def assign_ticket(call: Call, id: TicketId, body: AssignIn) -> Ticket:
 async def hand_over_ticket(call: Call, id: TicketId, body: HandoverIn = HandoverIn()) -> Ticket:
     """Hand a ticket over to another agent, or to the queue.
 
-    What an AI agent hands over is on the human agents' clock only from then on. One that says who it is with
-    `fromAgentId` does not take the ticket from people who have it by then.
+    After an AI agent's handover, response times of human agents count from the handover. An AI agent that names itself
+    in `fromAgentId` gets TAKEN_OVER if a human agent has taken over the ticket.
     """
     return await tickets.hand_over(call.db, call.company, id, body)
 
@@ -168,8 +170,8 @@ async def hand_over_ticket(call: Call, id: TicketId, body: HandoverIn = Handover
 async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()) -> Ticket:
     """Resolve a ticket.
 
-    It counts for its owner; where it has none, for the agent named here. One that is resolved already stays as it is.
-    An AI agent does not resolve what people have taken over.
+    The resolution counts for the owner; without an owner, for the agent in the request. A resolved ticket stays
+    unchanged. An AI agent cannot resolve a ticket that a human agent has taken over.
     """
     return await tickets.resolve(call.db, call.company, id, body.agent_id)
 

@@ -43,5 +43,5 @@ async def _resolve(database: Database, silent: SilentTicket) -> bool:
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("a silent ticket was not resolved", company_id=silent.company_id, ticket_id=silent.id)
+        log.exception("silent ticket not resolved", company_id=silent.company_id, ticket_id=silent.id)
         return False

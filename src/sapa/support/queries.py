@@ -31,7 +31,8 @@ DEFAULT_RESOLVE_HOURS = 72
 
 READ_CLOCK = sql(
     """
-    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1"""
+    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1""",
+    row=datetime,
 )
 
 # Tickets in which the customer waits for an answer are never resolved automatically. Companies alternate, so that one
@@ -53,7 +54,7 @@ LIST_SILENT = sql(
      ORDER BY due.place, due.silent_since
      LIMIT $1""",
     row=SilentTicket,
-    crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
+    crosses="the worker finds silent tickets of all companies, then resolves them one by one",
 )
 
 GET = sql(f"SELECT {_TICKET_COLUMNS} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
@@ -132,8 +133,7 @@ UPDATE = sql(
     UPDATE tickets AS r
        SET customer_id = $3, identity = $4, client_number = $5, connected_number = $6, status = $7, agent_id = $8,
            ai_paused = $9, cycle = $10, clock = $11, waiting_since = $12, number = $13, last_message = $14,
-           last_message_at = $15::text::timestamptz, silent_since = $16::text::timestamptz,
-           resolved_at = $17::text::timestamptz, resolved_reason = $18,
+           last_message_at = $15, silent_since = $16, resolved_at = $17, resolved_reason = $18,
            updated_at = GREATEST(updated_at, (
                SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1))
      WHERE r.company_id = $1 AND r.id = $2
@@ -218,7 +218,10 @@ LISTING = Listing(
 
 async def read_now(db: Connection, company_id: int) -> datetime:
     """The company's time, to the millisecond."""
-    return datetime.fromisoformat(await READ_CLOCK.value(db, company_id))
+    now = await READ_CLOCK.find(db, company_id)
+    if now is None:
+        raise NotFound
+    return now
 
 
 async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:

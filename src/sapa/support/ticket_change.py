@@ -1,6 +1,6 @@
 """Collects the changes of a locked ticket in one transaction, and writes them together at the end."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -112,7 +112,7 @@ class TicketChange:
             reason=reason,
         )  # fmt: skip
         self._advance(Resolution(at, owner, resolver))
-        self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
+        self.set(status="resolved", resolved_at=at, resolved_reason=reason)
 
     def merge(self, at: datetime) -> None:
         """The conversation continues in another ticket: this one is resolved by nobody, and yields no samples."""
@@ -120,7 +120,7 @@ class TicketChange:
             "resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged"
         )
         self._advance(Resolution(at, None, None))
-        self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
+        self.set(status="resolved", resolved_at=at, resolved_reason="merged")
 
     def inherit(self, other: "TicketChange") -> None:
         """Takes over the wait of a ticket that is merged into this one."""
@@ -139,7 +139,7 @@ class TicketChange:
             agent_type=owner.type if owner else None,
             ai_paused=owner is not None and owner.type == "human",
             cycle=self.locked.cycle + 1,
-            silent_since=_later(self.locked.silent_since, at),
+            silent_since=max(self.locked.silent_since, at),
             resolved_at=None,
             resolved_reason=None,
         )
@@ -184,16 +184,14 @@ class TicketChange:
 
     def _set_last_message(self, at: datetime, body: str | None) -> None:
         """A late message updates the preview only if there is none."""
-        if datetime.fromisoformat(self.locked.last_message_at) <= at or self.locked.last_message is None:
+        if self.locked.last_message_at <= at or self.locked.last_message is None:
             self.set(last_message=(body or "")[:MAX_PREVIEW_LENGTH] or None)
-        self.set(
-            last_message_at=_later(self.locked.last_message_at, at), silent_since=_later(self.locked.silent_since, at)
-        )
+        self.set(last_message_at=max(self.locked.last_message_at, at), silent_since=max(self.locked.silent_since, at))
 
 
 def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
     """The event of an entry for the clock; None for a message that was not dispatched."""
-    at = datetime.fromisoformat(entry.at)
+    at = entry.at
     agent, actor = build_actor(entry.agent_id, entry.agent_type), build_actor(entry.actor_id, entry.actor_type)
     match entry.kind:
         case "heard":
@@ -209,7 +207,3 @@ def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
 
 def build_actor(id: int | None, type: Any) -> Actor | None:
     return None if id is None or type is None else Actor(id, type)
-
-
-def _later(previous: str, at: datetime) -> str:
-    return max(datetime.fromisoformat(previous), at).astimezone(UTC).isoformat()

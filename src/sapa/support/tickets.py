@@ -42,7 +42,7 @@ async def hand_over(tx: Tx, company: Company, id: str, body: HandoverIn) -> Tick
     locked = await _lock_active(tx, company, id)
     to = None if body.agent_id is None else await agents.get_active_agent(tx, company, body.agent_id)
     if to is not None and to.id == locked.agent_id:
-        raise Invalid.field("agentId", "names the agent who has the ticket already")
+        raise Invalid.field("agentId", "must be another agent: this one owns the ticket already")
     previous_owner = await _find_previous_owner(tx, company, locked, body.from_agent_id)
     change = TicketChange(locked)
     change.hand_over(await queries.read_now(tx, company.id), previous_owner, to)
@@ -102,7 +102,7 @@ async def add_note(tx: Tx, company: Company, id: str, body: NoteIn) -> Note:
     await queries.get_ticket(tx, company.id, id)
     agent = await agents.get_active_agent(tx, company, body.agent_id)
     if not body.body.strip() or "\0" in body.body:
-        raise Invalid.field("body", "must hold more than blanks, and no NUL character")
+        raise Invalid.field("body", "must not be blank or contain a NUL character")
     at = await queries.read_now(tx, company.id)
     notify_after_commit(tx, build_tickets_channel(company.id))
     return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, body.body, at)

@@ -43,13 +43,13 @@ Words = Annotated[str, Meta(min_length=1, max_length=65_536, examples=["Pesanan 
 
 
 class Agent(Struct, frozen=True, rename="camel"):
-    """Somebody, or something, that answers customers."""
+    """A person or an AI that replies to customers."""
 
     id: Annotated[int, Meta(examples=[12])]
     name: Annotated[str, Meta(examples=["Sari"])]
     type: AgentType
-    active: Annotated[bool, Meta(description="Only active agents are given tickets and may reply.")]
-    user_id: Annotated[int | None, Meta(examples=[None], description="The person of the console who it is.")]
+    active: Annotated[bool, Meta(description="Only active agents get tickets and can reply.")]
+    user_id: Annotated[int | None, Meta(examples=[None], description="The agent's user in the console.")]
     created_at: Timestamp
     updated_at: Timestamp
 
@@ -60,13 +60,13 @@ class AgentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     name: AgentName
     type: AgentType = "human"
     active: bool = True
-    user_id: Annotated[UserId | None, Meta(description="A person of the company's console; of human agents only.")] = (
+    user_id: Annotated[UserId | None, Meta(description="A user of the company's console; for human agents only.")] = (
         None
     )
 
 
 class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to an agent: what is absent stays as it is."""
+    """Changes to an agent: absent fields keep their values."""
 
     name: AgentName | UnsetType = UNSET
     type: AgentType | UnsetType = UNSET
@@ -75,28 +75,37 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 class Ticket(Struct, frozen=True, rename="camel"):
-    """A conversation with a customer over one channel that somebody has to look after.
+    """A conversation with a customer over one channel.
 
-    A customer's message opens it. Resolved, it is reopened by a message within the company's reopening window, as
-    a new cycle; after that a message opens another ticket.
+    A customer's message opens it. After it is resolved, a message within the company's reopening window reopens it as a
+    new cycle; a later message opens another ticket.
     """
 
     id: TicketId
     status: TicketStatus
     source: Source
     customer_id: CustomerId | None
-    client_name: Annotated[str | None, Meta(examples=["Ayu Lestari"], description="As the channel shows the customer.")]
-    client_number: Annotated[str, Meta(examples=["+628123456789"], description="The customer, as the channel has it.")]
-    connected_number: Annotated[str, Meta(examples=["+622150001234"], description="The company's side.")]
+    client_name: Annotated[
+        str | None, Meta(examples=["Ayu Lestari"], description="The customer's name on the channel.")
+    ]
+    client_number: Annotated[
+        str, Meta(examples=["+628123456789"], description="The customer's number or id on the channel.")
+    ]
+    connected_number: Annotated[
+        str, Meta(examples=["+622150001234"], description="The company's number or id on the channel.")
+    ]
     agent_id: Annotated[
-        int | None, Meta(examples=[12], description="The owner; of a resolved ticket the one it had then.")
+        int | None, Meta(examples=[12], description="The owner; for a resolved ticket, its last owner.")
     ]
     ai_paused: Annotated[
-        bool, Meta(description="People have taken over: AI agents may not reply until it is assigned to one again.")
+        bool,
+        Meta(description="A human agent has taken over: AI agents cannot reply until one is assigned."),
     ]
-    cycle: Annotated[int, Meta(examples=[1], description="Counts up with every reopening.")]
-    waiting_since: Annotated[Timestamp | None, Meta(description="The first message that no agent has answered yet.")]
-    last_message: Annotated[str | None, Meta(examples=["Masih ada?"], description="How the newest message begins.")]
+    cycle: Annotated[int, Meta(examples=[1], description="Increases with every reopening.")]
+    waiting_since: Annotated[Timestamp | None, Meta(description="The time of the first unanswered message.")]
+    last_message: Annotated[
+        str | None, Meta(examples=["Masih ada?"], description="The beginning of the newest message.")
+    ]
     last_message_at: Timestamp
     resolved_at: Timestamp | None
     resolved_reason: Reason | None
@@ -105,18 +114,20 @@ class Ticket(Struct, frozen=True, rename="camel"):
 
 
 class TicketEvent(Struct, frozen=True, rename="camel"):
-    """Something that happened to a ticket."""
+    """A change of a ticket."""
 
     kind: EventKind
     at: Timestamp
     cycle: Annotated[int, Meta(examples=[1])]
-    agent_id: Annotated[int | None, Meta(examples=[12], description="Whose ticket it is from then on, or was.")]
-    actor_id: Annotated[int | None, Meta(examples=[12], description="The agent who did it, where one said so.")]
+    agent_id: Annotated[
+        int | None, Meta(examples=[12], description="The owner after the change, or of the resolved ticket.")
+    ]
+    actor_id: Annotated[int | None, Meta(examples=[12], description="The agent who made the change, if known.")]
     reason: Annotated[str | None, Meta(examples=[None])]
 
 
 class Note(Struct, frozen=True, rename="camel"):
-    """What agents tell each other about a ticket; the customer never sees it."""
+    """An internal note of an agent. The customer never sees it."""
 
     id: NoteId
     agent_id: Annotated[int, Meta(examples=[12])]
@@ -125,75 +136,78 @@ class Note(Struct, frozen=True, rename="camel"):
 
 
 class TicketDetail(Ticket, frozen=True, kw_only=True, rename="camel"):
-    """A ticket with what was said and done."""
+    """A ticket with its messages, events and notes."""
 
     agent: Agent | None
-    messages: Annotated[list[Message], Meta(description="The newest ones, in the order in which they were written.")]
+    messages: Annotated[
+        list[Message], Meta(description="The newest messages, in the order in which they were written.")
+    ]
     earlier: Annotated[
-        MessageId2 | None, Meta(description="Send it as `before` to read earlier messages; null when there are none.")
+        MessageId2 | None, Meta(description="Send it as `before` to get earlier messages; null if there are none.")
     ]
     events: list[TicketEvent]
     notes: list[Note]
     window: Annotated[
-        Window | None, Meta(description="It may be over. Null on a channel that takes free messages at any time.")
+        Window | None, Meta(description="The window may have closed. Null on a channel without a reply window.")
     ]
 
 
 class ReplyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """An answer to the customer."""
+    """A reply to the customer."""
 
     agent_id: AgentId
     body: Words
     handover: Annotated[
         bool,
-        Meta(description="True: it only says that somebody else will answer. The ticket goes back to the queue."),
+        Meta(description="True: it announces that someone else will answer. The ticket goes back to the queue."),
     ] = False
 
 
 class NoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A note to keep."""
+    """A new note."""
 
     agent_id: AgentId
     body: Annotated[str, Meta(min_length=1, max_length=10_000, examples=["Pelanggan VIP"])]
 
 
 class AssignIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Whose ticket it is to be; null for nobody's."""
+    """The new owner; null for none."""
 
     agent_id: AgentId | None
 
 
 class HandoverIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """To whom the ticket is handed; without an agent, to the queue."""
+    """The agent who gets the ticket; without one, the ticket goes to the queue."""
 
     agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
-    from_agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1, description="Who hands it over; else its owner.")] | None = (
-        None
-    )
+    from_agent_id: (
+        Annotated[int, Meta(ge=1, le=2**53 - 1, description="The agent who hands it over. Default: its owner.")] | None
+    ) = None
 
 
 class ResolveIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Who resolves it, where that is an agent."""
+    """The agent who resolves it, if any."""
 
     agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
 
 
 class SupportSettings(Struct, frozen=True, rename="camel"):
-    """How the company's tickets come and go."""
+    """When tickets are reopened and resolved."""
 
     reopen_window_hours: Annotated[
-        int, Meta(examples=[24], description="How long after its resolution a message reopens a ticket; 0 for never.")
+        int, Meta(examples=[24], description="How long after its resolution a message reopens a ticket; 0: never.")
     ]
     auto_resolve_hours: Annotated[
-        int, Meta(examples=[72], description="After how long a silence in which nobody waits it is resolved; 0 never.")
+        int,
+        Meta(examples=[72], description="After how long without a message an answered ticket is resolved; 0: never."),
     ]
     reopen_assignee: Annotated[
-        Literal["previous", "queue"], Meta(description="Whose a reopened ticket is: its last owner's, or nobody's yet.")
+        Literal["previous", "queue"], Meta(description="The owner of a reopened ticket: its last owner, or none.")
     ]
 
 
 class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to the settings: what is absent stays as it is."""
+    """Changes to the settings: absent fields keep their values."""
 
     reopen_window_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
     auto_resolve_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
@@ -216,9 +230,9 @@ class LockedTicket(Struct, frozen=True):
     clock: Raw
     number: int
     last_message: str | None
-    last_message_at: str
-    silent_since: str
-    resolved_at: str | None
+    last_message_at: datetime
+    silent_since: datetime
+    resolved_at: datetime | None
     resolved_reason: Reason | None
     agent_type: AgentType | None
     """The type of the owner."""
@@ -260,7 +274,7 @@ class StoredTicketEntry(Struct, frozen=True):
     number: int
     cycle: int
     kind: str
-    at: str
+    at: datetime
     agent_id: int | None
     agent_type: AgentType | None
     actor_id: int | None
@@ -284,7 +298,7 @@ class SilentTicket(Struct, frozen=True):
 
     company_id: int
     id: str
-    silent_since: str
+    silent_since: datetime
 
 
 def build_cell(status: str, source: str) -> str:
@@ -292,27 +306,27 @@ def build_cell(status: str, source: str) -> str:
 
 
 class UserTaken(Conflict):
-    """Another agent is this person already."""
+    """Another agent has this user already."""
 
     code = "AGENT_EXISTS"
     constraint = "agents_user_key"
 
 
 class BusinessAppIsHuman(Conflict):
-    """Whoever answers on the company's own telephone is a person; create another agent for a machine."""
+    """The business app's agent must be human. Create another agent for an AI."""
 
     code = "AGENT_IS_HUMAN"
     constraint = "agents_business_app_check"
 
 
 class TicketResolved(Conflict):
-    """The ticket is resolved; reopen it first."""
+    """The ticket is resolved. Reopen it first."""
 
     code = "TICKET_RESOLVED"
 
 
 class AnotherTicketActive(Conflict):
-    """The customer has another ticket on this channel that is not resolved; go on with that one."""
+    """The customer has another active ticket on this channel. Use that one."""
 
     code = "ANOTHER_TICKET_ACTIVE"
     constraint = "tickets_active_key"

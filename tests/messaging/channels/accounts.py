@@ -55,5 +55,5 @@ def build_connection(
         fields,
         SECRETS,
         client,
-        is_simulated=company.is_test,
+        is_internal=company.is_test,
     )

@@ -12,8 +12,9 @@ from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections import accounts
 from sapa.messaging.connections import jobs as renewing
+from sapa.messaging.connections.accounts import record_health
+from sapa.messaging.connections.environment import find_by_token, get_environment
 from sapa.messaging.connections.queries import DueRenewal
 from sapa.messaging.connections.types import CONNECTION_ID
 from sapa.sandbox.channels.accounts import build_hook_token
@@ -89,11 +90,11 @@ async def test_an_account_is_connected_and_its_secrets_are_never_seen_again(
     for secret in (TOKEN, SECRET, created["generated"]["verify_token"], token):
         assert secret not in listed.out + repr(dict(row))
     async with database.connection() as db:
-        found = await accounts.find_by_token(context, db, token)
-        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD)
+        found = await find_by_token(context, db, token)
+        opened = await get_environment(live).accounts.find_by_source(context, db, live, Source.MSGAPP_CLOUD)
         assert found == opened
-        assert await accounts.get_accounts(live).find_by_id(context, db, live, info["id"]) == opened
-        assert await accounts.get_accounts(live).list_sources(db, live) == [Source.MSGAPP_CLOUD]
+        assert await get_environment(live).accounts.find_by_id(context, db, live, info["id"]) == opened
+        assert await get_environment(live).accounts.list_sources(db, live) == [Source.MSGAPP_CLOUD]
     assert opened is not None
     assert opened.connection.credentials["access_token"] == TOKEN
     assert opened.connection.address == "https://graph.facebook.com/v25.0"
@@ -113,10 +114,10 @@ async def test_an_account_that_the_channel_refuses_is_not_connected(desk: Desk, 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        (CLOUD, "app_secret: is missing"),
-        ((*WHATSAPP, "phone_number=0811"), "phone_number: cannot be used"),
-        ((*WHATSAPP, "phone_number_id=1/../2"), "phone_number_id: cannot be used"),
-        ((*WHATSAPP, "verify_token=a\nb"), "verify_token: cannot be used"),
+        (CLOUD, "app_secret: is required"),
+        ((*WHATSAPP, "phone_number=0811"), "phone_number: is not valid"),
+        ((*WHATSAPP, "phone_number_id=1/../2"), "phone_number_id: is not valid"),
+        ((*WHATSAPP, "verify_token=a\nb"), "verify_token: is not valid"),
     ],
 )
 async def test_a_field_that_cannot_be_used_is_named(desk: Desk, peer: Peer, fields: list[str], words: str) -> None:
@@ -138,9 +139,9 @@ async def test_fields_that_are_left_out_stay(desk: Desk, live: Company, context:
     assert again["connection"]["id"] == first["connection"]["id"]
     assert (again["hookUrl"], again["generated"]) == (None, {})
     async with context.database.connection() as db:
-        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD)
+        opened = await get_environment(live).accounts.find_by_source(context, db, live, Source.MSGAPP_CLOUD)
         token = first["hookUrl"].rpartition("/")[2]
-        assert await accounts.find_by_token(context, db, token) == opened
+        assert await find_by_token(context, db, token) == opened
     assert opened is not None
     assert (opened.connection.credentials["access_token"], opened.connection.credentials["app_secret"]) == (
         "renewed-token",
@@ -148,8 +149,8 @@ async def test_fields_that_are_left_out_stay(desk: Desk, live: Company, context:
     )
     moved = (await desk.connect(Source.MSGAPP_CLOUD, flags=["--new-hook"])).json()
     async with context.database.connection() as db:
-        assert await accounts.find_by_token(context, db, token) is None
-        assert await accounts.find_by_token(context, db, moved["hookUrl"].rpartition("/")[2]) is not None
+        assert await find_by_token(context, db, token) is None
+        assert await find_by_token(context, db, moved["hookUrl"].rpartition("/")[2]) is not None
 
 
 async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
@@ -157,7 +158,7 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
 ) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     other = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")
-    assert "disconnect that one first" in other.sentence()
+    assert "Disconnect that one first" in other.sentence()
     assert (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).json()["disconnected"] is True
     [disconnected] = (await desk.run("list")).json()
     assert (disconnected["status"], disconnected["health"], disconnected["secrets"]) == (
@@ -166,12 +167,12 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
         [],
     )
     async with context.database.connection() as db:
-        assert await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD) is None
-        assert await accounts.get_accounts(live).find_by_id(context, db, live, disconnected["id"]) is None
-        assert await accounts.get_accounts(live).list_sources(db, live) == []
-        assert await accounts.find_by_token(context, db, first["hookUrl"].rpartition("/")[2]) is None
+        assert await get_environment(live).accounts.find_by_source(context, db, live, Source.MSGAPP_CLOUD) is None
+        assert await get_environment(live).accounts.find_by_id(context, db, live, disconnected["id"]) is None
+        assert await get_environment(live).accounts.list_sources(db, live) == []
+        assert await find_by_token(context, db, first["hookUrl"].rpartition("/")[2]) is None
     assert "no such channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
-    assert "is missing" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
+    assert "is required" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
     other_account = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")).json()
     assert other_account["connection"]["id"] != first["connection"]["id"]
     await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)
@@ -192,11 +193,11 @@ async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, context: Ap
     peer.answers = [(200, {"id": "1122"})]
     assert (await desk.run("test", "--source", Source.MSGAPP_CLOUD)).json()["health"] == "ok"
     async with context.database.connection() as db:
-        await accounts.record_health(db, live.id, created["connection"]["id"], "x" * 5000)
+        await record_health(db, live.id, created["connection"]["id"], "x" * 5000)
     [shown] = (await desk.run("list")).json()
     assert len(shown["lastError"]) == 500
     async with context.database.connection() as db:
-        await accounts.record_health(db, live.id, created["connection"]["id"], None)
+        await record_health(db, live.id, created["connection"]["id"], None)
     assert (await desk.run("list")).json()[0]["lastError"] is None
     assert "no such channel" in (await desk.run("test", "--source", Source.MAIL)).sentence()
 
@@ -207,13 +208,13 @@ async def test_a_sealed_account_does_not_open_for_another_company(
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)
     other = Company(live.id + 1_000_000, "live", "ID", "IDR")
     async with database.connection() as db:
-        assert await accounts.get_accounts(other).find_by_source(context, db, other, Source.MSGAPP_CLOUD) is None
+        assert await get_environment(other).accounts.find_by_source(context, db, other, Source.MSGAPP_CLOUD) is None
 
 
 @pytest.mark.parametrize("token", ["", "hook_", "hook_1_x", "hook_999999999999_" + "a" * 43, "sbx_1_" + "0" * 32, "☕"])
 async def test_an_unknown_address_is_not_found(token: str, context: AppContext) -> None:
     async with context.database.connection() as db:
-        assert await accounts.find_by_token(context, db, token) is None
+        assert await find_by_token(context, db, token) is None
 
 
 async def test_a_test_environment_has_every_channel_from_the_start(
@@ -222,19 +223,19 @@ async def test_a_test_environment_has_every_channel_from_the_start(
     """It leads to this machine, whatever the operator's settings say."""
     loopback = await context.loopback.address()
     async with context.database.connection() as db:
-        assert await accounts.get_accounts(tester).list_sources(db, tester) == list(Source)
-        assert await accounts.get_accounts(live).list_sources(db, live) == []
+        assert await get_environment(tester).accounts.list_sources(db, tester) == list(Source)
+        assert await get_environment(live).accounts.list_sources(db, live) == []
         for source in Source:
-            opened = await accounts.get_accounts(tester).find_by_source(context, db, tester, source)
+            opened = await get_environment(tester).accounts.find_by_source(context, db, tester, source)
             assert opened is not None
             connection = opened.connection
             assert CONNECTION_ID.matches(connection.id)
             assert connection.address.startswith("127.0.0.1:" if source is Source.MAIL else loopback)
-            assert await accounts.get_accounts(tester).find_by_id(context, db, tester, connection.id) == opened
+            assert await get_environment(tester).accounts.find_by_id(context, db, tester, connection.id) == opened
             token = build_hook_token(context, tester.id, source)
-            assert await accounts.find_by_token(context, db, token) == opened
+            assert await find_by_token(context, db, token) == opened
             stolen = build_hook_token(context, live.id, source)
-            assert await accounts.find_by_token(context, db, stolen) is None
+            assert await find_by_token(context, db, stolen) is None
     desk = Desk(installation, tester.id, peer)
     listed = await desk.run("list")
     assert [(each["source"], each["health"]) for each in listed.json()] == [(source, "ok") for source in Source]
@@ -271,7 +272,7 @@ async def test_tokens_are_renewed_before_they_expire(
         {"client_id": "a1", "client_secret": SECRET, "grant_type": "refresh_token", "refresh_token": "r1"},
     )
     async with context.database.connection() as db:
-        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.SHORT_VIDEO)
+        opened = await get_environment(live).accounts.find_by_source(context, db, live, Source.SHORT_VIDEO)
     assert opened is not None
     assert opened.connection.credentials == {"access_token": "t2", "refresh_token": "r2", "app_secret": SECRET}
     assert (await desk.run("list")).json()[0]["health"] == "ok"
@@ -284,7 +285,7 @@ async def test_the_operators_address_replaces_the_channels(
     context = _with_upstream(context, Source.MSGAPP_CLOUD, peer)
     peer.answers = [(200, {"messages": [{"id": "wamid.1"}]})]
     async with context.database.connection() as db:
-        opened = await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD)
+        opened = await get_environment(live).accounts.find_by_source(context, db, live, Source.MSGAPP_CLOUD)
     assert opened is not None
     message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
     assert await CHANNELS[Source.MSGAPP_CLOUD].send(opened.connection, message) == SendReceipt("wamid.1")

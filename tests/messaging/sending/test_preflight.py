@@ -51,6 +51,7 @@ PHOTO_SOCIAL = {"to": "sim_happy", "sources": "PHOTO_SOCIAL"}
 FOUR_BUTTONS = [{"id": str(n), "title": str(n)} for n in range(4)]
 TWINS = [{"id": "a", "title": "A"}, {"id": "a", "title": "B"}]
 LONG_ROWS = [{"id": str(n), "title": str(n), "description": "x" * 72} for n in range(10)]
+LONG_BODY = interactive(body="x" * 1001)
 LONG_LIST = choices(body="x" * 400, sections=[{"title": "", "rows": LONG_ROWS}])
 LONG_LINK = {
     "interactive": {"type": "cta_url", "body": "b", "displayText": "t", "url": "https://a.example/" + "x" * 990}
@@ -69,11 +70,11 @@ REFUSALS: list[tuple[str, Json, int, str, str]] = [
     ("send", text(metadata={"a": "x" * 10_001}), 400, "VALIDATION_ERROR", "metadata: "),
     ("send", text(agentId=0), 400, "VALIDATION_ERROR", "agentId: "),
     ("send", {"to": "sim_happy", "message": "Halo"}, 400, "VALIDATION_ERROR", "to: "),
-    ("send", text(to="+1 202-555-0140"), 400, "VALIDATION_ERROR", "to: is the company's own on MSGAPP_CLOUD"),
-    ("send", text(message="x" * 1025, imageUrl="https://a.example/a"), 400, "VALIDATION_ERROR", "message: makes a"),
+    ("send", text(to="+1 202-555-0140"), 400, "VALIDATION_ERROR", "to: must not be the company's own"),
+    ("send", text(message="x" * 1025, imageUrl="https://a.example/a"), 400, "VALIDATION_ERROR", "message: must have"),
     ("send", text(to=magic(122)), 409, "WINDOW_CLOSED", "template"),
     ("send", text(to="sim_window_closed", sources="PHOTO_SOCIAL"), 409, "WINDOW_CLOSED", "template"),
-    ("send", text(**SHORT_VIDEO, imageUrl="https://a.example/a.png"), 409, "CHANNEL_UNSUPPORTED", "never both"),
+    ("send", text(**SHORT_VIDEO, imageUrl="https://a.example/a.png"), 409, "CHANNEL_UNSUPPORTED", "two messages"),
     ("send-template", template(template_name="order_updat"), 409, "TEMPLATE_NOT_FOUND", "Did you mean order_update?"),
     ("send-template", template(template_source="AUTH"), 409, "TEMPLATE_NOT_FOUND", "only as CRM in id"),
     ("send-template", template(language="en"), 409, "TEMPLATE_NOT_FOUND", "only as CRM in id"),
@@ -94,11 +95,11 @@ REFUSALS: list[tuple[str, Json, int, str, str]] = [
     ("send-interactive", interactive(buttons=FOUR_BUTTONS), 400, "VALIDATION_ERROR", "interactive.buttons"),
     ("send-interactive", interactive(buttons=[{"id": "a", "title": "x" * 21}]), 400, "VALIDATION_ERROR", "title"),
     ("send-interactive", interactive(buttons=TWINS), 400, "VALIDATION_ERROR", "same id"),
-    ("send-interactive", interactive(buttons=[{"id": "a", "title": " "}]), 400, "VALIDATION_ERROR", "blanks"),
+    ("send-interactive", interactive(buttons=[{"id": "a", "title": " "}]), 400, "VALIDATION_ERROR", "blank"),
     ("send-interactive", interactive(body="\n"), 400, "VALIDATION_ERROR", "interactive.body"),
-    ("send-interactive", interactive(body="x" * 1001) | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "1000 of PHOTO_SOCIAL"),
-    ("send-interactive", LONG_LIST | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "1000 of PHOTO_SOCIAL"),
-    ("send-interactive", LONG_LINK | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "1000 of PHOTO_SOCIAL"),
+    ("send-interactive", LONG_BODY | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "at most 1000 characters"),
+    ("send-interactive", LONG_LIST | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "at most 1000 characters"),
+    ("send-interactive", LONG_LINK | PHOTO_SOCIAL, 400, "VALIDATION_ERROR", "at most 1000 characters"),
     ("send-interactive", interactive(header="x" * 61), 400, "VALIDATION_ERROR", "interactive.header"),
     ("send-interactive", choices(sections=rows(11, sections=2)), 400, "VALIDATION_ERROR", "at most 10 rows"),
     ("send-interactive", choices(button="x" * 21), 400, "VALIDATION_ERROR", "interactive.button"),

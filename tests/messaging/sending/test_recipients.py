@@ -3,8 +3,8 @@
 import pytest
 
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import Identity, IdentityKind, Source
-from sapa.messaging.channels.registry import find_source
+from sapa.messaging.channels.interface import Identity, Source
+from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.sending.preflight import (
     parse_recipient,
     parse_region,
@@ -14,7 +14,8 @@ from sapa.values.company import Company
 
 LIVE = Company(1, "live", "ID", "IDR")
 TEST = Company(2, "test", "ID", "IDR")
-WHATSAPP: tuple[IdentityKind, ...] = ("phone", "bsuid")
+WHATSAPP = CHANNELS[Source.MSGAPP_CLOUD].capabilities.identities
+KINDS = {kind.name: kind for channel in CHANNELS.values() for kind in channel.capabilities.identities}
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,9 @@ def test_a_recipient_without_a_number_is_reached_by_user_id() -> None:
         ("vis_17", "visitor", LIVE, True),
     ],
 )
-def test_other_ids_by_their_form(to: str, kind: IdentityKind, company: Company, is_good: bool) -> None:
+def test_other_ids_by_their_form(to: str, kind: str, company: Company, is_good: bool) -> None:
     if is_good:
-        assert parse_recipient(to, None, company, [kind]).kind == kind
+        assert parse_recipient(to, None, company, [KINDS[kind]]).kind == kind
     else:
         with pytest.raises(Invalid, match=r"^to: must be"):
-            parse_recipient(to, None, company, [kind])
+            parse_recipient(to, None, company, [KINDS[kind]])

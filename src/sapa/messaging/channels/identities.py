@@ -1,34 +1,79 @@
-"""The ways to write one phone number. Pure: no database."""
+"""Kinds of identities that channels share, and the ways to write one phone number. Pure: no database."""
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 
-from sapa.messaging.channels.interface import Identity
+from sapa.messaging.channels.interface import BadIdentity, Identity, IdentityKind
+from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, parse_phone
 
+OPAQUE_ID = r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}"
+
+_NOISE = re.compile(r"[\s().\-‐‑–/]+")
+_NUMBER = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
 # Brazil put a 9 before its mobile numbers, Argentina has a 9 for calls from abroad, Mexico had a 1: channels and people
 # still use both forms. Brazil's landlines begin with 2 to 5 and never had it.
 _BRAZIL = re.compile(r"55([1-9][0-9])9?([6-9][0-9]{7})").fullmatch
 _ARGENTINA = re.compile(r"549?([1-9][0-9]{9})").fullmatch
 _MEXICO = re.compile(r"521?([1-9][0-9]{9})").fullmatch
 
-PHONES = ("phone", "wa_id")
+
+def parse_number(text: str, region: str) -> str:
+    """A phone number in its international form."""
+    plain = _NOISE.sub("", text)
+    try:
+        number = parse_phone(plain, region)
+    except BadPhone as error:
+        usable = find_usable(plain, region) if _NUMBER(plain) and plain.startswith("+") else None
+        if usable is None:
+            raise BadIdentity(str(error)) from None
+        return usable
+    if not _NUMBER(plain):
+        raise BadIdentity("must be a phone number with its country code, such as +628123456789")
+    return number
+
+
+def parse_mailbox(text: str, region: str) -> str:
+    try:
+        return parse_email(text)
+    except BadEmail:
+        raise BadIdentity("must be an e-mail address, such as ayu@example.com") from None
+
+
+def build_parser(pattern: str, advice: str) -> Callable[[str, str], str]:
+    """For ids that are used as they are; `advice` continues a sentence that begins with the field's name."""
+    matches = re.compile(pattern, re.ASCII).fullmatch
+
+    def parse(text: str, region: str) -> str:
+        if not matches(text):
+            raise BadIdentity(advice)
+        return text
+
+    return parse
+
+
+PHONE = IdentityKind("phone", parse_number, is_named_by_form=True)
+WA_ID = IdentityKind("wa_id", parse_number, is_named_by_form=True)
+EMAIL = IdentityKind("email", parse_mailbox, is_named_by_form=True)
+
+_PHONES = frozenset({PHONE.name, WA_ID.name})
 
 
 def canonical(identity: Identity) -> Identity:
     """A phone number in its international form; any other identity unchanged."""
-    if identity.kind in PHONES:
-        return Identity("phone", "+" + "".join(filter(str.isdigit, identity.value)))
-    if identity.kind == "email":
-        return Identity("email", identity.value.strip())
+    if identity.kind in _PHONES:
+        return Identity(PHONE.name, "+" + "".join(filter(str.isdigit, identity.value)))
+    if identity.kind == EMAIL.name:
+        return Identity(EMAIL.name, identity.value.strip())
     return identity
 
 
 def build_key(identity: Identity) -> str:
     """Equal for all spellings of one number or address."""
-    if identity.kind in PHONES:
+    if identity.kind in _PHONES:
         return min(list_spellings(identity.value), key=len)
-    return identity.value.casefold() if identity.kind == "email" else identity.value
+    return identity.value.casefold() if identity.kind == EMAIL.name else identity.value
 
 
 def list_spellings(phone: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The interface of a channel's adapter, and the types it shares with the rest of messaging."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -16,6 +16,7 @@ from sapa.values.provider_accounts import AccountField
 class Source(StrEnum):
     """The channels."""
 
+    # The registry: a new channel is one line here. Its adapter and its simulator are found by their folder's name.
     MSGAPP_CLOUD = "MSGAPP_CLOUD"
     MSGAPP_COEX = "MSGAPP_COEX"
     PHOTO_SOCIAL = "PHOTO_SOCIAL"
@@ -25,7 +26,6 @@ class Source(StrEnum):
     WIDGET = "WIDGET"
 
 
-IdentityKind = Literal["phone", "wa_id", "bsuid", "psid", "igsid", "tt_conv", "email", "visitor"]
 MediaType = Literal["image", "video", "audio", "document"]
 Status = Literal["sent", "delivered", "read", "failed"]
 
@@ -44,18 +44,34 @@ class ChannelAccount(Struct, frozen=True):
     client: Client
     database: Database | None = None
     """For the web chat, which stores its messages here until the visitor's page fetches them."""
-    is_simulated: bool = False
-    """The channel is a simulator in this process: calls to it skip the guard, and it calls nothing outside."""
+    is_internal: bool = False
+    """The channel's server is in this process: calls to it skip the guard, and it gets nothing from outside."""
 
     def __repr__(self) -> str:
         """Without secrets, wherever it is printed."""
         return f"Connection({self.source} {self.id})"
 
 
+class BadIdentity(ValueError):
+    """A text that is not an id of the expected kind; the message says what to use instead."""
+
+
+class IdentityKind(Struct, frozen=True):
+    """A kind of ids by which a channel knows people."""
+
+    name: str
+    """Stored with every contact."""
+    parse: Callable[[str, str], str]
+    """The id in a caller's text, with the region of phone numbers without a country code; raises BadIdentity."""
+    is_named_by_form: bool = False
+    """Whether the form of an id shows its kind. An id of another kind is valid only with its channel's name."""
+
+
 class Identity(Struct, frozen=True):
     """An id by which a channel knows a person."""
 
-    kind: IdentityKind
+    kind: str
+    """The name of its kind."""
     value: str
 
 
@@ -265,10 +281,10 @@ class Capabilities(Struct, frozen=True):
     longest_text: int
     window: timedelta | None
     """How long after the customer's last message free text is allowed; None if always."""
+    identities: Sequence[IdentityKind]
+    """Kinds of recipients, the usual kind first."""
     most_in_window: int | None = None
     reports: frozenset[Status] = frozenset({"sent", "failed"})
-    identities: tuple[IdentityKind, ...] = ("phone",)
-    """Kinds of recipients, the usual kind first."""
     per_second: float = 80
     media_per_second: float | None = None
     """The rate for media, if it is lower."""

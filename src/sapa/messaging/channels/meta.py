@@ -61,7 +61,7 @@ async def get_node(connection: ChannelAccount, path: str, **params: str) -> Node
 def read_node(response: ProviderResponse) -> Node:
     found = parse_json(response.body)
     if response.status >= 500 or not isinstance(found, dict):
-        raise Unclear(f"the channel answered {response.status} without saying more")
+        raise Unclear(f"the channel answered {response.status} without an error")
     if response.status >= 400 or "error" in found:
         raise BadAccount(describe(parse_graph_error(found)))
     return found
@@ -96,7 +96,7 @@ def read_refusal(response: ProviderResponse, classify: Callable[[GraphError], Er
     if response.status < 300 and isinstance(found, dict) and "error" not in found:
         return None
     if not isinstance(get(found, "error"), dict):
-        raise Unclear(f"the channel answered {response.status} in a way that cannot be read")
+        raise Unclear(f"the channel answered {response.status} with a body that cannot be parsed")
     graph_error = parse_graph_error(found)
     meaning = classify(graph_error)
     retry_after = (
@@ -132,12 +132,12 @@ async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_byte
     """Fetches by URL; without one, asks the channel for the URL of the media id."""
     if media.media_id is None:
         if media.url is None:
-            raise Unclear("the channel names no place to fetch it from")
+            raise Unclear("the channel sent neither an id nor a URL of the file")
         return await download(connection, media.url, media.mime_type, most_bytes, {})
     found = await get_node(connection, media.media_id)
     url = text(found, "url")
     if url is None:
-        raise Unclear("the channel tells no address for it")
+        raise Unclear("the channel returned no URL for the file")
     return await download(connection, url, text(found, "mime_type"), most_bytes, authorize(connection))
 
 

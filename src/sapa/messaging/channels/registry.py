@@ -1,23 +1,29 @@
-"""The list of channels, and the names that callers use for them."""
+"""The channels, found in their folders, and the names that callers use for them."""
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Literal
 
-from sapa.messaging.channels.instagram.adapter import INSTAGRAM
 from sapa.messaging.channels.interface import Channel, Source
-from sapa.messaging.channels.mail.adapter import MAIL
-from sapa.messaging.channels.messenger.adapter import MESSENGER
-from sapa.messaging.channels.tiktok.adapter import TIKTOK
-from sapa.messaging.channels.whatsapp.adapter import CLOUD, COEXISTENCE
-from sapa.messaging.channels.widget.adapter import Widget
 
-_ALL: list[Channel] = [CLOUD, COEXISTENCE, INSTAGRAM, MESSENGER, TIKTOK, MAIL, Widget()]
+FOLDERS = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]) if module.ispkg)
+"""A folder's `adapter` has its channels in `CHANNELS`."""
 
-CHANNELS: Mapping[Source, Channel] = {channel.source: channel for channel in _ALL}
+_FOUND: Mapping[Source, Channel] = {
+    channel.source: channel
+    for folder in FOLDERS
+    for channel in import_module(f"{__package__}.{folder}.adapter").CHANNELS
+}
+
+CHANNELS: Mapping[Source, Channel] = {source: _FOUND[source] for source in Source}
 
 CHANNEL_NAMES: dict[str, list[Source]] = {
-    name: [channel.source for channel in _ALL if name in channel.names] for channel in _ALL for name in channel.names
+    name: [source for source, channel in CHANNELS.items() if name in channel.names]
+    for each in CHANNELS.values()
+    for name in each.names
 }
 """The channels that each name stands for in a filter; a send by that name uses the first."""
 

@@ -12,7 +12,6 @@ from sapa.messaging.channels.interface import (
     Choices,
     Content,
     Identity,
-    IdentityKind,
     InboundMedia,
     Interaction,
     Item,
@@ -34,6 +33,8 @@ from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 
+SCOPED_ID = r"[0-9]{5,25}"
+"""The form of the ids that a page or an account has for people."""
 MAX_QUICK_REPLIES = 13
 MAX_TITLE_LENGTH = 20
 
@@ -97,7 +98,7 @@ def parse_sent(response: ProviderResponse) -> SendReceipt | SendRefusal:
         return refused
     message_id = text(parse_json(response.body), "message_id")
     if message_id is None:
-        raise Unclear("the channel took it and told no id")
+        raise Unclear("the channel accepted the message but returned no id")
     return SendReceipt(message_id)
 
 
@@ -123,7 +124,7 @@ def classify(graph_error: GraphError) -> ErrorMeaning:
     return ErrorMeaning("transient", 10.0) if graph_error.is_transient else ErrorMeaning("validation")
 
 
-def parse_callback(account_id: str, kind: IdentityKind, body: bytes) -> Sequence[Item]:
+def parse_callback(account_id: str, kind: str, body: bytes) -> Sequence[Item]:
     """One app may have several pages with one callback address: only this account's events are read."""
     return [
         item
@@ -140,7 +141,7 @@ def _list_events(entry: Node) -> Sequence[Node]:
     return [*nodes(entry, "messaging"), *nodes(entry, "standby"), *changes]
 
 
-def _read_event(event: Node, kind: IdentityKind) -> Iterator[Item]:
+def _read_event(event: Node, kind: str) -> Iterator[Item]:
     person = text(event, "sender", "id")
     message = node(event, "message")
     if message.get("is_echo") is True:

@@ -1,7 +1,7 @@
 """A company's accounts with channels, for sends, callbacks and people.
 
 A live company's accounts are stored. A test company has an account with every simulator; the sandbox provides them
-through a port, and they never lead to a live address.
+through the port in `environment.py`, and they never lead to a live address.
 """
 
 import re
@@ -22,7 +22,6 @@ from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import queries
 from sapa.messaging.connections.queries import StoredChannelConnection
 from sapa.messaging.connections.types import ChannelConnection
-from sapa.ports import Port
 from sapa.values.company import Company
 
 HOOKS = "/hooks/channels/"
@@ -73,9 +72,6 @@ class Accounts(Protocol):
         """The callback address; None if it is shown only once."""
 
 
-TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
-
-
 class StoredAccounts:
     async def find_by_source(
         self, context: AppContext, db: Database, company: Company, source: Source
@@ -108,17 +104,6 @@ class StoredAccounts:
 
 
 STORED = StoredAccounts()
-
-
-def get_accounts(company: Company) -> Accounts:
-    return TEST_ACCOUNTS.installed if company.is_test else STORED
-
-
-async def find_by_token(context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-    """The account, live or test, whose callback address ends with this token."""
-    return await TEST_ACCOUNTS.installed.find_by_token(context, db, token) or await STORED.find_by_token(
-        context, db, token
-    )
 
 
 async def record_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:

@@ -21,6 +21,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import accounts, queries
 from sapa.messaging.connections.accounts import HOOKS, STORED, ConnectedChannel
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.queries import StoredChannelConnection
 from sapa.messaging.connections.types import (
     CONNECTION_ID,
@@ -78,15 +79,15 @@ def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, 
     """Raises Invalid for a field that is missing, unknown or malformed."""
     fields_by_name = {field.name: field for field in channel.fields}
     if unknown := sorted(values.keys() - fields_by_name.keys()):
-        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields_by_name)}")
+        raise Invalid.field(unknown[0], f"is not a field of {channel.label}. Use {', '.join(fields_by_name)}")
     for field in channel.fields:
         value = values.get(field.name, "")
         if not value and field.is_required:
-            raise Invalid.field(field.name, f"is missing: {field.label}")
+            raise Invalid.field(field.name, f"is required: {field.label}")
         if value and (
             len(value) > MAX_VALUE_LENGTH or not value.isprintable() or not re.fullmatch(field.pattern, value)
         ):
-            raise Invalid.field(field.name, f"cannot be used: {field.label}")
+            raise Invalid.field(field.name, f"is not valid: {field.label}")
     account = {name: value for name, value in values.items() if not fields_by_name[name].is_secret}
     return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, generated)
 
@@ -175,7 +176,7 @@ async def record_verified(db: Database, company: Company, connection_id: str, er
 async def test(context: AppContext, company: Company, source: Source) -> ChannelConnection:
     """Verifies the account again and stores the result. Makes an outbound call."""
     async with context.database.connection() as db:
-        connected = await accounts.get_accounts(company).find_by_source(context, db, company, source)
+        connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
     if connected is None:
         raise ChannelNotConnected
     error = await verify(connected)
@@ -193,7 +194,7 @@ def list_channels() -> list[Channel]:
 
 
 async def get_info(context: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
-    infos = await accounts.get_accounts(company).list_infos(context, db, company)
+    infos = await get_environment(company).accounts.list_infos(context, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:
         raise ChannelNotConnected

@@ -46,7 +46,7 @@ async def renew(context: AppContext, due: DueRenewal) -> None:
         return
     error = await _exchange(context, connected)
     if error is not None:
-        log.warning("a channel's token was not renewed", connection=due.id, reason=error)
+        log.warning("token not renewed", company_id=due.company_id, connection_id=due.id, reason=error)
         async with context.database.connection() as db:
             await accounts.record_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
 

@@ -119,7 +119,7 @@ LIST_DUE = sql(
      ORDER BY renew_at
      LIMIT $1""",
     row=DueRenewal,
-    crosses="the worker looks for tokens that end soon over all companies, then renews them one by one",
+    crosses="the worker finds tokens of all companies that expire soon, then renews them one by one",
 )
 
 # The worker that postpones the renewal performs it; no other worker does until then.

@@ -43,20 +43,20 @@ class NewChannelConnection(Struct, frozen=True, rename="camel"):
 
 
 class ChannelNotConnected(Conflict):
-    """The company has no such channel connected; `sapa channel list` shows those it has, `connect` adds one."""
+    """The company has no such channel connected. `sapa channel list` shows its channels, `connect` adds one."""
 
     code = "CHANNEL_NOT_CONNECTED"
 
 
 class OtherAccount(Conflict):
-    """The company has another account of this channel connected; disconnect that one first."""
+    """The company has another account of this channel connected. Disconnect that one first."""
 
     code = "CHANNEL_CONNECTED"
     constraint = "channel_connections_source_key"
 
 
 class SandboxChannel(Conflict):
-    """A test environment has every channel connected to its simulator, and no other."""
+    """A test environment has every channel connected to its simulator. Connect accounts in the live environment."""
 
     code = "SANDBOX_CHANNEL"
 

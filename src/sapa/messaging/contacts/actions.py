@@ -100,11 +100,7 @@ async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> Non
 async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
     """None if neither side has written yet."""
     kind, key = canonical(identity).kind, build_key(identity)
-    row = await queries.find_thread(db, company.id, connection_id, kind, key)
-    if row is None:
-        return None
-    last = datetime.fromisoformat(row.last_inbound_at) if row.last_inbound_at else None
-    return Thread(row.contact_id, last, row.sent_since, row.last_message_id, row.last_inbound_id)
+    return await queries.find_thread(db, company.id, connection_id, kind, key)
 
 
 async def find_window(
@@ -155,7 +151,7 @@ async def _merge(tx: Tx, company: Company, stored: Sequence[StoredContact]) -> S
 
 async def _load(tx: Tx, company: Company, stored: StoredContact) -> Contact:
     rows = await queries.list_identities(tx, company.id, stored.id)
-    identities = [Identity(row.kind, value) for row in rows for value in row.spellings]  # type: ignore[arg-type]
+    identities = [Identity(row.kind, value) for row in rows for value in row.spellings]
     return Contact(stored.id, stored.customer_id, identities)
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.messaging.contacts.types import Window
+from sapa.messaging.contacts.types import Thread, Window
 
 
 class StoredContact(Struct, frozen=True):
@@ -18,14 +18,6 @@ class StoredContact(Struct, frozen=True):
 class IdentityVariants(Struct, frozen=True):
     kind: str
     spellings: list[str]
-
-
-class ThreadRow(Struct, frozen=True):
-    contact_id: str
-    last_inbound_at: str | None
-    sent_since: int
-    last_message_id: str | None
-    last_inbound_id: str | None
 
 
 # Locked in one order, so that two messages of one person wait for each other without a deadlock.
@@ -90,11 +82,11 @@ SET_NAME = sql("UPDATE contacts SET name = $3 WHERE company_id = $1 AND id = $2 
 
 FIND_THREAD = sql(
     """
-    SELECT t.contact_id, t.last_inbound_at, t.sent_since, t.last_message_id, t.last_inbound_id
+    SELECT t.contact_id, t.last_inbound_at, t.sent_since AS sent_in_window, t.last_message_id, t.last_inbound_id
       FROM contact_identities i
       JOIN message_threads t ON t.company_id = $1 AND t.connection_id = $2 AND t.contact_id = i.contact_id
      WHERE i.company_id = $1 AND i.kind = $3 AND i.key = $4""",
-    row=ThreadRow,
+    row=Thread,
 )
 
 RECORD_INBOUND = sql(
@@ -107,7 +99,8 @@ RECORD_INBOUND = sql(
            last_message_id = excluded.last_message_id,
            last_inbound_id = CASE WHEN t.last_inbound_at > excluded.last_inbound_at THEN t.last_inbound_id
                                   ELSE excluded.last_inbound_id END
-    RETURNING last_inbound_at"""
+    RETURNING last_inbound_at""",
+    row=datetime,
 )
 
 COUNT_OUTBOUND = sql(
@@ -187,7 +180,7 @@ async def set_name(tx: Tx, company_id: int, id: str, name: str) -> None:
     await SET_NAME.run(tx, company_id, id, name)
 
 
-async def find_thread(db: Connection, company_id: int, connection_id: str, kind: str, key: str) -> ThreadRow | None:
+async def find_thread(db: Connection, company_id: int, connection_id: str, kind: str, key: str) -> Thread | None:
     return await FIND_THREAD.find(db, company_id, connection_id, kind, key)
 
 
@@ -195,7 +188,9 @@ async def record_inbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
     """Returns when the contact last wrote."""
-    return datetime.fromisoformat(await RECORD_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
+    last = await RECORD_INBOUND.find(tx, company_id, connection_id, contact_id, at, message_id)
+    assert last is not None  # noqa: S101 - the row is inserted or updated
+    return last
 
 
 async def count_outbound(

@@ -13,7 +13,7 @@ CONTACT_ID = IdKind("ctc_")
 
 
 class Window(Struct, frozen=True, rename="camel"):
-    """For how long the customer may be sent free messages over the channel."""
+    """The reply window: how long the customer can get free messages over the channel."""
 
     closes_at: Timestamp
 

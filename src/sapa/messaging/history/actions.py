@@ -56,11 +56,14 @@ ENDPOINT_TYPES: dict[str, EndpointType] = {
 MAX_TEMPLATE_NAME_LENGTH = 512
 
 
-class RecordKey(Struct, frozen=True):
-    """Identifies a record."""
+class CallRecord(Struct, frozen=True):
+    """A call to record: its id, its time, and the request."""
 
     id: str
     clock: ClockReading
+    company: Company
+    vault: Vault
+    request: RequestInfo
 
 
 class SealedCall(Struct, frozen=True):
@@ -70,52 +73,44 @@ class SealedCall(Struct, frozen=True):
     response: ResponseSnapshot
 
 
-async def record(
-    tx: Tx, vault: Vault, company: Company, key: RecordKey, request: RequestInfo, message: Message
-) -> None:
+async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
     """Records a call that created a message, with the response it gets if no outcome follows."""
     new = NewRecord(
-        key.clock.stored_at,
-        key.id,
-        key.clock.now,
+        call_record.clock.stored_at,
+        call_record.id,
+        call_record.clock.now,
         message.message_id2,
         message.template_id,
         message.source,
-        find_endpoint_type(request),
+        find_endpoint_type(call_record.request),
         None,
-        _seal(vault, company, key.id, request, ResponseSnapshot(data=Raw(encode(message)))),
+        _seal(call_record, message),
     )
-    await queries.insert_record(tx, company.id, new)
+    await queries.insert_record(tx, call_record.company.id, new)
 
 
-async def record_response(
-    tx: Tx,
-    vault: Vault,
-    company: Company,
-    key: RecordKey,
-    request: RequestInfo,
-    result: Message | Accepted[Message] | ApiError,
-) -> None:
+async def record_response(tx: Tx, call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> None:
     """Stores the final response of a call."""
-    snapshot = _seal(vault, company, key.id, request, _build_response(result))
-    await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
+    snapshot = _seal(call_record, result)
+    await queries.reseal(tx, call_record.company.id, call_record.clock.stored_at, call_record.id, snapshot)
 
 
 async def record_refusal(context: AppContext, company: Company, request: RequestInfo, error: ApiError) -> None:
     """Records a call that was refused before a message existed."""
     template_id, source = _parse_body(request.body)
     async with context.database.transaction() as tx:
-        key = RecordKey(RECORD_ID.new(), await read_clock(tx, company))
+        clock = await read_clock(tx, company)
+        call_record = CallRecord(RECORD_ID.new(), clock, company, context.vault, request)
         new = NewRecord(
-            key.clock.stored_at,
-            key.id,
-            key.clock.now,
+            clock.stored_at,
+            call_record.id,
+            clock.now,
             None,
             template_id,
             source,
             find_endpoint_type(request),
-            key.clock.now,
-            _seal(context.vault, company, key.id, request, _build_response(error)),
+            clock.now,
+            _seal(call_record, error),
         )
         await queries.insert_record(tx, company.id, new)
 
@@ -151,7 +146,8 @@ def build_failure(error: SendError) -> SendFailed:
     return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
 
 
-def _seal(vault: Vault, company: Company, id: str, request: RequestInfo, response: ResponseSnapshot) -> bytes:
+def _seal(call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> bytes:
+    request = call_record.request
     snapshot = RequestSnapshot(
         request.address,
         request.forwarded,
@@ -161,7 +157,8 @@ def _seal(vault: Vault, company: Company, id: str, request: RequestInfo, respons
         request.headers,
         request.hostname,
     )
-    return vault.seal(encode(SealedCall(snapshot, response)), company.id, id)
+    sealed = encode(SealedCall(snapshot, _build_response(result)))
+    return call_record.vault.seal(sealed, call_record.company.id, call_record.id)
 
 
 def build_body(body: bytes) -> Raw:

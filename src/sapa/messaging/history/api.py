@@ -10,9 +10,9 @@ routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
 
 @routes.get("/requests", scope=Scope.MESSAGES_READ)
 async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
-    """List the calls that asked for messages.
+    """List the calls that send messages.
 
-    The newest first, refused calls included; each as it came in, with the caller's key, so treat the answer as a
-    secret. The retry of a call with the same Idempotency-Key leaves no record of its own.
+    The newest first, refused calls included. Each one is shown as received, with the caller's key: keep the response
+    secret. A retry with the same Idempotency-Key is not recorded again.
     """
     return await actions.list_page(call.db, call.context.vault, call.company, query)

@@ -19,15 +19,15 @@ EndpointType = Literal["send_message", "send_message_template", "send_message_me
 
 
 class RequestSnapshot(Struct, frozen=True, rename="camel"):
-    """The call as it came in. It holds the caller's key: treat it as a secret."""
+    """The call as received. It contains the caller's key: keep it secret."""
 
     ip: Annotated[str, Meta(examples=["203.0.113.7"])]
-    ips: Annotated[list[str], Meta(examples=[["203.0.113.7"]], description="The addresses that proxies named.")]
+    ips: Annotated[list[str], Meta(examples=[["203.0.113.7"]], description="The addresses that proxies reported.")]
     body: Annotated[
         Raw,
         StoredJson(Any),
         Meta(
-            examples=[{"to": "+628123456789", "message": "Halo!"}], description="Verbatim; text where it was no JSON."
+            examples=[{"to": "+628123456789", "message": "Halo!"}], description="Verbatim; a string if it is not JSON."
         ),
     ]
     query: Annotated[dict[str, Any], Meta(examples=[{}])]
@@ -37,19 +37,20 @@ class RequestSnapshot(Struct, frozen=True, rename="camel"):
 
 
 class ResponseSnapshot(Struct, frozen=True, omit_defaults=True):
-    """What the call was answered with: `data`, or `error` if it was refused or failed since."""
+    """The response: `data`, or `error` if the call was refused or the message failed later."""
 
     data: Annotated[Raw, StoredJson(Message)] | UnsetType = UNSET
     error: Annotated[Raw, StoredJson(ErrorBody)] | UnsetType = UNSET
 
 
 class RequestRecord(Struct, frozen=True, rename="camel"):
-    """One call that asked for a message, refused ones included."""
+    """A call that sends a message, accepted or refused."""
 
     id: RecordId
     company_id: Annotated[int, Meta(examples=[7])]
     message_id2: Annotated[
-        str | None, Meta(examples=["0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"], description="Null: no message was made.")
+        str | None,
+        Meta(examples=["0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"], description="Null if no message was created."),
     ]
     template_id: Annotated[str | None, Meta(examples=["order_update"])]
     source: Source | None
@@ -65,7 +66,7 @@ class RequestRecord(Struct, frozen=True, rename="camel"):
 
 
 class RecordsMeta(Struct, frozen=True, rename="camel"):
-    """Where a page stands in the history."""
+    """The position of a page in the history."""
 
     page: Annotated[int, Meta(examples=[1])]
     limit: Annotated[int, Meta(examples=[20])]
@@ -87,5 +88,5 @@ class RecordsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
         Annotated[str, Meta(min_length=1, max_length=500, description="A messageId2, or a channel's messageId.")] | None
     ) = None
     template_id: Annotated[str, Meta(min_length=1, max_length=512, description="A template's name.")] | None = None
-    start_date: Annotated[datetime, Meta(description="Only calls from then on.")] | None = None
-    end_date: Annotated[datetime, Meta(description="Only calls up to then.")] | None = None
+    start_date: Annotated[datetime, Meta(description="Only calls from this instant on.")] | None = None
+    end_date: Annotated[datetime, Meta(description="Only calls up to this instant.")] | None = None

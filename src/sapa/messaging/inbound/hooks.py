@@ -9,7 +9,8 @@ from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
 from sapa.http.hooks import Hook
 from sapa.messaging.connections.accounts import HOOKS as PREFIX
-from sapa.messaging.connections.accounts import ConnectedChannel, find_by_token
+from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.connections.environment import find_by_token
 from sapa.messaging.inbound import queries
 from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature
@@ -21,14 +22,14 @@ _DROPPED_HEADERS = {"cookie", "authorization", "x-api-key"}
 
 
 class InvalidSignature(ApiError):
-    """The callback does not carry the signature that the channel would have given it."""
+    """The callback's signature is not valid."""
 
     status = 401
     code = "INVALID_SIGNATURE"
 
 
 class NotConfirmed(ApiError):
-    """The verify token is not the one that this channel was connected with."""
+    """The verify token is not the one with which this channel was connected."""
 
     status = 403
     code = "INVALID_VERIFY_TOKEN"

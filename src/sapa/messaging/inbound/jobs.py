@@ -18,7 +18,7 @@ from sapa.messaging.channels.interface import (
     StatusReport,
     TemplateVerdict,
 )
-from sapa.messaging.connections.accounts import get_accounts
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.inbound import actions, queries
 from sapa.messaging.inbound.actions import CallbackContext
@@ -101,15 +101,15 @@ async def advance(context: AppContext, lane: CallbackLane) -> bool:
 
 async def _process(context: AppContext, tx: Tx, lane: CallbackLane, callback: StoredChannelCallback) -> None:
     company = await get_company(tx, lane.company_id)
-    connected = await get_accounts(company).find_by_id(context, tx, company, lane.connection_id)
+    connected = await get_environment(company).accounts.find_by_id(context, tx, company, lane.connection_id)
     if connected is None:
-        await queries.record_progress(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
+        await queries.record_progress(tx, company.id, callback.id, 0, False, "The channel is no longer connected.")
         return
     try:
         account = connected.connection.account
         items = await asyncio.to_thread(connected.channel.read_callback, account, callback.body)
     except Exception as failure:
-        log.exception("a callback cannot be read", connection=connected.connection.id)
+        log.exception("callback not parsed", company_id=company.id, connection_id=connected.connection.id)
         await queries.record_progress(tx, company.id, callback.id, 0, False, _describe(failure))
         return
     callback_context = CallbackContext(context, company, connected, (await messages.read_clock(tx, company)).now)
@@ -131,7 +131,8 @@ async def _process_items(tx: Tx, callback_context: CallbackContext, items: Seque
         except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
-            log.exception("an item of a callback failed", connection=callback_context.connected.connection.id)
+            connection_id = callback_context.connected.connection.id
+            log.exception("callback item failed", company_id=callback_context.company.id, connection_id=connection_id)
             error = _describe(failure)
     return is_early, error
 

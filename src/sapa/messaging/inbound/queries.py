@@ -48,7 +48,7 @@ LIST_LANES = sql(
      ORDER BY min(id)
      LIMIT $1""",
     row=CallbackLane,
-    crosses="the worker looks for callbacks of all companies, then deals with them one company at a time",
+    crosses="the worker finds callbacks of all companies, then processes them company by company",
 )
 
 LOCK_LANE = sql("SELECT source FROM channel_lanes WHERE company_id = $1 AND connection_id = $2 FOR UPDATE SKIP LOCKED")
@@ -88,7 +88,7 @@ REPLAY = sql(
 
 LIST_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM channel_callbacks WHERE received_at < now() - make_interval(days => $1)",
-    crosses="the worker forgets the old callbacks of every company",
+    crosses="the worker purges old callbacks of all companies",
 )
 
 PURGE = sql(

@@ -12,9 +12,9 @@ routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
 
 @routes.get("/{messageId2}/media", scope=Scope.MESSAGES_READ, raises=[NotFound])
 async def get_message_media(call: Call, message_id2: MessageId2) -> MessageFiles:
-    """Get the files that came with a message.
+    """Get the files of a message.
 
-    Each has an address at which it can be fetched without a key for a quarter of an hour. A file that has just come in
-    is `waiting` until it was fetched from the channel.
+    Each has a URL that needs no key and expires after 15 minutes. A new file is `waiting` until it is fetched from the
+    channel.
     """
     return await pages.describe(call.context, call.db, call.company, message_id2)

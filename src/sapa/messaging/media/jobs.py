@@ -9,8 +9,7 @@ import structlog
 from sapa.access.actions import get_company
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import BadAccount, InboundMedia
-from sapa.messaging.connections.accounts import get_accounts
-from sapa.messaging.environment import get_environment
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.media import queries
 from sapa.messaging.media.actions import MAX_BYTES
 from sapa.messaging.media.queries import MediaRow, WaitingFile
@@ -65,16 +64,16 @@ async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
         if row is None:
             return
         company = await get_company(db, waiting.company_id)
-        connected = await get_accounts(company).find_by_id(context, db, company, row.connection_id)
+        connected = await get_environment(company).accounts.find_by_id(context, db, company, row.connection_id)
     try:
         if connected is None:
-            raise BadAccount("the channel is not connected any more")
+            raise BadAccount("the channel is no longer connected")
         media = await _locate(context, company, row)
         mime_type, content = await connected.channel.fetch_media(connected.connection, media, MAX_BYTES)
     except (NotSent, Unclear, BadAccount) as error:
         await _record_failure(context, company, row, str(error))
     except Exception as error:
-        log.exception("a file was not fetched", company_id=company.id, message_id=row.message_id)
+        log.exception("file not fetched", company_id=company.id, message_id=row.message_id)
         await _record_failure(context, company, row, type(error).__name__)
     else:
         async with context.database.transaction() as tx:

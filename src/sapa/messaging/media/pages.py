@@ -34,17 +34,17 @@ _HARMLESS = {
 
 
 class MediaFile(Struct, frozen=True, rename="camel"):
-    """A file that came with a message, and where it can be fetched for a quarter of an hour."""
+    """A file of a message, with a URL that expires after 15 minutes."""
 
     type: Annotated[str, Meta(examples=["image"])]
     mime_type: Annotated[str | None, Meta(examples=["image/png"])]
     filename: Annotated[str | None, Meta(examples=[None])]
-    size: Annotated[int | None, Meta(examples=[20480], description="In bytes; null until it was fetched.")]
+    size: Annotated[int | None, Meta(examples=[20480], description="In bytes; null until it is fetched.")]
     status: Annotated[str, Meta(examples=["stored"], description="waiting, stored or failed.")]
     error: Annotated[str | None, Meta(examples=[None])]
     url: Annotated[
         str | None,
-        Meta(examples=["https://sapa.example/media/AbC"], description="Needs no key and is nobody else's to have."),
+        Meta(examples=["https://sapa.example/media/AbC"], description="Needs no key: do not share it."),
     ]
     expires_at: Annotated[Timestamp | None, Meta(examples=["2026-01-31T09:45:00.000Z"])]
 
@@ -91,7 +91,7 @@ def _read_link(context: AppContext, token: str) -> MediaLink:
     except (BadSecretKey, binascii.Error, ValueError):
         raise NotFound from None
     if link.until < time.time():
-        raise NotFound("This link is too old; ask for a new one.")
+        raise NotFound("This link has expired. Get a new one.")
     return link
 
 

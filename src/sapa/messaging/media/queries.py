@@ -65,7 +65,7 @@ LIST_WAITING = sql(
      ORDER BY due_at
      LIMIT $2""",
     row=WaitingFile,
-    crosses="the worker looks for files of all companies, then claims them one by one",
+    crosses="the worker finds files of all companies, then claims them one by one",
 )
 
 # A claim lasts this long; then another worker may try.

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import emit
-from sapa.http.errors import Invalid, NotFound
+from sapa.http.errors import Invalid
 from sapa.messaging.channels.identities import canonical, list_spellings
 from sapa.messaging.channels.interface import (
     Identity,
@@ -52,10 +52,7 @@ DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 async def read_clock(db: Connection, company: Company) -> ClockReading:
     """The database's time and the company's, to the millisecond."""
-    row = await queries.find_clock(db, company.id)
-    if row is None:
-        raise NotFound
-    return ClockReading(datetime.fromisoformat(row.stored_at), datetime.fromisoformat(row.now))
+    return await queries.read_clock(db, company.id)
 
 
 async def list_of_ticket(
@@ -64,7 +61,7 @@ async def list_of_ticket(
     """The newest messages of a ticket, or those before another message, oldest first; and the cursor for earlier
     ones."""
     if before is not None and not await queries.is_in_ticket(db, company.id, ticket_id, before):
-        raise Invalid.field("before", "must be the `earlier` of an answer for this ticket")
+        raise Invalid.field("before", "must be the `earlier` of a response for this ticket")
     found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
     page = found[:limit][::-1]
     return page, page[0].message_id2 if len(found) > limit else None
@@ -214,7 +211,7 @@ async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> 
     if locked.status != "pending":
         return None
     hours = STATUS_TIMEOUT // timedelta(hours=1)
-    reason = f"The channel did not say within {hours} hours what became of the message; it may have arrived."
+    reason = f"The channel did not report on the message within {hours} hours. It may have arrived."
     report = StatusReport("failed", now, code=NO_WORD, reason=reason)
     return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 

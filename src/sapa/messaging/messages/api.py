@@ -11,7 +11,7 @@ routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
 
 @routes.get("/{messageId2}", scope=Scope.MESSAGES_READ, raises=[NotFound])
 async def get_message(call: Call, message_id2: MessageId2) -> MessageWithEvents:
-    """Get one message, and all that became known of it."""
+    """Get one message with its events."""
     message = await queries.get_message(call.db, call.company.id, message_id2)
     events = await queries.list_events(call.db, call.company.id, message_id2)
     return MessageWithEvents(

@@ -30,7 +30,7 @@ async def expire_unsettled(database: Database) -> None:
         except DatabaseAway:
             raise
         except Exception:
-            log.exception("a message was not settled", company_id=message.company_id, message_id2=message.id)
+            log.exception("message not expired", company_id=message.company_id, message_id=message.id)
 
 
 async def _expire(message: UnsettledMessage, tx: Tx) -> None:

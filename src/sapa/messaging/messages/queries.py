@@ -10,7 +10,7 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.messages.state import DeliveryState
-from sapa.messaging.messages.types import LockedMessage, Message, MessageEvent, NewEvent, NewMessage
+from sapa.messaging.messages.types import ClockReading, LockedMessage, Message, MessageEvent, NewEvent, NewMessage
 
 _EXPRESSIONS = {
     "ack": """CASE status WHEN 'failed' THEN -1 WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'read' THEN 3
@@ -20,11 +20,6 @@ _EXPRESSIONS = {
     "message_id2": "id AS message_id2",
 }
 COLUMNS = ", ".join(_EXPRESSIONS.get(name, name) for name in Message.__struct_fields__)
-
-
-class ClockRow(Struct, frozen=True):
-    stored_at: str
-    now: str
 
 
 class UnsettledMessage(Struct, frozen=True):
@@ -40,7 +35,7 @@ READ_CLOCK = sql(
       FROM companies
      CROSS JOIN (SELECT clock_timestamp() AS now) AS t
      WHERE company_id = $1""",
-    row=ClockRow,
+    row=ClockReading,
 )
 
 GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
@@ -190,7 +185,7 @@ LIST_UNSETTLED = sql(
      ORDER BY m.created_at
      LIMIT $2""",
     row=UnsettledMessage,
-    crosses="the worker looks for messages without an outcome over all companies, then settles them one by one",
+    crosses="the worker finds messages without an outcome of all companies, then expires them one by one",
 )
 
 IS_IN_FLIGHT = sql(
@@ -202,8 +197,11 @@ IS_IN_FLIGHT = sql(
 )
 
 
-async def find_clock(db: Connection, company_id: int) -> ClockRow | None:
-    return await READ_CLOCK.find(db, company_id)
+async def read_clock(db: Connection, company_id: int) -> ClockReading:
+    clock = await READ_CLOCK.find(db, company_id)
+    if clock is None:
+        raise NotFound
+    return clock
 
 
 async def get_message(db: Connection, company_id: int, id: str) -> Message:

@@ -30,18 +30,18 @@ NO_WORD = "NO_WORD"
 _BODY = "Halo Ayu, pesanan INV-1042 sudah dikirim."
 
 
-_CODES = "The channel's own code; UNCLEAR while it has given none, NO_WORD when it was waited for in vain."
+_CODES = "The channel's own code; UNCLEAR while the outcome is unknown, NO_WORD if the channel never reported on it."
 
 
 class SendError(Struct, frozen=True):
-    """Why a message did not arrive, or why nobody knows whether it did."""
+    """Why a message failed, or why its outcome is unknown."""
 
     code: Annotated[str, Meta(examples=["131026"], description=_CODES)]
     message: Annotated[str, Meta(examples=["Message undeliverable"])]
 
 
 class Choice(Struct, frozen=True):
-    """What the customer chose of an interactive message."""
+    """The button or row of an interactive message that the customer chose."""
 
     kind: Literal["button", "list"]
     id: Annotated[str, Meta(examples=["yes"])]
@@ -51,8 +51,8 @@ class Choice(Struct, frozen=True):
 class Message(Struct, frozen=True, rename="camel"):
     """A message, to a customer or from one.
 
-    ack is −1 failed, 0 pending, 1 sent, 2 delivered, 3 read. A pending message is one whose outcome is not known
-    (yet): the channel did not answer in time, and it is not sent again by itself.
+    ack is −1 failed, 0 pending, 1 sent, 2 delivered, 3 read. The outcome of a pending message is not known yet: the
+    channel did not answer in time, and the message is not sent again automatically.
     """
 
     ack: Annotated[int, Meta(examples=[1])]
@@ -61,8 +61,12 @@ class Message(Struct, frozen=True, rename="camel"):
     message_id: Annotated[str | None, Meta(examples=["wamid.HBgNNjI4MTIz"], description="The channel's own id.")]
     timestamp: Annotated[int, Meta(examples=[1769851800], description="Unix seconds.")]
     message_id2: MessageId2
-    client_number: Annotated[str, Meta(examples=["+628123456789"], description="The customer, as the channel has it.")]
-    connected_number: Annotated[str, Meta(examples=["+622150001234"], description="The company's side.")]
+    client_number: Annotated[
+        str, Meta(examples=["+628123456789"], description="The customer's number or id on the channel.")
+    ]
+    connected_number: Annotated[
+        str, Meta(examples=["+622150001234"], description="The company's number or id on the channel.")
+    ]
     feature_source: FeatureSource
     direction: Direction
     source: Source
@@ -73,14 +77,14 @@ class Message(Struct, frozen=True, rename="camel"):
     interactive: Annotated[Raw | None, StoredJson(dict[str, Any] | None), Meta(examples=[None])]
     interaction: Annotated[Raw | None, StoredJson(Choice | None)]
     customer_id: CustomerId | None
-    ticket_id: Annotated[str | None, Meta(examples=[None], description="The ticket that it belongs to.")]
+    ticket_id: Annotated[str | None, Meta(examples=[None], description="The message's ticket.")]
     agent_id: Annotated[int | None, Meta(examples=[None])]
     metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None), Meta(examples=[None])]
     error: Annotated[Raw | None, StoredJson(SendError | None)]
     conflict: Annotated[
-        bool, Meta(description="The channel reported a failure first, and later that the message arrived all the same.")
+        bool, Meta(description="The channel reported a failure first, and later that the message arrived.")
     ]
-    sequence: Annotated[int, Meta(examples=[1], description="Grows with every change of the status.")]
+    sequence: Annotated[int, Meta(examples=[1], description="Increases with every change of the status.")]
     sent_at: Timestamp | None
     delivered_at: Timestamp | None
     read_at: Timestamp | None
@@ -95,7 +99,7 @@ class MessageUpdate(Message, frozen=True, rename="camel"):
 
 
 class Sender(Struct, frozen=True, rename="camel"):
-    """Who wrote, as the channels know them."""
+    """The person who wrote."""
 
     id: Annotated[str, Meta(examples=["ctc_01jc9y3q5me8w92v7x4t6r0n1k"])]
     name: Annotated[str | None, Meta(examples=["Ayu"])]
@@ -105,11 +109,11 @@ class ReceivedMessage(Message, frozen=True, rename="camel"):
     """A message from a customer."""
 
     contact: Sender
-    window: Annotated[Window | None, Meta(description="Null on a channel that takes free messages at any time.")]
+    window: Annotated[Window | None, Meta(description="Null on a channel without a reply window.")]
 
 
 class MessageEvent(Struct, frozen=True, rename="camel"):
-    """Something that became known of a message."""
+    """An event of a message."""
 
     kind: Annotated[
         str,
@@ -118,14 +122,17 @@ class MessageEvent(Struct, frozen=True, rename="camel"):
         ),
     ]
     at: Timestamp
-    is_implied: Annotated[bool, Meta(description="Nobody reported it; it follows from something that was.")]
-    sequence: Annotated[int | None, Meta(examples=[2], description="The change it made; null when it made none.")]
+    is_implied: Annotated[bool, Meta(description="True if it was not reported, but follows from another report.")]
+    sequence: Annotated[
+        int | None,
+        Meta(examples=[2], description="The sequence of the change that it made; null if it changed nothing."),
+    ]
     code: Annotated[str | None, Meta(examples=[None])]
     detail: Annotated[str | None, Meta(examples=[None])]
 
 
 class MessageWithEvents(Message, frozen=True, rename="camel"):
-    """A message and all that became known of it, the oldest first."""
+    """A message with its events, the oldest first."""
 
     events: list[MessageEvent]
 
@@ -146,13 +153,13 @@ class LockedMessage(Struct, frozen=True):
     provider_id: str | None
     sequence: int
     status: str
-    created_at: str
-    accepted_at: str | None
-    sent_at: str | None
-    delivered_at: str | None
-    read_at: str | None
-    failed_at: str | None
-    replied_at: str | None
+    created_at: datetime
+    accepted_at: datetime | None
+    sent_at: datetime | None
+    delivered_at: datetime | None
+    read_at: datetime | None
+    failed_at: datetime | None
+    replied_at: datetime | None
     conflict: bool
     error: Raw | None
 
@@ -160,18 +167,14 @@ class LockedMessage(Struct, frozen=True):
     def state(self) -> DeliveryState:
         return DeliveryState(
             self.status,
-            datetime.fromisoformat(self.created_at),
-            _instant(self.accepted_at),
-            _instant(self.sent_at),
-            _instant(self.delivered_at),
-            _instant(self.read_at),
-            _instant(self.failed_at),
+            self.created_at,
+            self.accepted_at,
+            self.sent_at,
+            self.delivered_at,
+            self.read_at,
+            self.failed_at,
             self.conflict,
         )
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 class NewMessage(Struct, frozen=True, kw_only=True):
@@ -223,13 +226,13 @@ class NewEvent(Struct, frozen=True):
 
 
 class ChannelUnsupported(Conflict):
-    """The channel cannot carry this kind of message."""
+    """The channel does not support this kind of message."""
 
     code = "CHANNEL_UNSUPPORTED"
 
 
 class SendFailed(ApiError):
-    """The channel refused the message; the reason it gave follows."""
+    """The channel refused the message. Its reason follows."""
 
     status = 502
     code = "SEND_FAILED"

@@ -8,7 +8,7 @@ from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
-from sapa.messaging.history.actions import RecordKey
+from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
@@ -49,18 +49,20 @@ async def reply(
 
 async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
     plan = await preflight.prepare(call.context, call.company, body, send_context)
-    key = RecordKey(RECORD_ID.new(), plan.clock) if send_context.ticket_id is None else None
-    message = await call.intend(partial(_record, call, plan, key, send_context))
+    call_record = None
+    if send_context.ticket_id is None:
+        call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
+    message = await call.intend(partial(_record, call.company, plan, call_record, send_context))
     call.is_recorded = True
-    # The send goes on when the caller disconnects.
-    return await call.context.run_to_end(deliver(call, plan, key, message))
+    # The send continues if the caller disconnects.
+    return await call.context.run_to_end(deliver(call, plan, call_record, message))
 
 
 async def _record(
-    call: OutboundCall, plan: SendPlan, key: RecordKey | None, send_context: SendContext, tx: Tx
+    company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext, tx: Tx
 ) -> Message:
     """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
-    company, connection, draft = call.company, plan.connected.connection, plan.draft
+    connection, draft = plan.connected.connection, plan.draft
     id, quota = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
@@ -90,12 +92,12 @@ async def _record(
         ticket_id=link.ticket_id if link else None,
         status="pending",
         created_at=(link.at if link else None) or plan.clock.now,
-        request_id=key.id if key else None,
-        request_stored_at=key.clock.stored_at if key else None,
+        request_id=call_record.id if call_record else None,
+        request_stored_at=call_record.clock.stored_at if call_record else None,
     )
     message = await messages.record_outbound(tx, company, new)
-    if key is not None:
-        await history.record(tx, call.context.vault, company, key, call.request, message)
+    if call_record is not None:
+        await history.record(tx, call_record, message)
     return message
 
 

@@ -26,8 +26,9 @@ WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, 
 async def send_message(call: OutboundCall, body: MessageIn) -> Message | Accepted[Message]:
     """Send a plain message.
 
-    On channels with a window it is for customers who wrote lately; others get a template. 202 means that the channel
-    did not answer in time: the message stays pending until the channel reports on it, and is not sent again by itself.
+    On channels with a reply window, use it for customers who wrote recently, and send a template to the others. 202
+    means that the channel did not answer in time: the message stays pending until the channel reports on it, and is not
+    sent again automatically.
     """
     return await actions.send(call, body)
 
@@ -38,14 +39,14 @@ async def send_message(call: OutboundCall, body: MessageIn) -> Message | Accepte
 async def send_message_template(call: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
     """Send a template.
 
-    Channels that approve templates send it as approved, at any time; the others as text.
+    Channels that approve templates send it as approved, at any time. The others send it as text.
     """
     return await actions.send(call, body)
 
 
 @routes.post("/send-media", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
 async def send_message_media(call: OutboundCall, body: MediaMessageIn) -> Message | Accepted[Message]:
-    """Send a picture, a film, a sound or a document."""
+    """Send an image, a video, an audio file or a document."""
     return await actions.send(call, body)
 
 
@@ -53,8 +54,8 @@ async def send_message_media(call: OutboundCall, body: MediaMessageIn) -> Messag
     "/send-interactive", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal
 )
 async def send_message_interactive(call: OutboundCall, body: InteractiveMessageIn) -> Message | Accepted[Message]:
-    """Send buttons, a list to choose from, or a link.
+    """Send buttons, a list of choices or a link.
 
-    Channels that have no such thing send it as text with numbered choices.
+    Channels without them send text with numbered choices.
     """
     return await actions.send(call, body)

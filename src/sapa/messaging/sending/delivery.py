@@ -21,11 +21,12 @@ from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, Send
 from sapa.messaging.connections import accounts
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
-from sapa.messaging.history.actions import RecordKey
+from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message, SendError, SendFailed
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
+from sapa.values.company import Company
 
 MAX_TRIES = 4
 RETRY_SECONDS = 20.0
@@ -48,15 +49,15 @@ class UnknownOutcome(Struct, frozen=True):
 
 
 async def deliver(
-    call: OutboundCall, plan: SendPlan, key: RecordKey | None, message: Message
+    call: OutboundCall, plan: SendPlan, call_record: CallRecord | None, message: Message
 ) -> Message | Accepted[Message]:
-    id = message.message_id2
+    company, id = call.company, message.message_id2
     outcome = await _dispatch(plan, id)
     if isinstance(outcome, SendRefusal):
-        raise await _retry_storing(partial(call.transact, partial(_refuse, call, plan, key, id, outcome)))
+        raise await _retry_storing(partial(call.transact, partial(_refuse, company, plan, call_record, id, outcome)))
     if isinstance(outcome, SendReceipt):
-        return await _retry_storing(partial(call.conclude, partial(_accept, call, plan, key, id, outcome)))
-    return await _retry_storing(partial(call.conclude, partial(_mark_unclear, call, key, id, outcome)))
+        return await _retry_storing(partial(call.conclude, partial(_accept, company, plan, call_record, id, outcome)))
+    return await _retry_storing(partial(call.conclude, partial(_mark_unclear, company, call_record, id, outcome)))
 
 
 class _RefusedForNow(Exception):
@@ -94,8 +95,15 @@ async def _try_send(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        log.exception("a channel's adapter failed", source=plan.connected.connection.source, message_id2=reference)
-        return UnknownOutcome("The channel's answer was not understood.")
+        connection = plan.connected.connection
+        log.exception(
+            "channel adapter failed",
+            company_id=connection.company.id,
+            connection_id=connection.id,
+            source=connection.source,
+            message_id=reference,
+        )
+        return UnknownOutcome("The channel's response could not be parsed.")
 
 
 def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
@@ -113,45 +121,41 @@ async def _retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
 
 
 async def _accept(
-    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
+    company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, receipt: SendReceipt, tx: Tx
 ) -> Message:
-    company, source = call.company, plan.connected.connection.source
+    connection = plan.connected.connection
     now = (await messages.read_clock(tx, company)).now
-    if sent.alias is not None:  # lock order: contacts, messages, tickets
-        await contacts.add_alias(tx, company, plan.to, sent.alias)
-    message = await messages.accept(tx, company, source, id, sent, now)
+    if receipt.alias is not None:  # lock order: contacts, messages, tickets
+        await contacts.add_alias(tx, company, plan.to, receipt.alias)
+    message = await messages.accept(tx, company, connection.source, id, receipt, now)
     if plan.connected.has_error:
-        await accounts.record_health(tx, company.id, plan.connected.connection.id, None)
-    await _record_response(call, key, message, tx)
+        await accounts.record_health(tx, company.id, connection.id, None)
+    if call_record is not None:
+        await history.record_response(tx, call_record, message)
     return message
 
 
 async def _mark_unclear(
-    call: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
+    company: Company, call_record: CallRecord | None, id: str, unknown: UnknownOutcome, tx: Tx
 ) -> Message | Accepted[Message]:
-    message = await messages.mark_unclear(tx, call.company, id, unknown.reason)
+    message = await messages.mark_unclear(tx, company, id, unknown.reason)
     result = Accepted(message) if message.status == "pending" else message
-    await _record_response(call, key, result, tx)
+    if call_record is not None:
+        await history.record_response(tx, call_record, result)
     return result
 
 
 async def _refuse(
-    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refusal: SendRefusal, tx: Tx
+    company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, refusal: SendRefusal, tx: Tx
 ) -> SendFailed:
-    company = call.company
+    connection = plan.connected.connection
     now = (await messages.read_clock(tx, company)).now
     is_first = await messages.refuse(tx, company, id, refusal.code, refusal.reason, now) is not None
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
-        await contacts.uncount_outbound(tx, company, plan.connected.connection.id, plan.to)
+        await contacts.uncount_outbound(tx, company, connection.id, plan.to)
     failure = history.build_failure(SendError(refusal.code, refusal.reason))
-    await _record_response(call, key, failure, tx)
+    if call_record is not None:
+        await history.record_response(tx, call_record, failure)
     if refusal.category in CONCERNS_ACCOUNT:
-        await accounts.record_health(tx, company.id, plan.connected.connection.id, failure.message)
+        await accounts.record_health(tx, company.id, connection.id, failure.message)
     return failure
-
-
-async def _record_response(
-    call: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
-) -> None:
-    if key is not None:
-        await history.record_response(tx, call.context.vault, call.company, key, call.request, result)

@@ -65,7 +65,7 @@ async def build_draft(db: Connection, company: Company, body: AnySendIn) -> Mess
 
 def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
     if not body.message.strip():
-        raise Invalid.field("message", "must hold more than blanks")
+        raise Invalid.field("message", "must not be blank")
     if body.image_url:
         url = check_url("imageUrl", body.image_url)
         content = Media("image", url, body.message)
@@ -92,7 +92,7 @@ def _draft_media(body: MediaMessageIn, metadata: bytes | None) -> MessageDraft:
     url = check_url("mediaUrl", body.media_url)
     type = body.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
     if type == "audio" and body.caption:
-        raise Invalid.field("caption", "cannot go with audio")
+        raise Invalid.field("caption", "must be absent for audio")
     content = Media(type, url, body.caption or None, body.filename)
     return MessageDraft(
         kind="media", content=content, type=type, body=body.caption or None, media_url=url, metadata=metadata
@@ -111,7 +111,7 @@ async def _draft_template(
             raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}")
         media = Media(header.type, check_url("mediaUrl", body.media_url))
     elif body.media_url:
-        raise Invalid.field("mediaUrl", "belongs to a template with a media header, which this one has not")
+        raise Invalid.field("mediaUrl", "must be absent: the template has no media header")
     preview = template_text.preview(template, body.params)
     content = TemplateCall(template.name, template.language, body.params, media, preview.text, preview.header)
     return MessageDraft(
@@ -153,7 +153,7 @@ def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
             _check_words("interactive.sections", titles)
             _check_words("interactive.button", [body.button])
             if len(rows) > MAX_ROWS:
-                raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in all")
+                raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in total")
             sections = [
                 Section(section.title, [ListRow(row.id, row.title, row.description) for row in section.rows])
                 for section in body.sections
@@ -166,29 +166,29 @@ def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
 
 def _check_words(field: str, values: Sequence[str]) -> None:
     if not all(value.strip() for value in values):
-        raise Invalid.field(field, "must hold more than blanks")
+        raise Invalid.field(field, "must not be blank")
 
 
 def _check_unique(field: str, values: Sequence[str]) -> None:
     if len(set(values)) != len(values):
-        raise Invalid.field(field, "must not have two with the same id or title")
+        raise Invalid.field(field, "must not have the same id or title twice")
 
 
 def check_url(field: str, text: str) -> str:
     """Checks the form only. The channel fetches the URL, so nothing is resolved here."""
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
-        raise Invalid.field(field, "must not hold blanks, backslashes or control characters")
+        raise Invalid.field(field, "must not contain spaces, backslashes or control characters")
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg") from None
+        raise Invalid.field(field, "must be a complete URL, such as https://shop.example/kopi.jpg") from None
     if parts.scheme.lower() not in {"https", "http"} or not host:
-        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg")
+        raise Invalid.field(field, "must be a complete URL, such as https://shop.example/kopi.jpg")
     if parts.username is not None or parts.password is not None:
-        raise Invalid.field(field, "must not hold a user's name or password")
+        raise Invalid.field(field, "must not contain a user name or password")
     if not _is_public(host):
-        raise Invalid.field(field, f"names {host}, which the channel could not reach")
+        raise Invalid.field(field, f"must be a public URL: the channel cannot reach {host}")
     return text
 
 

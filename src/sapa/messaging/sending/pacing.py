@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Capabilities, Content, Media
-from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
+from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
-from sapa.messaging.environment import get_environment
 from sapa.messaging.sending import queries
 from sapa.messaging.sending.types import ChannelBusy, SendPlan
 from sapa.values.company import Company
@@ -29,7 +29,8 @@ async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -
     if not await wait_until_free(context, plan.connected, plan.draft.content):
         return plan
     async with context.database.connection() as db:
-        connected = await get_accounts(company).find_by_id(context, db, company, plan.connected.connection.id)
+        accounts = get_environment(company).accounts
+        connected = await accounts.find_by_id(context, db, company, plan.connected.connection.id)
     if connected is None:
         raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
     return replace(plan, connected=connected)

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
-from sapa.messaging.channels.identities import build_key, canonical, find_usable
+from sapa.messaging.channels.identities import build_key, canonical
 from sapa.messaging.channels.interface import (
+    BadIdentity,
     Buttons,
     Capabilities,
     Choices,
@@ -28,10 +29,10 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.channels.render import render, render_without_choices
-from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
+from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.actions import read_clock
 from sapa.messaging.messages.types import ChannelUnsupported, ClockReading
 from sapa.messaging.sending import queries
@@ -49,21 +50,11 @@ from sapa.messaging.sending.types import (
 from sapa.messaging.templates.types import TemplateNotApproved
 from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
-from sapa.values.emails import BadEmail, parse_email
-from sapa.values.phones import BadPhone, is_region, parse_phone
+from sapa.values.phones import is_region
 
 MAX_SUBJECT_LENGTH = 500
 
-_NOISE = re.compile(r"[\s().\-‐‑–/]+")
-_PHONE = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
-_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII).fullmatch
-_SCOPED = re.compile(r"[0-9]{5,25}", re.ASCII).fullmatch
-_SIMULATED = re.compile(r"sim_[a-z0-9_]{1,60}", re.ASCII).fullmatch
-_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}", re.ASCII).fullmatch
 _DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
-
-NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
-"""Kinds that the form of a recipient shows. Other ids are known to the channel only."""
 
 # Reply prefixes of mail programs in several languages.
 _drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
@@ -76,12 +67,12 @@ async def prepare(context: AppContext, company: Company, body: AnySendIn, send_c
             await TICKETS.installed.check_agent(db, company, send_context.agent_id)
         plan = await _plan(context, db, company, body)
     if send_context.connection_id not in {None, plan.connected.connection.id}:
-        raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
+        raise ChannelNotConnected("The account that the customer wrote to is no longer connected.")
     return await wait_for_turn(context, company, plan)
 
 
 async def _plan(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
-    """Takes the first of the named channels that can carry the message; without names, the first connected one that
+    """Takes the first of the named channels that can send the message; without names, the first connected one that
     fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
@@ -125,14 +116,14 @@ def parse_region(country_code: str | None, company: Company) -> str:
 
 
 async def _choose_source(db: Connection, company: Company, body: AnySendIn, draft: MessageDraft) -> Source:
-    """The first connected channel that carries this kind of message to this form of recipient."""
-    connected = await get_accounts(company).list_sources(db, company)
+    """The first connected channel that sends this kind of message to this form of recipient."""
+    connected = await get_environment(company).accounts.list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
     reachable = [source for source in connected if _is_named_by_form(body, company, source)]
     if not reachable:
         raise Invalid.field(
-            "to", "must be a phone number or an e-mail address; for another id name its channel in sources"
+            "to", "must be a phone number or an e-mail address; to use another id, name its channel in sources"
         )
     for source in reachable:
         if draft.kind in CHANNELS[source].capabilities.sends:
@@ -141,7 +132,7 @@ async def _choose_source(db: Connection, company: Company, body: AnySendIn, draf
 
 
 def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool:
-    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind in NAMED_BY_FORM]
+    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.is_named_by_form]
     if not kinds:
         return False
     try:
@@ -160,15 +151,15 @@ async def _check_source(
     source: Source,
     clock: ClockReading,
 ) -> SendPlan:
-    """Checks whether this channel can carry this content to this recipient now."""
-    connected = await get_accounts(company).find_by_source(context, db, company, source)
+    """Checks whether this channel can send this content to this recipient now."""
+    connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
     if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     capabilities = connected.channel.capabilities
     _check_content(source, capabilities, draft)
     to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
     if _is_own(connected, to):
-        raise Invalid.field("to", f"is the company's own on {source}, and nobody writes to themselves")
+        raise Invalid.field("to", f"must not be the company's own account on {source}")
     _check_template(capabilities, draft)
     is_free = not (draft.template and capabilities.needs_approved_templates)
     if is_free and capabilities.window is not None:
@@ -178,13 +169,15 @@ async def _check_source(
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
     if draft.kind not in capabilities.sends:
-        raise ChannelUnsupported(f"{source} cannot carry a {draft.kind} message.")
+        raise ChannelUnsupported(f"{source} does not support messages of the kind {draft.kind}.")
     match draft.content:
         case Media(type=type, caption=caption):
             if type not in capabilities.media_types:
-                raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
+                raise ChannelUnsupported(f"{source} does not support media of the type {type}.")
             if caption and not capabilities.has_captions:
-                raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
+                raise ChannelUnsupported(
+                    f"{source} does not support captions. Send the text and the file as two messages."
+                )
             limit = capabilities.longest_caption or capabilities.longest_text
             _check_length(source, draft.caption_field, caption or "", limit)
         case Text(body=body):
@@ -201,71 +194,26 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
 
 def _check_length(source: Source, field: str, text: str, limit: int) -> None:
     if len(text) > limit:
-        raise Invalid.field(field, f"makes a text that is longer than the {limit} of {source}")
+        raise Invalid.field(field, f"must have at most {limit} characters of text on {source}")
 
 
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
     """The recipient as the first of `kinds` that fits; raises Invalid with what the first kind needs."""
     region = parse_region(country_code, company)
-    text = to.strip()
+    text, advice = to.strip(), list[str]()
     for kind in kinds:
-        if (value := _find_value(kind, text, region, company)) is not None:
-            return Identity(kind, value)
-    raise Invalid.field("to", _build_advice(kinds[0], text, region))
-
-
-def _find_value(kind: IdentityKind, text: str, region: str, company: Company) -> str | None:
-    match kind:
-        case "phone" | "wa_id":
-            return _find_phone(text, region)
-        case "bsuid":
-            return text if _BSUID(text) else None
-        case "email":
-            return _find_email(text)
-        case "psid" | "igsid":
-            is_simulated = get_environment(company).has_simulated_people and _SIMULATED(text)
-            return text if _SCOPED(text) or is_simulated else None
-        case "tt_conv" | "visitor":
-            return text if _TOKEN(text) else None
-
-
-def _find_phone(text: str, region: str) -> str | None:
-    plain = _NOISE.sub("", text)
-    if not _PHONE(plain):
-        return None
-    try:
-        return parse_phone(plain, region)
-    except BadPhone:
-        return find_usable(plain, region) if plain.startswith("+") else None
-
-
-def _find_email(text: str) -> str | None:
-    try:
-        return parse_email(text)
-    except BadEmail:
-        return None
-
-
-def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
-    if kind in {"phone", "wa_id"}:
+        if not kind.is_named_by_form and get_environment(company).has_person(text):
+            return Identity(kind.name, text)
         try:
-            parse_phone(_NOISE.sub("", text), region)
-        except BadPhone as error:
-            return str(error)
-        return "must be a phone number with its country code, such as +628123456789"
-    advice = {
-        "email": "must be an e-mail address, such as ayu@example.com",
-        "psid": "must be the page-scoped id by which Messenger knows the customer",
-        "igsid": "must be the id by which Instagram knows the customer",
-        "tt_conv": "must be the id of a conversation that the customer began",
-        "visitor": "must be the id of a visitor of the web chat",
-    }
-    return advice.get(kind, "cannot be reached over this channel")
+            return Identity(kind.name, kind.parse(text, region))
+        except BadIdentity as error:
+            advice.append(str(error))
+    raise Invalid.field("to", advice[0])
 
 
 def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
     """Whether the recipient is the company's own account."""
-    kind, account = connected.channel.capabilities.identities[0], connected.connection.account
+    kind, account = connected.channel.capabilities.identities[0].name, connected.connection.account
     own = (Identity(kind, account[field]) for field in connected.channel.own_fields if account.get(field))
     return canonical(to).kind == kind and build_key(to) in map(build_key, own)
 
@@ -286,17 +234,15 @@ async def _check_window(
     """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
     thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
-    simulated = get_environment(company).simulated_windows
-    if simulated is not None:
-        reason = await simulated.find_closed_reason(db, company, connected, to, clock, last)
-        if reason is not None:
-            raise WindowClosed(reason)
-    elif last is None:
-        raise WindowClosed("The customer has not written over this channel yet; send a template.")
+    reason = await get_environment(company).find_closed_reason(db, connected, to, last)
+    if reason is not None:
+        raise WindowClosed(reason)
     if thread is None or last is None:
         return
     if clock.now > last + window:
-        raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
+        raise WindowClosed(
+            f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, which is too long ago. Send a template."
+        )
     quota = connected.channel.capabilities.most_in_window
     if quota is not None and thread.sent_in_window >= quota:
         raise WindowClosed(QUOTA_USED.format(most=quota))

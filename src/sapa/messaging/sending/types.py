@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from sapa.http.errors import Conflict, RateLimitExceeded
-from sapa.messaging.channels.interface import Content, Identity, MediaType
+from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import ClockReading, FeatureSource
 from sapa.messaging.templates.types import Template
@@ -20,33 +20,33 @@ Recipient = Annotated[
         max_length=320,
         examples=["+628123456789"],
         description=(
-            "A phone number, written in any usual way, or the WhatsApp user id of somebody without one; an e-mail "
-            "address; or the id by which the channel knows the customer, with that channel named in sources."
+            "A phone number in any common format, the WhatsApp user id of a person without a number, an e-mail "
+            "address, or the channel's id of the customer. An id of a channel needs that channel in sources."
         ),
     ),
 ]
 SourceWord = Annotated[str, Meta(min_length=1, max_length=50)]
 Sources = Annotated[
-    SourceWord | Annotated[list[SourceWord], Meta(min_length=1, max_length=7)],
+    SourceWord | Annotated[list[SourceWord], Meta(min_length=1, max_length=len(Source))],
     Meta(
         examples=["MSGAPP_CLOUD"],
         description=(
-            "The channel to send over, or several in the order in which they are tried before anything is sent. "
-            "Without it: the first connected channel that can carry the message to this recipient."
+            "The channel to use, or several in order of preference: the first that can send the message is used. "
+            "Default: the first connected channel that can send it to this recipient."
         ),
     ),
 ]
 CountryCode = Annotated[
     str,
-    Meta(max_length=5, examples=["ID"], description="Of a number without one: ID, or as it is dialled, 62 or +62."),
+    Meta(max_length=5, examples=["ID"], description="For a number without a country code: ID, 62 or +62."),
 ]
 Url = Annotated[str, Meta(min_length=1, max_length=2048, examples=["https://shop.example/kopi.jpg"])]
 Text = Annotated[str, Meta(min_length=1, max_length=65_536, examples=["Halo Ayu!"])]
 IgnoreActiveTicket = Annotated[
-    bool, Meta(description="True: do not send, and answer ACTIVE_TICKET, while an agent is handling the chat.")
+    bool, Meta(description="True: while an agent is handling the chat, do not send and answer ACTIVE_TICKET.")
 ]
-AgentId = Annotated[int, Meta(ge=1, le=2**53 - 1, description="Credits this agent with the message.")]
-Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Yours, kept as it is.")]
+AgentId = Annotated[int, Meta(ge=1, le=2**53 - 1, description="The agent who sends the message.")]
+Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Your own data, stored unchanged.")]
 
 
 class SendIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -61,11 +61,11 @@ class SendIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
 
 
 class MessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A plain message, with a picture where the channel can carry both."""
+    """A plain message, with an image if the channel supports both in one message."""
 
     message: Text
     image_url: Annotated[str, Meta(max_length=2048)] | None = None
-    subject: Annotated[str, Meta(max_length=500, description="Of an e-mail.")] | None = None
+    subject: Annotated[str, Meta(max_length=500, description="The subject of an e-mail.")] | None = None
 
 
 class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -76,17 +76,22 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
     )
     template_source: Literal["CRM", "AUTH"] | None = field(default=None, name="template_source")
     params: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=100, examples=[["Ayu"]])] = []
-    media_url: Annotated[str, Meta(max_length=2048, description="Of a template with a media header.")] | None = None
-    language: Annotated[str, Meta(max_length=20, description="Where the template has several.")] | None = None
+    media_url: (
+        Annotated[str, Meta(max_length=2048, description="Required for a template with a media header.")] | None
+    ) = None
+    language: (
+        Annotated[
+            str, Meta(max_length=20, description="Required if the template has several and you want a certain one.")
+        ]
+        | None
+    ) = None
 
 
 class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A file that lies at an address of yours. The channel fetches it; for TikTok, which takes no addresses, we do."""
+    """A file at a public URL. The channel fetches it; for TikTok, which takes uploads only, Sapa does."""
 
     media_url: Url
-    media_type: Annotated[MediaType, Meta(description="Told by the address's ending where it is left out.")] | None = (
-        None
-    )
+    media_type: Annotated[MediaType, Meta(description="Default: derived from the URL's file extension.")] | None = None
     caption: Annotated[str, Meta(max_length=1024)] | None = None
     filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
@@ -97,14 +102,14 @@ InteractiveBody = Annotated[str, Meta(min_length=1, max_length=1024, examples=["
 
 
 class ReplyButtonIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A button whose id comes back when it is pressed."""
+    """A button. Its id comes back when it is pressed."""
 
     id: Annotated[str, Meta(min_length=1, max_length=256, examples=["yes"])]
     title: Title
 
 
 class RowIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing to choose."""
+    """One choice of a list."""
 
     id: Annotated[str, Meta(min_length=1, max_length=200, examples=["gayo"])]
     title: Annotated[str, Meta(min_length=1, max_length=24, examples=["Kopi Gayo"])]
@@ -144,7 +149,7 @@ class ListIn(
 class LinkIn(
     Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="cta_url"
 ):
-    """A button that opens an address."""
+    """A button that opens a URL."""
 
     body: InteractiveBody
     display_text: Title
@@ -152,7 +157,7 @@ class LinkIn(
 
 
 class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A message to press or choose something in."""
+    """A message with buttons, a list of choices or a link."""
 
     interactive: ButtonsIn | ListIn | LinkIn
 
@@ -212,19 +217,19 @@ class SendPlan(Struct, frozen=True):
 
 
 class WindowClosed(Conflict):
-    """The customer has not written lately enough for a free message on this channel; send a template."""
+    """The customer has not written recently enough for a free message on this channel. Send a template."""
 
     code = "WINDOW_CLOSED"
 
 
 class ActiveTicket(Conflict):
-    """An agent is handling this chat, and the call asked not to send then."""
+    """An agent is handling this chat, and ignoreActiveTicket is true."""
 
     code = "ACTIVE_TICKET"
 
 
 class ChannelBusy(RateLimitExceeded):
-    """More messages wait for this channel than it takes; retry after the seconds in Retry-After."""
+    """Too many messages are waiting for this channel. Retry after the seconds in Retry-After."""
 
 
-QUOTA_USED = "{most} messages went out since the customer last wrote, as many as this channel takes."
+QUOTA_USED = "{most} messages were sent since the customer last wrote, the most that this channel allows."

@@ -7,7 +7,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import ChannelTemplate
 from sapa.messaging.channels.interface import TemplateVerdict
-from sapa.messaging.environment import get_environment
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.queries import Content
 from sapa.messaging.templates.text import list_placeholders, suggest
@@ -114,7 +114,7 @@ async def find_for_send(
         return fitting[0]
     if candidates:
         variants = ", ".join(f"{template.source} in {template.language}" for template in candidates)
-        raise TemplateNotFound(f"The template {name} exists, but only as {variants}.")
+        raise TemplateNotFound(f"The template {name} exists only as {variants}.")
     names = await queries.list_names(db, company.id, MAX_SUGGESTED_FROM)
     raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
 
@@ -137,20 +137,27 @@ def _check_line(field: str, text: str) -> None:
 def _check(body: str, header: Header | None, buttons: list[TemplateButton]) -> None:
     list_placeholders(body)
     if header is not None and (header.type == "text") != (header.text is not None):
-        raise Invalid.field("header.text", "belongs to a header of the type text, and to no other")
+        raise Invalid.field(
+            "header.text", "is required for a header of the type text, and must be absent for any other"
+        )
     if header is not None and header.text and "{{" in header.text:
-        raise Invalid.field("header.text", "takes no parameters; only the body does")
+        raise Invalid.field("header.text", "must not have parameters; only the body can have them")
     for number, button in enumerate(buttons):
         _check_button(f"buttons[{number}]", button)
 
 
 def _check_button(field: str, button: TemplateButton) -> None:
     if (button.type == "url") != bool(button.url):
-        raise Invalid.field(f"{field}.url", "belongs to a button of the type url, and to no other")
+        raise Invalid.field(
+            f"{field}.url", "is required for a button of the type url, and must be absent for any other"
+        )
     if (button.type == "phone_number") != bool(button.phone_number):
-        raise Invalid.field(f"{field}.phoneNumber", "belongs to a button of the type phone_number, and to no other")
+        raise Invalid.field(
+            f"{field}.phoneNumber",
+            "is required for a button of the type phone_number, and must be absent for any other",
+        )
     if button.url and (not button.url.startswith(("https://", "http://")) or "{{" in button.url):
-        raise Invalid.field(f"{field}.url", "must be a complete address without parameters")
+        raise Invalid.field(f"{field}.url", "must be a complete URL without parameters")
 
 
 def _revise(company: Company, template: Template, patch: TemplatePatch) -> Content:

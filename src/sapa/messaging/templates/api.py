@@ -53,8 +53,8 @@ async def list_templates(call: Call, query: TemplatesQuery) -> Page[Template]:
 async def create_template(call: OutboundCall, body: TemplateIn) -> Template:
     """Create a template.
 
-    In the test environment it is approved at once. Otherwise it is put before the channel that approves templates, if
-    one is connected, and its status follows the channel's decision; channels that approve none send it as text.
+    In a test environment it is approved at once. In production it is submitted to the channel that approves templates,
+    if one is connected, and its status follows that channel's decision. Channels without approval send it as text.
     """
     account = await _find_template_account(call)
     if account:
@@ -82,7 +82,7 @@ async def get_template(call: Call, id: TemplateId) -> Template:
 async def update_template(call: Call, id: TemplateId, body: TemplatePatch) -> Template:
     """Update a template.
 
-    A field that is absent keeps its value, null clears it. A template that a channel has is kept as it was submitted.
+    Absent fields keep their values, null clears a field. A template that was submitted to a channel cannot be changed.
     """
     return await actions.update(call.db, call.company, id, body)
 
@@ -91,7 +91,7 @@ async def update_template(call: Call, id: TemplateId, body: TemplatePatch) -> Te
 async def delete_template(call: OutboundCall, id: TemplateId) -> None:
     """Delete a template.
 
-    With its last language it is deleted at the channel, too.
+    Deleting its last language also deletes it at the channel.
     """
 
     async def intend(tx: Tx) -> str | None:
@@ -134,7 +134,7 @@ async def _delete_there(account: TemplateAccount, name: str) -> None:
 
 def _filters(query: TemplatesQuery) -> dict[str, Any]:
     if query.search is not None and not query.search.strip():
-        raise Invalid.field("search", "must hold more than blanks")
+        raise Invalid.field("search", "must not be blank")
     filters = {
         "search": query.search and contains(query.search),
         "language": query.language,

@@ -113,7 +113,7 @@ LIST_OWNERS = sql(
      ORDER BY company_id
      LIMIT $2""",
     row=TemplateOwner,
-    crosses="the worker asks every company's channel about its templates",
+    crosses="the worker synchronises the templates of all companies",
 )
 
 LISTING = Listing(

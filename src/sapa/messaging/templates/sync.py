@@ -20,8 +20,7 @@ from sapa.messaging.channels.interface import (
     Source,
 )
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import get_accounts
-from sapa.messaging.environment import get_environment
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import actions, queries
 from sapa.messaging.templates.text import list_placeholders, parse_buttons, parse_header
@@ -56,7 +55,7 @@ async def find_template_account(context: AppContext, db: Db, company: Company) -
     if not get_environment(company).has_template_review:
         return None
     for source in APPROVING_SOURCES:
-        connected = await get_accounts(company).find_by_source(context, db, company, source)
+        connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
         if connected is not None and isinstance(connected.channel, TemplateStore):
             return TemplateAccount(connected.channel, connected.connection)
     return None
@@ -65,7 +64,9 @@ async def find_template_account(context: AppContext, db: Db, company: Company) -
 def check_header(header: Header | None) -> None:
     """Raises for a header that can only be created at the channel."""
     if header is not None and header.type != "text":
-        raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
+        raise ChannelUnsupported(
+            "Templates with a media header cannot be created here. Create it at the channel; it then appears here."
+        )
 
 
 async def submit(account: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
@@ -84,7 +85,12 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
     try:
         return await account.channel.submit_template(account.connection, new)
     except (NotSent, Unclear, BadAccount) as error:
-        log.warning("template was not submitted", template=template.name, reason=str(error))
+        log.warning(
+            "template not submitted",
+            company_id=account.connection.company.id,
+            template=template.name,
+            reason=str(error),
+        )
         return None
 
 
@@ -125,7 +131,7 @@ async def _try_synchronise(context: AppContext, company_id: int) -> None:
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("templates were not synchronised", company_id=company_id)
+        log.exception("templates not synchronised", company_id=company_id)
 
 
 async def synchronise_company(context: AppContext, company_id: int) -> None:
@@ -137,7 +143,7 @@ async def synchronise_company(context: AppContext, company_id: int) -> None:
     try:
         found = await account.channel.list_templates(account.connection)
     except (NotSent, Unclear, BadAccount) as error:
-        log.warning("templates were not read", company_id=company_id, reason=str(error))
+        log.warning("templates not read", company_id=company_id, reason=str(error))
         return
     for template in found:
         await _adopt(context, company, template)
@@ -153,7 +159,7 @@ async def _adopt(context: AppContext, company: Company, template: ChannelTemplat
     except DatabaseAway:
         raise
     except Exception:
-        log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
+        log.exception("template not adopted", company_id=company.id, template=template.name)
 
 
 async def _submit_missing(context: AppContext, company: Company, account: TemplateAccount) -> None:

@@ -16,15 +16,15 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
 def list_placeholders(body: str) -> list[int]:
     """The parameters' numbers without duplicates; raises Invalid unless they are 1, 2, 3 …"""
     if not body.strip():
-        raise Invalid.field("body", "must hold more than blanks")
+        raise Invalid.field("body", "must not be blank")
     if "{{" in (rest := _PLACEHOLDER.sub("", body)) or "}}" in rest:
-        raise Invalid.field("body", "has braces that hold no parameter; one is written {{1}}")
+        raise Invalid.field("body", "must not have braces without a parameter; write a parameter as {{1}}")
     found = list(dict.fromkeys(_PLACEHOLDER.findall(body)))
     if not all(_NUMBER(word) for word in found):
         raise Invalid.field("body", "must number its parameters: {{1}}, {{2}} and so on")
     numbers = sorted(map(int, found))
     if numbers != list(range(1, len(numbers) + 1)):
-        raise Invalid.field("body", "must number its parameters from {{1}} on without a gap")
+        raise Invalid.field("body", "must number its parameters from {{1}} without gaps")
     return numbers
 
 

@@ -26,7 +26,7 @@ TemplateName = Annotated[
         max_length=512,
         pattern="^[a-z0-9_]+$",
         examples=["order_update"],
-        description="Small letters, digits and underscores.",
+        description="Lower-case letters, digits and underscores.",
     ),
 ]
 Language = Annotated[
@@ -48,14 +48,14 @@ HeaderText = Annotated[str, Meta(min_length=1, max_length=60, examples=["Pesanan
 
 
 class Header(Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands above the body: a line of text, or a file whose address comes with each send."""
+    """The header above the body: a line of text, or a file whose URL comes with each send."""
 
     type: HeaderType
     text: HeaderText | None = None
 
 
 class TemplateButton(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A button: an answer to press, an address to open or a number to call."""
+    """A button: a quick reply, a URL to open or a number to call."""
 
     type: Literal["quick_reply", "url", "phone_number"]
     text: Annotated[str, Meta(min_length=1, max_length=25, examples=["Lihat pesanan"])]
@@ -68,7 +68,7 @@ Buttons = Annotated[list[TemplateButton], Meta(max_length=10, examples=[_BUTTONS
 
 
 class Template(Struct, frozen=True, rename="camel"):
-    """A text to be sent again and again, with parameters in it."""
+    """A reusable text with parameters."""
 
     id: TemplateId
     name: Annotated[str, Meta(examples=["order_update"])]
@@ -81,13 +81,13 @@ class Template(Struct, frozen=True, rename="camel"):
     buttons: Annotated[Raw, StoredJson(list[TemplateButton]), Meta(examples=[[{**_BUTTONS[0], "phoneNumber": None}]])]
     status: Approval
     reason: Annotated[str | None, Meta(examples=[None], description="Why the channel did not approve it.")]
-    synced_at: Annotated[Timestamp | None, Meta(description="When the channel was last asked about it.")]
+    synced_at: Annotated[Timestamp | None, Meta(description="When it was last synchronised with the channel.")]
     created_at: Timestamp
     updated_at: Timestamp
 
 
 class TemplateIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A new template. A header that is a text may be given as that text alone."""
+    """A new template. A text header can be a plain string."""
 
     name: TemplateName
     language: Language
@@ -100,7 +100,7 @@ class TemplateIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
 
 class TemplatePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Changes to a template: what is absent stays as it is, null clears."""
+    """Changes to a template: absent fields keep their values, null clears a field."""
 
     category: Category | UnsetType = UNSET
     body: Body | UnsetType = UNSET
@@ -123,12 +123,12 @@ class Preview(Struct, frozen=True, rename="camel"):
     footer: Annotated[str | None, Meta(examples=["Toko Kopi"])]
     buttons: Annotated[list[str], Meta(examples=[["Lihat pesanan"]])]
     text: Annotated[
-        str, Meta(examples=["Halo Ayu!"], description="All of it, as channels without templates are sent it.")
+        str, Meta(examples=["Halo Ayu!"], description="The whole text, as channels without templates send it.")
     ]
 
 
 class TemplatesQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
-    search: Annotated[SearchText, Meta(description="A part of the name.")] | None = None
+    search: Annotated[SearchText, Meta(description="Part of the name.")] | None = None
     language: Annotated[str, Meta(max_length=15)] | None = None
     source: TemplateSource | None = None
     status: Approval | None = None
@@ -142,13 +142,13 @@ class TemplateExists(Conflict):
 
 
 class TemplateOnChannel(Conflict):
-    """The channel has this template, and keeps it as it was submitted; make one with another name."""
+    """This template was submitted to the channel and cannot be changed. Create one with another name."""
 
     code = "TEMPLATE_ON_CHANNEL"
 
 
 class TemplateNotDeleted(Conflict):
-    """The channel did not delete the template; try again."""
+    """The channel did not delete the template. Try again."""
 
     code = "TEMPLATE_NOT_DELETED"
 
@@ -166,6 +166,6 @@ class TemplateNotApproved(Conflict):
 
 
 class TemplateParamsMismatch(Conflict):
-    """The parameters are not those that the template takes."""
+    """The parameters do not match the template."""
 
     code = "TEMPLATE_PARAMS_MISMATCH"

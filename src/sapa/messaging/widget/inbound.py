@@ -6,7 +6,6 @@ sends is validated first, and it repeats a message with the same id until it get
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -61,17 +60,25 @@ class VisitorReceipt(Struct, frozen=True, forbid_unknown_fields=True):
 async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: VisitorMessage) -> WidgetMessage:
     """Idempotent by the message's id."""
     company = visit.company
-    visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
+    visitor = await widget_messages.lock_visitor(tx, company.id, visit.visitor.id)
     if visitor is None:
         raise UnknownSession
-    if existing := await widget.find_message(tx, company.id, visitor.id, message.id):
+    if existing := await widget_messages.find_message(tx, company.id, visitor.id, message.id):
         return existing
-    choice = None if message.choice is None else await _choose(tx, visit, message.choice)
+    chosen = message.choice
+    choice = None if chosen is None else await _choose(tx, visit, chosen)
     text = message.text.strip() if choice is None else choice.title
     if not text:
-        raise Invalid.field("text", "must not be empty")
-    stored = await widget_messages.append_inbound(tx, company.id, visitor, message.id, MessageView(text=text))
-    await _receive(tx, context, visit, stored, text, choice, message.choice)
+        raise Invalid.field("text", "must not be blank")
+    now = (await messages.read_clock(tx, company)).now
+    stored = await widget_messages.append_inbound(tx, company.id, visitor, message.id, MessageView(text=text), now)
+    # From here on the message is processed like a message of any other channel.
+    inbound = calls.build_inbound(
+        widget_messages.build_message_id(visitor.id, stored.number), visitor.id, now, text, choice,
+        None if chosen is None else widget_messages.build_message_id(visitor.id, chosen.number),
+        name=visit.visitor.name, email=visit.visitor.email,
+    )  # fmt: skip
+    await receive_item(tx, CallbackContext(context, company, visit.connected, now), inbound)
     return stored
 
 
@@ -90,25 +97,6 @@ async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interacti
     raise NoSuchChoice
 
 
-async def _receive(
-    tx: Tx,
-    context: AppContext,
-    visit: WidgetVisit,
-    stored: WidgetMessage,
-    text: str,
-    choice: Interaction | None,
-    chosen: ChosenOption | None,
-) -> None:
-    """From here on the message takes the path of every channel's messages."""
-    visitor, at = visit.visitor, datetime.fromisoformat(stored.at)
-    quoted = widget_messages.build_message_id(visitor.id, chosen.number) if chosen else None
-    inbound = calls.build_inbound(
-        widget_messages.build_message_id(visitor.id, stored.number), visitor.id, at, text, choice, quoted,
-        name=visitor.name, email=visitor.email,
-    )  # fmt: skip
-    await receive_item(tx, CallbackContext(context, visit.company, visit.connected, at), inbound)
-
-
 async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) -> None:
     """A read message is also delivered. Each receipt is reported once, however often the page sends it."""
     company_id, visitor_id = visit.company.id, visit.visitor.id
@@ -121,7 +109,6 @@ async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) 
 
 async def _report(tx: Tx, visit: WidgetVisit, status: Status, marked: Sequence[MarkedMessages]) -> None:
     for stored in marked:
-        at = datetime.fromisoformat(stored.at)
         message_id = widget_messages.build_message_id(visit.visitor.id, stored.number)
-        report = StatusReport(status, at, message_id=message_id, reference=stored.reference)
-        await messages.apply(tx, visit.company, Source.WIDGET, report, at)
+        report = StatusReport(status, stored.at, message_id=message_id, reference=stored.reference)
+        await messages.apply(tx, visit.company, Source.WIDGET, report, stored.at)

@@ -1,5 +1,7 @@
 """Queries for visitors of the web chat, their sessions and their receipts."""
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
@@ -12,7 +14,7 @@ class MarkedMessages(Struct, frozen=True):
 
     number: int
     reference: str
-    at: str
+    at: datetime
 
 
 class ConversationPosition(Struct, frozen=True):
@@ -23,20 +25,13 @@ class ConversationPosition(Struct, frozen=True):
     last_number: int
 
 
+_MESSAGE_COLUMNS = "number, reference, direction, content, at, read_at IS NOT NULL AS is_read"
+
 INSERT_VISITOR = sql(
     """
     INSERT INTO widget_visitors (company_id, id, external_id, name, email)
     VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT DO NOTHING"""
-)
-
-LOCK_VISITOR = sql(
-    """
-    SELECT id, external_id, name, email, last_number
-      FROM widget_visitors
-     WHERE company_id = $1 AND id = $2
-       FOR UPDATE""",
-    row=Visitor,
 )
 
 LOCK_IDENTIFIED = sql(
@@ -80,25 +75,17 @@ RECORD_USE = sql(
      WHERE company_id = $1 AND hash = $2 AND used_at < now() - interval '1 day'"""
 )
 
-FIND_MESSAGE = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
-      FROM widget_lines
-     WHERE company_id = $1 AND visitor_id = $2 AND reference = $3""",
-    row=WidgetMessage,
-)
-
 FIND_MESSAGE_BY_NUMBER = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+    f"""
+    SELECT {_MESSAGE_COLUMNS}
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number = $3""",
     row=WidgetMessage,
 )
 
 LIST_AFTER = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+    f"""
+    SELECT {_MESSAGE_COLUMNS}
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number > $3
      ORDER BY number
@@ -107,8 +94,8 @@ LIST_AFTER = sql(
 )
 
 LIST_BEFORE = sql(
-    """
-    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+    f"""
+    SELECT {_MESSAGE_COLUMNS}
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number < $3
      ORDER BY number DESC
@@ -140,7 +127,7 @@ LIST_POSITIONS = sql(
       FROM unnest($1::bigint[], $2::text[]) AS open (company_id, id)
       JOIN widget_visitors v ON v.company_id = open.company_id AND v.id = open.id""",
     row=ConversationPosition,
-    crosses="one look serves all pages that this process streams to, whosoever visitors they are",
+    crosses="one query serves all pages that this process streams to, of all companies",
 )
 
 COUNT = sql(
@@ -155,7 +142,7 @@ COUNT = sql(
 
 PURGE_WINDOWS = sql(
     "DELETE FROM widget_windows WHERE window_start < now() - interval '10 minutes'",
-    crosses="the worker forgets past minutes of every company",
+    crosses="the worker purges past minutes of all companies",
 )
 
 PURGE_SESSIONS = sql(
@@ -165,7 +152,7 @@ PURGE_SESSIONS = sql(
            SELECT company_id, hash FROM widget_sessions
             WHERE used_at < now() - make_interval(days => $1)
             ORDER BY used_at LIMIT $2)""",
-    crosses="the worker forgets ended sessions of every company",
+    crosses="the worker purges ended sessions of all companies",
 )
 
 # Their sessions are older still, and go with them.
@@ -176,7 +163,7 @@ PURGE_VISITORS = sql(
            SELECT company_id, id FROM widget_visitors
             WHERE last_number = 0 AND seen_at < now() - make_interval(days => $1)
             ORDER BY seen_at LIMIT $2)""",
-    crosses="the worker forgets those who came and said nothing, of every company",
+    crosses="the worker purges visitors without messages of all companies",
 )
 
 
@@ -185,10 +172,6 @@ async def insert_visitor(
 ) -> None:
     """An existing visitor stays unchanged."""
     await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
-
-
-async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
-    return await LOCK_VISITOR.find(tx, company_id, id)
 
 
 async def lock_identified(tx: Tx, company_id: int, external_id: str) -> Visitor | None:
@@ -219,10 +202,6 @@ async def find_session(db: Connection, company_id: int, hash: bytes, days: int) 
 
 async def record_use(db: Connection, company_id: int, hash: bytes) -> None:
     await RECORD_USE.run(db, company_id, hash)
-
-
-async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
-    return await FIND_MESSAGE.find(db, company_id, visitor_id, reference)
 
 
 async def find_message_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:

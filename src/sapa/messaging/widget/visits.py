@@ -13,6 +13,7 @@ from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import ChannelAccount, Source
+from sapa.messaging.channels.widget import messages
 from sapa.messaging.channels.widget.types import (
     VISITOR_ID,
     OriginNotAllowed,
@@ -22,7 +23,7 @@ from sapa.messaging.channels.widget.types import (
     WrongHash,
 )
 from sapa.messaging.connections.accounts import ConnectedChannel as Chat
-from sapa.messaging.connections.accounts import find_by_token
+from sapa.messaging.connections.environment import find_by_token
 from sapa.messaging.widget import queries as widget
 from sapa.values.company import Company
 
@@ -125,7 +126,7 @@ async def _create_session(tx: Tx, company_id: int, visitor: Visitor) -> VisitorS
 async def _create_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor | None = None) -> Visitor:
     id = VISITOR_ID.new()
     await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
-    visitor = await widget.lock_visitor(tx, company_id, id)
+    visitor = await messages.lock_visitor(tx, company_id, id)
     if visitor is None and identified:  # another transaction created the same visitor
         visitor = await widget.lock_identified(tx, company_id, identified.id)
     assert visitor is not None  # noqa: S101 - one of the two was inserted
@@ -138,7 +139,7 @@ async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisit
     company_id = connection.company.id
     visitor = await widget.lock_identified(tx, company_id, identified.id)
     if visitor is None and current is not None and current.external_id is None:
-        visitor = await widget.lock_visitor(tx, company_id, current.id)
+        visitor = await messages.lock_visitor(tx, company_id, current.id)
     visitor = visitor or await _create_visitor(tx, company_id, identified)
     email = identified.email if identified.email_hash else None
     described = await widget.describe(tx, company_id, visitor.id, identified.id, identified.name, email)
@@ -152,7 +153,7 @@ def check_hash(credentials: Mapping[str, str], identified: VerifiedVisitor) -> N
         raise WrongHash
     if identified.email_hash is not None:
         if identified.email is None:
-            raise Invalid.field("visitor.emailHash", "belongs to an email, and there is none")
+            raise Invalid.field("visitor.emailHash", "must be absent without an email")
         if not _is_valid_hash(secret, f"{identified.id}\n{identified.email}", identified.email_hash):
             raise WrongHash("The emailHash does not prove this e-mail address.")
 

@@ -1,5 +1,6 @@
 """Messaging of test companies: simulators instead of channels, and no pacing."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -7,11 +8,9 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection as Database
 from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import HOOKS, ConnectedChannel, find_company
+from sapa.messaging.connections.accounts import HOOKS, Accounts, ConnectedChannel, find_company
 from sapa.messaging.connections.types import ChannelConnection
-from sapa.messaging.environment import SimulatedWindows
 from sapa.messaging.messages.actions import list_values
-from sapa.messaging.messages.types import ClockReading
 from sapa.messaging.sending.types import QUOTA_USED
 from sapa.sandbox.channels import files, queries
 from sapa.sandbox.channels.accounts import (
@@ -29,6 +28,8 @@ CLOSED = frozenset({"+12015550122", "sim_window_closed"})
 """Recipients whose window is always closed."""
 QUOTA = "sim_quota_10"
 """A recipient whose quota is used up until they write."""
+
+_matches_simulated = re.compile(r"sim_[a-z0-9_]{1,60}", re.ASCII).fullmatch
 
 
 class SimulatedAccounts:
@@ -49,7 +50,7 @@ class SimulatedAccounts:
             credentials=build_credentials(context, company.id, source, channel.fields),
             client=context.client,
             database=context.database,
-            is_simulated=True,
+            is_internal=True,
         )
         return ConnectedChannel(channel, connection)
 
@@ -86,38 +87,29 @@ class SimulatedAccounts:
         return f"{context.settings.server.address}{HOOKS}{build_hook_token(context, company.id, source)}"
 
 
-class SandboxWindows:
+class SandboxMessaging:
+    accounts: Accounts = SimulatedAccounts()
+    is_paced = False
+    has_template_review = False
+
+    def has_person(self, id: str) -> bool:
+        return _matches_simulated(id) is not None
+
     async def find_closed_reason(
-        self,
-        db: Database,
-        company: Company,
-        connected: ConnectedChannel,
-        to: Identity,
-        clock: ClockReading,
-        last_inbound_at: datetime | None,
+        self, db: Database, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
     ) -> str | None:
         """A window is open before the contact writes, until the clock is moved past it."""
         if to.value in CLOSED:
-            return "The customer has not written lately enough for a free message on this channel; send a template."
+            return "The customer has not written recently enough for a free message on this channel. Send a template."
         if last_inbound_at is not None:
             return None
-        capabilities = connected.channel.capabilities
+        connection, capabilities = connected.connection, connected.channel.capabilities
         if to.value == QUOTA and capabilities.most_in_window is not None:
             return QUOTA_USED.format(most=capabilities.most_in_window)
-        ahead, window = clock.now - clock.stored_at, capabilities.window or timedelta()
-        if ahead <= window:
+        moved = await queries.find_moved(db, connection.company.id, connection.source, list_values(to))
+        if moved is None or moved <= (capabilities.window or timedelta()):
             return None
-        first = await queries.find_least_ahead(db, company.id, connected.connection.source, list_values(to))
-        if first is None or first >= ahead - window:
-            return None
-        return "The clock was moved on, and the customer has not written since; send a template."
-
-
-class SandboxMessaging:
-    is_paced = False
-    has_template_review = False
-    has_simulated_people = True
-    simulated_windows: SimulatedWindows | None = SandboxWindows()
+        return "The clock was moved forward, and the customer has not written since. Send a template."
 
     async def locate_file(self, context: AppContext, url: str) -> str:
         """The files are on this process's loopback address."""

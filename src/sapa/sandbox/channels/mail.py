@@ -133,12 +133,12 @@ def _post(account: SandboxAccount, mail: Message) -> Post:
     return Post(headers, body)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PATH, answer)]
-
-
-SIMULATOR = ChannelSimulator(
-    source=Source.MAIL,
-    find_address=lambda context: context.mail_sink.address(),
-    build_inbound=build_inbound,
-    build_message_id=lambda: make_msgid(domain="simulator.test"),
-)
+SIMULATORS = [
+    ChannelSimulator(
+        source=Source.MAIL,
+        find_address=lambda context: context.mail_sink.address(),
+        build_inbound=build_inbound,
+        build_message_id=lambda: make_msgid(domain="simulator.test"),
+        hooks=[Hook(PATH, answer)],
+    )
+]

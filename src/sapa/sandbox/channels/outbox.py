@@ -20,7 +20,7 @@ async def purge_old(database: Database) -> None:
 
 async def get_now(tx: Connection, company_id: int) -> datetime:
     """The company's time."""
-    return datetime.fromisoformat(await queries.read_now(tx, company_id))
+    return await queries.read_now(tx, company_id)
 
 
 async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:
@@ -36,7 +36,7 @@ async def list_page(db: Connection, company_id: int, limit: int, offset: int) ->
 
 
 def _shown(name: str, value: str) -> str:
-    """Tokens are valid for simulators only, and are masked all the same."""
+    """Tokens are masked, although they are valid for simulators only."""
     return value[:12].rpartition(" ")[0] + " …" if name in _HIDDEN else value
 
 

@@ -1,13 +1,14 @@
 """Queries for the simulators' requests and templates."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.http.errors import NotFound
 from sapa.values.hook_calls import HookCall
 
 
@@ -29,7 +30,7 @@ class TemplateRow(Struct, frozen=True):
     content: msgspec.Raw
 
 
-NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
+NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1", row=datetime)
 
 INSERT = sql(
     """
@@ -59,7 +60,7 @@ COUNT = sql(
 
 LIST_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM sandbox_outbox WHERE asked_at < now() - make_interval(days => $1)",
-    crosses="the worker forgets what was asked long ago, in every company's test environment",
+    crosses="the worker purges old requests of all test environments",
 )
 
 PURGE = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
@@ -81,24 +82,28 @@ LIST_TEMPLATES = sql(
 
 DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
 
-# The records of calls hold the real time as well.
-FIND_LEAST_AHEAD = sql(
+# A message that was sent by a call has the company's time and the real time.
+FIND_MOVED = sql(
     """
-    SELECT min(created_at - request_stored_at)
-      FROM messages
-     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND direction = 'out'"""
+    SELECT c.clock_offset - min(m.created_at - m.request_stored_at)
+      FROM messages m
+      JOIN companies c ON c.company_id = $1
+     WHERE m.company_id = $1 AND m.source = $2 AND m.identity = ANY($3::text[]) AND m.direction = 'out'
+     GROUP BY c.clock_offset"""
 )
 
 
-async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
-    """How far the company's clock was ahead when the recipient was first written to; None if never."""
-    found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
-    return found
+async def find_moved(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
+    """How far the company's clock was moved since the first message to the recipient; None if there is none."""
+    moved: timedelta | None = await FIND_MOVED.value(db, company_id, source, list(identities))
+    return moved
 
 
-async def read_now(db: Connection, company_id: int) -> str:
+async def read_now(db: Connection, company_id: int) -> datetime:
     """The company's time."""
-    now: str = await NOW.value(db, company_id)
+    now = await NOW.find(db, company_id)
+    if now is None:
+        raise NotFound
     return now
 
 

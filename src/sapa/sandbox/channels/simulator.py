@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Tx
+from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox, queries
@@ -57,6 +58,8 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
     """Whether it sends echoes of what the company wrote elsewhere."""
     check_inbound: Callable[[SandboxInboundIn], None] = lambda body: None
     """Raises Invalid for what this channel cannot receive."""
+    hooks: Sequence[Hook[AppContext]] = ()
+    """The paths that it alone serves."""
 
 
 def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:

@@ -1,15 +1,23 @@
-"""The list of channel simulators."""
+"""The channels' simulators and their routes. A channel's simulator is the module with the name of its folder."""
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import files, graph, mail, social, tiktok, whatsapp, widget
+from sapa.messaging.channels.registry import FOLDERS
+from sapa.sandbox.channels import files, graph
 from sapa.sandbox.channels.simulator import ChannelSimulator
 
-HOOKS: list[Hook[AppContext]] = [*graph.HOOKS, *tiktok.HOOKS, *mail.HOOKS, widget.HOOK, Hook(files.PATH, files.answer)]
+SIMULATORS: Mapping[Source, ChannelSimulator] = {
+    simulator.source: simulator
+    for folder in FOLDERS
+    for simulator in import_module(f"{__package__}.{folder}").SIMULATORS
+}
 
-_ALL = [*whatsapp.SIMULATORS, *social.SIMULATORS, tiktok.SIMULATOR, mail.SIMULATOR, widget.SIMULATOR]
-
-SIMULATORS: Mapping[Source, ChannelSimulator] = {simulator.source: simulator for simulator in _ALL}
+HOOKS: list[Hook[AppContext]] = [
+    *graph.HOOKS,
+    Hook(files.PATH, files.answer),
+    *(hook for simulator in SIMULATORS.values() for hook in simulator.hooks),
+]

@@ -138,16 +138,11 @@ def _post(account: SandboxAccount, events: list[dict[str, Any]]) -> Post:
     return sign_post(account, {"object": "page" if is_page else "instagram", "entry": [entry]})
 
 
-SIMULATORS = [
-    ChannelSimulator(
+def build_simulator(source: Source, path: str) -> ChannelSimulator:
+    return ChannelSimulator(
         source=source,
         find_address=on_loopback(path),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
         has_echoes=True,
     )
-    for source, path in (
-        (Source.SOCIAL_NETWORK, "/sandbox/graph/v25.0"),
-        (Source.PHOTO_SOCIAL, "/sandbox/instagram/v22.0"),
-    )
-]

@@ -152,21 +152,21 @@ def _post(account: SandboxAccount, event: str, conversation: str, content: Mappi
     return Post({"content-type": "application/json", "tiktok-signature": signature}, body)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer)]
-
-
 def check_inbound(body: SandboxInboundIn) -> None:
     if body.media not in {None, "image"}:
         raise Invalid.field("media", "must be an image on this channel")
     if body.media is not None and body.text is not None:
-        raise Invalid.field("text", "cannot come with an image on this channel")
+        raise Invalid.field("text", "must be absent with an image on this channel")
 
 
-SIMULATOR = ChannelSimulator(
-    source=Source.SHORT_VIDEO,
-    find_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
-    build_inbound=build_inbound,
-    build_message_id=build_plain_message_id,
-    has_echoes=True,
-    check_inbound=check_inbound,
-)
+SIMULATORS = [
+    ChannelSimulator(
+        source=Source.SHORT_VIDEO,
+        find_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
+        build_inbound=build_inbound,
+        build_message_id=build_plain_message_id,
+        has_echoes=True,
+        check_inbound=check_inbound,
+        hooks=[Hook(PREFIX, answer)],
+    )
+]

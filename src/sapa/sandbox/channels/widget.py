@@ -112,18 +112,18 @@ def _first_choice(delivery: calls.WidgetDelivery) -> tuple[str, str, str] | None
     return next(((kind, row.id, row.title) for kind, row in rows), None)
 
 
-HOOK: Hook[AppContext] = Hook("/sandbox/widget/", answer)
-
-
 def check_inbound(body: SandboxInboundIn) -> None:
     if body.media is not None:
-        raise Invalid.field("media", "cannot be sent by visitors of the web chat")
+        raise Invalid.field("media", "must be absent: visitors of the web chat send no files")
 
 
-SIMULATOR = ChannelSimulator(
-    source=Source.WIDGET,
-    find_address=on_loopback("/sandbox/widget"),
-    build_inbound=build_inbound,
-    build_message_id=build_plain_message_id,
-    check_inbound=check_inbound,
-)
+SIMULATORS = [
+    ChannelSimulator(
+        source=Source.WIDGET,
+        find_address=on_loopback("/sandbox/widget"),
+        build_inbound=build_inbound,
+        build_message_id=build_plain_message_id,
+        check_inbound=check_inbound,
+        hooks=[Hook("/sandbox/widget/", answer)],
+    )
+]

@@ -22,7 +22,9 @@ MAX_NAME_LENGTH = 100
 DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
 
 
-list_agents = queries.list_agents
+async def list_newest(db: Connection, company_id: int, limit: int) -> list[Agent]:
+    agents, _ = await queries.list_agents(db, company_id, {}, limit, 0)
+    return agents
 
 
 async def create(tx: Tx, company: Company, body: AgentIn) -> Agent:
@@ -64,9 +66,9 @@ async def get_active_agent(db: Connection, company: Company, id: int, field: str
     """The agent that a request names; raises if it does not exist or is not active."""
     agent = await find_agent(db, company, id)
     if agent is None:
-        raise Invalid.field(field, f"names {id}, which is no agent of the company; GET /agents lists them")
+        raise Invalid.field(field, f"must be the id of an agent; {id} is not. GET /agents lists them")
     if not agent.active:
-        raise AgentInactive(f"The agent {agent.name} is not active; PUT /agents/{id} with active true makes it so.")
+        raise AgentInactive(f"The agent {agent.name} is not active. Activate it with PUT /agents/{id} and active true.")
     return agent
 
 
@@ -80,7 +82,7 @@ def _clean(changes: AgentChanges) -> AgentChanges:
     name = " ".join(changes.name.split())
     if not name or "\0" in name or len(name) > MAX_NAME_LENGTH:
         raise Invalid.field(
-            "name", f"must hold more than blanks, no NUL character, at most {MAX_NAME_LENGTH} characters"
+            "name", f"must not be blank, contain a NUL character or have more than {MAX_NAME_LENGTH} characters"
         )
     return structs.replace(changes, name=name)
 
@@ -89,9 +91,9 @@ async def _check_user(db: Connection, company: Company, changes: AgentChanges) -
     if changes.user_id is None:
         return
     if changes.type == "ai":
-        raise Invalid.field("userId", "is for human agents only; send null for an AI agent")
+        raise Invalid.field("userId", "must be null for an AI agent")
     if not await queries.is_member(db, company.id, changes.user_id):
-        raise Invalid.field("userId", "must be the id of a person who uses the company's console")
+        raise Invalid.field("userId", "must be the id of a user of the company's console")
 
 
 def _list_changes(patch: Struct) -> dict[str, Any]:

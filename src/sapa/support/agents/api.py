@@ -32,10 +32,10 @@ class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     """Which agents to list."""
 
     type: Annotated[AgentType, Meta(description="Only agents of this type.")] | None = None
-    active: Annotated[Literal["true", "false"], Meta(description="Only those that are active, or are not.")] | None = (
-        None
-    )
-    search: Annotated[SearchText, Meta(description="A part of the name, in any case.")] | None = None
+    active: (
+        Annotated[Literal["true", "false"], Meta(description="Only active agents, or only inactive ones.")] | None
+    ) = None
+    search: Annotated[SearchText, Meta(description="Part of the name, in upper or lower case.")] | None = None
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)
@@ -69,20 +69,20 @@ async def get_agent(call: Call, id: AgentPathId) -> Agent:
 
 @routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, UserTaken, BusinessAppIsHuman])
 async def update_agent(call: Call, id: AgentPathId, body: AgentPatch) -> Agent:
-    """Update an agent: what is absent stays as it is.
+    """Update an agent. Absent fields keep their values.
 
-    There is no deleting one, since its work is measured; one that is not active is given nothing and may not reply.
+    Agents cannot be deleted, because their work is measured. An inactive agent gets no tickets and cannot reply.
     """
     return await actions.update(call.db, call.company, int(id), body)
 
 
 @settings_routes.get("/settings", scope=Scope.MESSAGES_READ)
 async def get_support_settings(call: Call) -> SupportSettings:
-    """Get the settings of support."""
+    """Get the support settings."""
     return await actions.get_settings(call.db, call.company)
 
 
 @settings_routes.put("/settings", scope=Scope.MESSAGES_WRITE)
 async def update_support_settings(call: Call, body: SupportSettingsPatch) -> SupportSettings:
-    """Update the settings of support: what is absent stays as it is."""
+    """Update the support settings. Absent fields keep their values."""
     return await actions.change_settings(call.db, call.company, body)

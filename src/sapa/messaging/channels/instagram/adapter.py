@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from sapa.messaging.channels import meta, social
+from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
+    Channel,
     ChannelAccount,
+    IdentityKind,
     InboundMedia,
     Item,
     OutgoingMessage,
@@ -17,6 +20,8 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.reading import text
 from sapa.values.provider_accounts import AccountField
+
+IGSID = IdentityKind("igsid", build_parser(social.SCOPED_ID, "must be the id by which Instagram knows the customer"))
 
 
 class Instagram:
@@ -39,7 +44,7 @@ class Instagram:
         longest_text=1000,
         window=timedelta(hours=24),
         reports=frozenset({"sent", "read", "failed"}),
-        identities=("igsid",),
+        identities=(IGSID,),
         per_second=300,
         media_per_second=10,
         has_link_buttons=False,
@@ -65,7 +70,9 @@ class Instagram:
         meta.check_signature(credentials, headers, body)
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        return social.parse_callback(account["instagram_id"], "igsid", body)
+        return social.parse_callback(account["instagram_id"], IGSID.name, body)
 
 
 INSTAGRAM = Instagram()
+
+CHANNELS: Sequence[Channel] = (INSTAGRAM,)

@@ -4,8 +4,10 @@ import hmac
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
+from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -36,15 +38,13 @@ class Mail:
     fields: Sequence[AccountField] = (
         AccountField("address", "Address to send from", is_secret=False, pattern=ADDRESS),
         AccountField("smtp_host", "Mail server", is_secret=False, pattern=r"[0-9A-Za-z.:-]{1,253}"),
-        _optional("smtp_port", "Its port (587; 465 for tls)", r"[0-9]{1,5}"),
+        _optional("smtp_port", "Port of the mail server (587; 465 for tls)", r"[0-9]{1,5}"),
         _optional("security", "starttls, tls or plain (starttls)", "starttls|tls|plain"),
         _optional("username", "User name"),
         AccountField("password", "Password", is_required=False),
-        _optional("sender_name", "Name that the mail comes from"),
-        _optional("inbound_address", "Address whose mail is handed to the hook, with anything after a +, too", ADDRESS),
-        AccountField(
-            "hook_secret", "Secret that incoming mail is signed with, besides the hook's address", is_required=False
-        ),
+        _optional("sender_name", "Sender name"),
+        _optional("inbound_address", "Address whose mail is posted to the hook, including + suffixes", ADDRESS),
+        AccountField("hook_secret", "Secret that signs incoming mail", is_required=False),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
@@ -52,7 +52,7 @@ class Mail:
         longest_text=100_000,
         window=None,
         reports=frozenset({"sent", "failed"}),
-        identities=("email",),
+        identities=(EMAIL,),
         per_second=20,
         has_link_buttons=False,
         has_threads=True,
@@ -71,7 +71,7 @@ class Mail:
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         """Attachments come with the mail."""
         if media.content is None or len(media.content) > most_bytes:
-            raise Unclear("the file is not there any more, or too large")
+            raise Unclear("the file is no longer stored, or is too large")
         return media.mime_type or "application/octet-stream", media.content
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -92,3 +92,5 @@ def sign(secret: str, body: bytes) -> str:
 
 
 MAIL = Mail()
+
+CHANNELS: Sequence[Channel] = (MAIL,)

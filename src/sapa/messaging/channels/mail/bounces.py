@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from email.message import Message
 
+from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import Identity, Item, StatusReport
 from sapa.messaging.channels.mail.written import list_message_ids
 
@@ -37,7 +38,7 @@ def _report(id: str, at: datetime, recipient: str, code: str | None, reason: str
         at=at,
         message_id=id,
         reference=found[1] if found else None,
-        recipient=Identity("email", recipient.lower()) if "@" in recipient else None,
+        recipient=Identity(EMAIL.name, recipient.lower()) if "@" in recipient else None,
         code=code or None,
         reason=reason or "The mail came back.",
     )

@@ -11,6 +11,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from hashlib import sha256
 from html.parser import HTMLParser
 
+from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
     Identity,
     InboundMedia,
@@ -50,7 +51,7 @@ def _read_message(account: Mapping[str, str], mail: EmailMessage, body: bytes) -
     main, quoted = _find_body(mail), _find_quoted(account, mail)
     return ReceivedItem(
         message_id=_find_id(mail) or f"<{sha256(body).hexdigest()}@unnamed>",
-        sender=[Identity("email", customer)],
+        sender=[Identity(EMAIL.name, customer)],
         at=find_date(mail),
         type="text",
         body=_read_text(main)[:MAX_BODY_LENGTH] if main else None,

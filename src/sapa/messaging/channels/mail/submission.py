@@ -67,7 +67,7 @@ async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
     """Connects, encrypts as the account says, and logs in. A company's server is reached through the guard."""
     host, _, port = connection.address.rpartition(":")
     security = connection.account.get("security") or "starttls"
-    sock = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
+    sock = await connection.client.dial(host, int(port), is_trusted=connection.is_internal, seconds=SECONDS)
     server = SMTP(
         hostname=host,
         sock=sock,

@@ -5,11 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 from sapa.messaging.channels import meta, social
+from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
+    Channel,
     ChannelAccount,
     Content,
+    IdentityKind,
     InboundMedia,
     Item,
     LinkButton,
@@ -20,6 +23,10 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.reading import text
 from sapa.values.provider_accounts import AccountField
+
+PSID = IdentityKind(
+    "psid", build_parser(social.SCOPED_ID, "must be the page-scoped id by which Messenger knows the customer")
+)
 
 
 class Messenger:
@@ -40,7 +47,7 @@ class Messenger:
         longest_text=2000,
         window=timedelta(hours=24),
         reports=frozenset({"sent", "delivered", "read", "failed"}),
-        identities=("psid",),
+        identities=(PSID,),
         per_second=300,
         media_per_second=10,
     )
@@ -65,7 +72,7 @@ class Messenger:
         meta.check_signature(credentials, headers, body)
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        return social.parse_callback(account["page_id"], "psid", body)
+        return social.parse_callback(account["page_id"], PSID.name, body)
 
 
 def build_link(content: Content) -> dict[str, Any] | None:
@@ -78,3 +85,5 @@ def build_link(content: Content) -> dict[str, Any] | None:
 
 
 MESSENGER = Messenger()
+
+CHANNELS: Sequence[Channel] = (MESSENGER,)

@@ -11,6 +11,7 @@ from sapa.messaging.channels.abilities import Renewal
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -22,7 +23,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.meta import download
 from sapa.messaging.channels.reading import text
-from sapa.messaging.channels.tiktok.callbacks import check_signature, parse_callback
+from sapa.messaging.channels.tiktok.callbacks import CONVERSATION, check_signature, parse_callback
 from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
 from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
@@ -52,7 +53,7 @@ class TikTok:
         window=timedelta(hours=48),
         most_in_window=10,
         reports=frozenset({"sent", "read", "failed"}),
-        identities=("tt_conv",),
+        identities=(CONVERSATION,),
         per_second=10,
         has_captions=False,
         has_link_buttons=False,
@@ -85,7 +86,7 @@ class TikTok:
         found = parse_data(await _call(connection, "POST", "business/message/media/download/", body))
         url = None if isinstance(found, SendRefusal) else text(found, "download_url")
         if url is None:
-            raise Unclear("the channel tells no address for it")
+            raise Unclear("the channel returned no URL for the file")
         return await download(connection, url, None, most_bytes, {"x-user": connection.credentials["access_token"]})
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -111,7 +112,7 @@ class TikTok:
         names = ("access_token", "refresh_token")
         new = {name: value for name in names if (value := text(found, name)) is not None}
         if "access_token" not in new:
-            raise Unclear("the channel told no new token")
+            raise Unclear("the channel returned no new token")
         seconds = found.get("expires_in")
         return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else DAY)
 
@@ -146,12 +147,14 @@ async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal
         raise NotSent(str(error)) from error
     if isinstance(found, SendRefusal):
         return found
-    return text(found, "media_id") or SendRefusal("media", "The channel took the picture and told no id.", "media")
+    return text(found, "media_id") or SendRefusal(
+        "media", "The channel accepted the picture but returned no id.", "media"
+    )
 
 
 async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | SendRefusal:
-    """A simulator makes no external requests: a built-in picture replaces the one at the URL."""
-    if connection.is_simulated:
+    """An internal server gets nothing from outside: a built-in picture replaces the one at the URL."""
+    if connection.is_internal:
         return PICTURE
     try:
         response = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)
@@ -163,3 +166,5 @@ async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | Se
 
 
 TIKTOK = TikTok()
+
+CHANNELS: Sequence[Channel] = (TIKTOK,)

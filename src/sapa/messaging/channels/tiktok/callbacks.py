@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
+from sapa.messaging.channels.identities import OPAQUE_ID, build_parser
 from sapa.messaging.channels.interface import (
     Identity,
+    IdentityKind,
     InboundMedia,
     Item,
     ReceivedItem,
@@ -16,6 +18,9 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.reading import Node, get, milliseconds, nodes, parse_json, text
 from sapa.values.provider_accounts import BadSignature
 
+CONVERSATION = IdentityKind(
+    "tt_conv", build_parser(OPAQUE_ID, "must be the id of a conversation that the customer began")
+)
 TOLERANCE_SECONDS = 300
 """TikTok retries deliveries for days, and signs each one again."""
 
@@ -46,7 +51,7 @@ def _read_event(account: Mapping[str, str], event: Node) -> Iterator[Item]:
     read = _EVENTS.get(text(event, "event") or "")
     conversation = text(inner, "conversation_id")
     if read is not None and conversation is not None and _is_ours(account, event):
-        yield from read(inner, Identity("tt_conv", conversation))
+        yield from read(inner, Identity(CONVERSATION.name, conversation))
 
 
 def _is_ours(account: Mapping[str, str], event: Node) -> bool:

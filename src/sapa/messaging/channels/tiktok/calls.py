@@ -47,7 +47,7 @@ def parse_sent(response: ProviderResponse) -> SendReceipt | SendRefusal:
         return data
     message_id = text(data, "message", "message_id") or text(data, "message_id")
     if message_id is None:
-        raise Unclear("the channel took it and told no id")
+        raise Unclear("the channel accepted the message but returned no id")
     return SendReceipt(message_id)
 
 
@@ -56,7 +56,7 @@ def parse_data(response: ProviderResponse) -> Node | SendRefusal:
     found = parse_json(response.body)
     code = get(found, "code")
     if response.status >= 500 or not isinstance(code, int) or code in _SERVER_ERRORS:
-        raise Unclear(f"the channel answered {response.status} without saying what became of it")
+        raise Unclear(f"the channel answered {response.status} without an outcome")
     if code == 0:
         return node(found, "data")
     reason = text(found, "message") or "the channel gave no reason"

@@ -7,8 +7,10 @@ import msgspec
 
 from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
+from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -20,6 +22,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.whatsapp import templates
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, parse_sent
+from sapa.messaging.channels.whatsapp.people import BSUID
 from sapa.values.provider_accounts import AccountField
 
 NUMBER = r"[0-9]{1,40}"
@@ -29,7 +32,7 @@ CAPABILITIES = Capabilities(
     longest_text=4096,
     window=timedelta(hours=24),
     reports=frozenset({"sent", "delivered", "read", "failed"}),
-    identities=("phone", "wa_id", "bsuid"),
+    identities=(PHONE, WA_ID, BSUID),
     per_second=80,
     needs_approved_templates=True,
     longest_caption=1024,
@@ -93,3 +96,5 @@ COEXISTENCE = WhatsApp(
     ("msgapp", "msgapp_coex"),
     msgspec.structs.replace(CAPABILITIES, per_second=20),
 )
+
+CHANNELS: Sequence[Channel] = (CLOUD, COEXISTENCE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from sapa.messaging.channels.identities import PHONE
 from sapa.messaging.channels.interface import (
     Identity,
     Item,
@@ -118,7 +119,7 @@ def _read_system(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
     """Of the system messages only a change of number matters."""
     new = only_digits(text(message, "system", "wa_id") or text(message, "system", "new_wa_id"))
     if text(message, "system", "type") in {"user_changed_number", "customer_changed_number"} and new and people:
-        yield NumberChanged(people[0], Identity("phone", f"+{new}"), seconds(message, "timestamp"))
+        yield NumberChanged(people[0], Identity(PHONE.name, f"+{new}"), seconds(message, "timestamp"))
 
 
 def _read_status(status: Node) -> Iterator[Item]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sapa.messaging.channels.identities import WA_ID
 from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
@@ -19,6 +20,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.meta import read_refusal
 from sapa.messaging.channels.reading import nodes, parse_json, text
 from sapa.messaging.channels.whatsapp.errors import classify
+from sapa.messaging.channels.whatsapp.people import BSUID
 from sapa.outbound.client import ProviderResponse, Unclear
 
 
@@ -35,7 +37,7 @@ def build_message(message: OutgoingMessage) -> dict[str, Any]:
 
 def _recipient(to: Identity) -> dict[str, str]:
     """People without a number have an id of their own, in another field."""
-    return {"recipient": to.value} if to.kind == "bsuid" else {"to": to.value.removeprefix("+")}
+    return {"recipient": to.value} if to.kind == BSUID.name else {"to": to.value.removeprefix("+")}
 
 
 def _content(content: Content) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def parse_sent(response: ProviderResponse, to: Identity) -> SendReceipt | SendRe
     found = parse_json(response.body)
     message_id = next((text(each, "id") for each in nodes(found, "messages")), None)
     if message_id is None:
-        raise Unclear("the channel took it and told no id")
+        raise Unclear("the channel accepted the message but returned no id")
     return SendReceipt(message_id, _alias(found, to))
 
 
@@ -120,5 +122,5 @@ def _alias(found: Any, to: Identity) -> Identity | None:
     contact = next(iter(nodes(found, "contacts")), {})
     wa_id, user_id = text(contact, "wa_id"), text(contact, "user_id")
     if wa_id and wa_id != to.value.removeprefix("+"):
-        return Identity("wa_id", wa_id)
-    return Identity("bsuid", user_id) if user_id and user_id != to.value else None
+        return Identity(WA_ID.name, wa_id)
+    return Identity(BSUID.name, user_id) if user_id and user_id != to.value else None

@@ -3,8 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sapa.messaging.channels.interface import Identity
+from sapa.messaging.channels.identities import PHONE, WA_ID, build_parser
+from sapa.messaging.channels.interface import Identity, IdentityKind
 from sapa.messaging.channels.reading import Node, nodes, text
+
+BSUID = IdentityKind(
+    "bsuid",
+    build_parser(
+        r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", "must be a WhatsApp user id, such as ID.13491208655302741918"
+    ),
+    is_named_by_form=True,
+)
 
 
 class People:
@@ -31,10 +40,10 @@ class People:
 def identify(number: str | None, user_id: str | None) -> Sequence[Identity]:
     found: list[Identity] = []
     if digits := only_digits(number):
-        found += [Identity("phone", f"+{digits}"), Identity("wa_id", digits)]
+        found += [Identity(PHONE.name, f"+{digits}"), Identity(WA_ID.name, digits)]
     elif number and not user_id:
-        found.append(Identity("bsuid", number))
-    return [*found, Identity("bsuid", user_id)] if user_id else found
+        found.append(Identity(BSUID.name, number))
+    return [*found, Identity(BSUID.name, user_id)] if user_id else found
 
 
 def only_digits(number: Any) -> str | None:

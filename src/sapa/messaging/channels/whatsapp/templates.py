@@ -29,7 +29,7 @@ async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate
         after = text(page, "paging", "cursors", "after") if text(page, "paging", "next") else None
         if after is None:
             return found
-    raise Unclear("the channel's list of templates has no end")
+    raise Unclear("the channel's list of templates does not end")
 
 
 async def submit_template(connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:

@@ -9,6 +9,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import (
     Capabilities,
+    Channel,
     ChannelAccount,
     InboundMedia,
     Item,
@@ -36,11 +37,11 @@ class Widget:
     own_fields: Sequence[str] = ()
     address = ""
     fields: Sequence[AccountField] = (
-        AccountField(
-            "secret", "Secret that your server vouches for visitors with", is_required=False, is_generated=True
-        ),
+        AccountField("secret", "Secret with which your server verifies visitors", is_required=False, is_generated=True),
         AccountField("title", "Title of the chat", is_secret=False, is_required=False, pattern=r".{0,60}"),
-        AccountField("origins", "Sites that may show it; all", is_secret=False, is_required=False, pattern=ORIGINS),
+        AccountField(
+            "origins", "Sites that may show the chat; default: all", is_secret=False, is_required=False, pattern=ORIGINS
+        ),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
@@ -48,7 +49,7 @@ class Widget:
         longest_text=4096,
         window=None,
         reports=frozenset({"sent", "delivered", "read"}),
-        identities=("visitor",),
+        identities=(calls.VISITOR,),
         per_second=1000,
     )
 
@@ -67,9 +68,9 @@ class Widget:
             async with _database(connection).transaction() as tx:
                 stored = await messages.append_outbound(tx, company.id, visitor_id, message.reference, view)
         except (DatabaseAway, asyncpg.PostgresError) as error:
-            raise Unclear(f"the database did not say whether it was stored: {error}") from error
+            raise Unclear(f"it is unknown whether the database stored the message: {error}") from error
         if stored is None:
-            return SendRefusal("unknown_visitor", "No visitor of the chat has this id.", "recipient")
+            return SendRefusal("unknown_visitor", "The chat has no visitor with this id.", "recipient")
         return SendReceipt(messages.build_message_id(visitor_id, stored.number))
 
     async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
@@ -95,3 +96,6 @@ def _database(connection: ChannelAccount) -> Database:
     if connection.database is None:
         raise NotSent("the chat's connection was opened without a database")
     return connection.database
+
+
+CHANNELS: Sequence[Channel] = (Widget(),)

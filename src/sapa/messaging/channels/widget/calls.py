@@ -9,11 +9,13 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from sapa.messaging.channels.identities import EMAIL, OPAQUE_ID, build_parser
 from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
     Identity,
+    IdentityKind,
     Interaction,
     Item,
     LinkButton,
@@ -31,6 +33,7 @@ from sapa.messaging.channels.widget.types import MessageView, Picture
 from sapa.outbound.client import ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
+VISITOR = IdentityKind("visitor", build_parser(OPAQUE_ID, "must be the id of a visitor of the web chat"))
 SIGNATURE = "x-sapa-signature"
 TOO_FAST = "too_fast"
 RETRY_SECONDS = 0.5
@@ -90,7 +93,7 @@ def parse_receipt(response: ProviderResponse) -> SendReceipt | SendRefusal:
     if response.status == 200 and receipt.message_id:
         return SendReceipt(receipt.message_id)
     if response.status >= 500 or receipt.error is None:
-        raise Unclear(f"the answer was {response.status}")
+        raise Unclear(f"the simulator answered {response.status}")
     wait = RETRY_SECONDS if receipt.error.code == TOO_FAST else None
     return SendRefusal(receipt.error.code, receipt.error.message, _CATEGORIES.get(response.status, "recipient"), wait)
 
@@ -169,7 +172,7 @@ def build_inbound(
     name: str | None,
     email: str | None = None,
 ) -> ReceivedItem:
-    identities = [Identity("visitor", visitor_id), *([Identity("email", email)] if email else [])]
+    identities = [Identity(VISITOR.name, visitor_id), *([Identity(EMAIL.name, email)] if email else [])]
     return ReceivedItem(
         message_id=message_id,
         sender=identities,

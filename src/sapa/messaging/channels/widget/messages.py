@@ -1,8 +1,10 @@
 """The messages of a web chat, outbound and inbound."""
 
+from datetime import datetime
+
 import msgspec
 
-from sapa.db.pool import Tx, notify_after_commit
+from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.messaging.channels.widget import queries
 from sapa.messaging.channels.widget.types import MessageView, Visitor, WidgetMessage
 
@@ -20,15 +22,31 @@ async def append_outbound(
     return existing or await _append(tx, company_id, visitor_id, reference, "out", view)
 
 
-async def append_inbound(tx: Tx, company_id: int, visitor: Visitor, reference: str, view: MessageView) -> WidgetMessage:
+async def append_inbound(
+    tx: Tx, company_id: int, visitor: Visitor, reference: str, view: MessageView, at: datetime
+) -> WidgetMessage:
     """The visitor's row has to be locked."""
-    return await _append(tx, company_id, visitor.id, reference, "in", view)
+    return await _append(tx, company_id, visitor.id, reference, "in", view, at)
+
+
+async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
+    return await queries.lock_visitor(tx, company_id, id)
+
+
+async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
+    return await queries.find_message(db, company_id, visitor_id, reference)
 
 
 async def _append(
-    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, view: MessageView
+    tx: Tx,
+    company_id: int,
+    visitor_id: str,
+    reference: str,
+    direction: str,
+    view: MessageView,
+    at: datetime | None = None,
 ) -> WidgetMessage:
-    message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(view))
+    message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(view), at)
     notify_after_commit(tx, NOTIFY_CHANNEL)
     return message
 

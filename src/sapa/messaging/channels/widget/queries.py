@@ -1,5 +1,7 @@
 """Queries for the messages of the web chat."""
 
+from datetime import datetime
+
 from msgspec import Raw
 
 from sapa.db.pool import Connection, Tx
@@ -23,7 +25,7 @@ APPEND = sql(
         RETURNING last_number
     )
     INSERT INTO widget_lines (company_id, visitor_id, number, reference, direction, content, at)
-    SELECT $1, $2, visitor.last_number, $3, $4, $5, clock_timestamp() + c.clock_offset
+    SELECT $1, $2, visitor.last_number, $3, $4, $5, coalesce($6, clock_timestamp() + c.clock_offset)
       FROM visitor
       JOIN companies c ON c.company_id = $1
     RETURNING number, reference, direction, content, at, read_at IS NOT NULL AS is_read""",
@@ -44,12 +46,12 @@ async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
 
 
 async def append(
-    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, content: bytes
+    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, content: bytes, at: datetime | None
 ) -> WidgetMessage:
-    """Appends a message. The visitor's row has to be locked."""
-    line = await APPEND.find(tx, company_id, visitor_id, reference, direction, Raw(content))
-    assert line is not None  # noqa: S101 - the visitor was locked before
-    return line
+    """Appends a message, at the company's time if `at` is None. The visitor's row has to be locked."""
+    message = await APPEND.find(tx, company_id, visitor_id, reference, direction, Raw(content), at)
+    assert message is not None  # noqa: S101 - the visitor was locked before
+    return message
 
 
 async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:

@@ -57,11 +57,11 @@ class Visitor(Struct, frozen=True):
 
 
 class WidgetNotFound(NotFound):
-    """No chat has this key."""
+    """There is no chat with this key."""
 
 
 class UnknownSession(ApiError):
-    """This session is unknown or ended; ask for a new one."""
+    """This session is unknown or has ended. Open a new one."""
 
     status = 401
     code = "INVALID_SESSION"
@@ -82,21 +82,21 @@ class OriginNotAllowed(ApiError):
 
 
 class TooFast(RateLimitExceeded):
-    """Too many messages or calls in a short time; try again in a minute."""
+    """Too many messages or calls. Try again in a minute."""
 
 
 class TooManyPages(ServiceUnavailable):
-    """Too many pages are connected; try again later."""
+    """Too many pages are connected. Try again later."""
 
 
 class NoSuchChoice(Conflict):
-    """The message that was answered does not offer this choice."""
+    """The message does not offer this choice."""
 
     code = "NO_SUCH_CHOICE"
 
 
 class Snippet(Struct, frozen=True):
-    """The chat of a test environment, for a page and for the server behind it."""
+    """The chat of a test environment: the snippet for pages, and the secret for their server."""
 
     snippet: str
     key: str
@@ -104,6 +104,6 @@ class Snippet(Struct, frozen=True):
 
 
 class SnippetShownOnce(Conflict):
-    """A live chat's snippet is shown when the channel is connected; `sapa channel connect --new-hook` makes another."""
+    """A live chat's snippet is shown when the channel is connected. `sapa channel connect --new-hook` makes another."""
 
     code = "SHOWN_ONCE"
