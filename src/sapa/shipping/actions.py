@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -145,7 +146,7 @@ async def _look_up(
     if isinstance(body.order_id, str) and (before is None or body.order_id != before.order_id):
         order = await orders.find(tx, company, body.order_id)
     if isinstance(body.pickup_schedule, datetime):
-        now = (await shipments.get_clock(tx, company.id)).now
+        now = (await read_clock(tx, company.id)).now
     return ShipmentFacts(sender, order, now, pickup_cities, adapter, connected)
 
 

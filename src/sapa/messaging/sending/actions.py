@@ -93,7 +93,7 @@ async def _record(
         status="pending",
         created_at=(link.at if link else None) or plan.clock.now,
         request_id=call_record.id if call_record else None,
-        request_stored_at=call_record.clock.stored_at if call_record else None,
+        request_stored_at=call_record.clock.real if call_record else None,
     )
     message = await messages.record_outbound(tx, company, new)
     if call_record is not None:
