@@ -74,9 +74,7 @@ async def _intend_and_send(
     call: OutboundCall, begin: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     start = await call.intend(begin, present=lambda start: start.stored.shipment)
-    work = bookings.send_and_settle(call, start)
-    # A booking goes on when the caller disconnects.
-    return await (work if start.attempt is None else call.context.run_to_end(work))
+    return await bookings.send_and_settle(call, start)
 
 
 async def begin_create(
