@@ -7,6 +7,7 @@ from sapa.access import queries
 from sapa.access.types import (
     KEY_ID,
     MOST_RATE_LIMIT,
+    CompanyClock,
     CompanyRow,
     KeyIn,
     KeyInfo,
@@ -119,6 +120,11 @@ async def revoke_key(tx: Tx, id: str) -> KeyInfo:
     await queries.revoke_key(tx, key.company_id, id)
     await announce_change(tx, key.company_id)
     return await queries.get_key(tx, id)
+
+
+async def read_clock(db: Connection, company_id: int) -> CompanyClock:
+    """The one reading of a company's time: every rule that compares instants uses it."""
+    return await queries.read_clock(db, company_id)
 
 
 async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> CompanyRow:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from sapa.access.types import CompanyNotFound, CompanyRow, KeyInfo, KeyNotFound, NewCompany
+from sapa.access.types import CompanyClock, CompanyNotFound, CompanyRow, KeyInfo, KeyNotFound, NewCompany
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
@@ -44,6 +44,16 @@ RENAME_COMPANY = sql(
     UPDATE organisations
        SET name = $2
      WHERE id = (SELECT organisation_id FROM companies WHERE company_id = $1)"""
+)
+
+# To the millisecond, as instants are stored and answered.
+READ_CLOCK = sql(
+    """
+    SELECT date_trunc('milliseconds', t.now + clock_offset) AS now, date_trunc('milliseconds', t.now) AS real
+      FROM companies
+     CROSS JOIN (SELECT clock_timestamp() AS now) AS t
+     WHERE company_id = $1""",
+    row=CompanyClock,
 )
 
 MOVE_CLOCK = sql(
@@ -205,6 +215,13 @@ async def get_company(db: Connection, company_id: int) -> CompanyRow:
 
 async def rename_company(tx: Tx, company_id: int, name: str) -> None:
     await RENAME_COMPANY.run(tx, company_id, name)
+
+
+async def read_clock(db: Connection, company_id: int) -> CompanyClock:
+    clock = await READ_CLOCK.find(db, company_id)
+    if clock is None:
+        raise CompanyNotFound
+    return clock
 
 
 async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> None:

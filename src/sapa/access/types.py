@@ -1,5 +1,6 @@
 """Companies, their environments, and API keys."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -38,6 +39,13 @@ class KeyProduct(StrEnum):
     """Parts of the platform that a key needs access to, in addition to its scopes."""
 
     CRM = "CRM"
+
+
+class CompanyClock(Struct, frozen=True):
+    """The company's time, which a test environment can move ahead, and the real time."""
+
+    now: datetime
+    real: datetime
 
 
 class NewCompany(Struct, frozen=True, rename="camel"):

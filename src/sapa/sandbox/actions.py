@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from sapa.access import actions as access
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -10,7 +11,6 @@ from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.sending.preflight import parse_recipient
 from sapa.sandbox.callbacks import schedule
-from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import build_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
@@ -33,7 +33,7 @@ async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: 
     inbound = SimulatedInbound(
         sender=sender,
         message_id=simulator.build_message_id(),
-        at=await outbox.get_now(tx, company.id),
+        at=(await read_clock(tx, company.id)).now,
         text=body.text,
         choice=("button", body.button.id, body.button.title) if body.button else None,
         media=body.media,
@@ -71,6 +71,6 @@ def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
 
 async def advance_clock(tx: Tx, company: Company, seconds: int) -> Clock:
     moved = await access.move_clock(tx, company.id, timedelta(seconds=seconds))
-    now = await outbox.get_now(tx, company.id)
+    now = (await read_clock(tx, company.id)).now
     text = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
     return Clock(text, moved.clock_offset_seconds)

@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -73,9 +74,7 @@ async def _intend_and_send(
     call: OutboundCall, begin: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     start = await call.intend(begin, present=lambda start: start.stored.shipment)
-    work = bookings.send_and_settle(call, start)
-    # A booking goes on when the caller disconnects.
-    return await (work if start.attempt is None else call.context.run_to_end(work))
+    return await bookings.send_and_settle(call, start)
 
 
 async def begin_create(
@@ -145,7 +144,7 @@ async def _look_up(
     if isinstance(body.order_id, str) and (before is None or body.order_id != before.order_id):
         order = await orders.find(tx, company, body.order_id)
     if isinstance(body.pickup_schedule, datetime):
-        now = (await shipments.get_clock(tx, company.id)).now
+        now = (await read_clock(tx, company.id)).now
     return ShipmentFacts(sender, order, now, pickup_cities, adapter, connected)
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import asyncpg
 
+from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.db.retry import retry
 from sapa.events import emit
@@ -128,7 +129,7 @@ async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Seq
         remaining_change = remaining.setdefault(locked.connection_id, change)
         if remaining_change is not change:
             remaining_change.inherit(change)
-            change.merge(await queries.read_now(tx, company.id))
+            change.merge((await read_clock(tx, company.id)).now)
             await emit(tx, company, TicketClosed(await change.write(tx, company)))
     for change in remaining.values():
         if change.is_changed:
@@ -156,7 +157,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     if locked is None:
         return None
     agent = await agents.get_active_agent(tx, company, message.agent_id)
-    change, at = TicketChange(locked), await queries.read_now(tx, company.id)
+    change, at = TicketChange(locked), (await read_clock(tx, company.id)).now
     is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
     is_handed_over = message.is_handover and locked.is_active

@@ -29,12 +29,6 @@ _TICKET_COLUMNS = ", ".join(
 
 DEFAULT_RESOLVE_HOURS = 72
 
-READ_CLOCK = sql(
-    """
-    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1""",
-    row=datetime,
-)
-
 # Tickets in which the customer waits for an answer are never resolved automatically. Companies alternate, so that one
 # with many tickets does not delay the others.
 LIST_SILENT = sql(
@@ -214,14 +208,6 @@ LISTING = Listing(
     sorts={"createdAt": "created_at", "lastMessageAt": "last_message_at"},
     columns={"client_name": _NAME},
 )
-
-
-async def read_now(db: Connection, company_id: int) -> datetime:
-    """The company's time, to the millisecond."""
-    now = await READ_CLOCK.find(db, company_id)
-    if now is None:
-        raise NotFound
-    return now
 
 
 async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:

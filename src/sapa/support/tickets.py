@@ -1,5 +1,6 @@
 """Actions on tickets, except replies."""
 
+from sapa.access.actions import read_clock
 from sapa.db.pool import Tx, notify_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid
@@ -33,7 +34,7 @@ async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Tic
     if locked.agent_id == agent_id and not is_ai_readmitted:
         return await queries.get_ticket(tx, company.id, id)
     change = TicketChange(locked)
-    change.assign(await queries.read_now(tx, company.id), agent)
+    change.assign((await read_clock(tx, company.id)).now, agent)
     return await _announce_owner(tx, company, change)
 
 
@@ -45,7 +46,7 @@ async def hand_over(tx: Tx, company: Company, id: str, body: HandoverIn) -> Tick
         raise Invalid.field("agentId", "must be another agent: this one owns the ticket already")
     previous_owner = await _find_previous_owner(tx, company, locked, body.from_agent_id)
     change = TicketChange(locked)
-    change.hand_over(await queries.read_now(tx, company.id), previous_owner, to)
+    change.hand_over((await read_clock(tx, company.id)).now, previous_owner, to)
     return await _announce_owner(tx, company, change)
 
 
@@ -77,7 +78,7 @@ async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ti
 async def close(tx: Tx, company: Company, locked: LockedTicket, resolver: Actor | None, reason: Reason) -> Ticket:
     """Resolves a locked ticket."""
     change = TicketChange(locked)
-    change.resolve(await queries.read_now(tx, company.id), resolver, reason)
+    change.resolve((await read_clock(tx, company.id)).now, resolver, reason)
     ticket = await change.write(tx, company)
     await record_timeline_entry(tx, company, change.locked, "ticket_resolved")
     await emit(tx, company, TicketClosed(ticket))
@@ -90,7 +91,7 @@ async def reopen(tx: Tx, company: Company, id: str) -> Ticket:
     if locked.is_active:
         return await queries.get_ticket(tx, company.id, id)
     change = TicketChange(locked)
-    change.reopen(await queries.read_now(tx, company.id), await find_next_owner(tx, company, locked))
+    change.reopen((await read_clock(tx, company.id)).now, await find_next_owner(tx, company, locked))
     ticket = await change.write(tx, company)
     await record_timeline_entry(tx, company, change.locked, "ticket_reopened")
     await emit(tx, company, TicketUpdated(ticket))
@@ -103,7 +104,7 @@ async def add_note(tx: Tx, company: Company, id: str, body: NoteIn) -> Note:
     agent = await agents.get_active_agent(tx, company, body.agent_id)
     if not body.body.strip() or "\0" in body.body:
         raise Invalid.field("body", "must not be blank or contain a NUL character")
-    at = await queries.read_now(tx, company.id)
+    at = (await read_clock(tx, company.id)).now
     notify_after_commit(tx, build_tickets_channel(company.id))
     return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, body.body, at)
 

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from sapa.access.actions import get_company
+from sapa.access.actions import get_company, read_clock
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import (
     Identity,
@@ -52,7 +52,7 @@ async def apply_report(
 ) -> int:
     """Returns the number of messages that changed."""
     async with database.transaction() as tx:
-        now = (await messages.read_clock(tx, owner)).now
+        now = (await read_clock(tx, owner.id)).now
         return len(await messages.apply(tx, owner, source, report, now))
 
 
@@ -152,7 +152,7 @@ async def test_a_refusal_that_is_stored_twice_changes_nothing_more(
     id, outcomes = (await send(sandbox, 202, to=magic(117)))["messageId2"], []
     for _ in range(2):
         async with database.transaction() as tx:
-            now = (await messages.read_clock(tx, owner)).now
+            now = (await read_clock(tx, owner.id)).now
             outcomes.append(await messages.refuse(tx, owner, id, "131026", "Undeliverable", now))
     assert [outcome is not None for outcome in outcomes] == [True, False]
     assert [update["status"] for update in await list_updates(database, owner, id)] == ["failed"]

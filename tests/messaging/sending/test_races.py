@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.access.actions import get_company
+from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import SendReceipt, Source
@@ -85,7 +85,7 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
     await eventually(is_put_off)
     async with database.transaction() as tx:
         owner = await get_company(tx, company.test)
-        now = (await messages.read_clock(tx, owner)).now
+        now = (await read_clock(tx, owner.id)).now
         await messages.accept(tx, owner, Source.SOCIAL_NETWORK, sent["messageId2"], SendReceipt("m_1"), now)
     seen = await await_message(sandbox, sent["messageId2"], lambda message: message["readAt"])
     assert (seen["status"], seen["messageId"]) == ("read", "m_1")

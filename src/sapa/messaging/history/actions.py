@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from sapa.access.actions import read_clock
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import ApiError, ErrorBody
@@ -35,10 +37,8 @@ from sapa.messaging.history.types import (
     RequestSnapshot,
     ResponseSnapshot,
 )
-from sapa.messaging.messages.actions import read_clock
 from sapa.messaging.messages.types import (
     NO_WORD,
-    ClockReading,
     Message,
     SendError,
     SendFailed,
@@ -60,7 +60,7 @@ class CallRecord(Struct, frozen=True):
     """A call to record: its id, its time, and the request."""
 
     id: str
-    clock: ClockReading
+    clock: CompanyClock
     company: Company
     vault: Vault
     request: RequestInfo
@@ -76,7 +76,7 @@ class SealedCall(Struct, frozen=True):
 async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
     """Records a call that created a message, with the response it gets if no outcome follows."""
     new = NewRecord(
-        call_record.clock.stored_at,
+        call_record.clock.real,
         call_record.id,
         call_record.clock.now,
         message.message_id2,
@@ -92,17 +92,17 @@ async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
 async def record_response(tx: Tx, call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> None:
     """Stores the final response of a call."""
     snapshot = _seal(call_record, result)
-    await queries.reseal(tx, call_record.company.id, call_record.clock.stored_at, call_record.id, snapshot)
+    await queries.reseal(tx, call_record.company.id, call_record.clock.real, call_record.id, snapshot)
 
 
 async def record_refusal(context: AppContext, company: Company, request: RequestInfo, error: ApiError) -> None:
     """Records a call that was refused before a message existed."""
     template_id, source = _parse_body(request.body)
     async with context.database.transaction() as tx:
-        clock = await read_clock(tx, company)
+        clock = await read_clock(tx, company.id)
         call_record = CallRecord(RECORD_ID.new(), clock, company, context.vault, request)
         new = NewRecord(
-            clock.stored_at,
+            clock.real,
             call_record.id,
             clock.now,
             None,

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
@@ -79,7 +80,7 @@ async def receive(
     `connected_number` is the company's side (`ConnectedChannel.own_name`). To serve the message's files, choose its id
     beforehand and pass their address.
     """
-    now = (await messages.read_clock(tx, company)).now
+    now = (await read_clock(tx, company.id)).now
     new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
     message = await messages.record_inbound(tx, company, inbound, contact, new, now)
     if message is None or inbound.is_imported:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import structlog
 
-from sapa.access.actions import get_company
+from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
@@ -112,7 +112,7 @@ async def _process(context: AppContext, tx: Tx, lane: CallbackLane, callback: St
         log.exception("callback not parsed", company_id=company.id, connection_id=connected.connection.id)
         await queries.record_progress(tx, company.id, callback.id, 0, False, _describe(failure))
         return
-    callback_context = CallbackContext(context, company, connected, (await messages.read_clock(tx, company)).now)
+    callback_context = CallbackContext(context, company, connected, (await read_clock(tx, company.id)).now)
     end = callback.position + ITEMS_PER_TRANSACTION
     early, error = await _process_items(tx, callback_context, items[callback.position : end])
     if early and callback.tries < MAX_TRIES:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Raw
 from msgspec.structs import replace
 
+from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid
@@ -25,7 +26,6 @@ from sapa.messaging.messages.state import RANKS, MergedState, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     NO_WORD,
-    ClockReading,
     LockedMessage,
     Message,
     MessageStatusUpdated,
@@ -48,11 +48,6 @@ EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
 IN_FLIGHT_WINDOW = timedelta(minutes=2)
 """How long after its call a message may still be in flight."""
 DISPATCHED = frozenset({"sent", "delivered", "read"})
-
-
-async def read_clock(db: Connection, company: Company) -> ClockReading:
-    """The database's time and the company's, to the millisecond."""
-    return await queries.read_clock(db, company.id)
 
 
 async def list_of_ticket(
@@ -144,7 +139,7 @@ async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmen
     id = await queries.find_id(tx, company.id, source, amendment.message_id)
     if id is None:
         return None
-    now = (await read_clock(tx, company)).now
+    now = (await read_clock(tx, company.id)).now
     at = to_milliseconds(amendment.at)
     event = NewEvent(id, EVENT_KINDS[amendment.kind], at, min(at, now), detail=amendment.body)
     is_new = await queries.insert_events(tx, company.id, [event]) > 0
@@ -199,7 +194,7 @@ async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Messag
     locked = await queries.lock_message(tx, company.id, id)
     if locked.status != "pending":
         return await queries.get_message(tx, company.id, id)
-    now = (await read_clock(tx, company)).now
+    now = (await read_clock(tx, company.id)).now
     message = await queries.set_error(tx, company.id, id, encode(SendError(UNCLEAR, reason)))
     await queries.insert_events(tx, company.id, [NewEvent(id, "unclear", now, now, detail=reason)])
     return message

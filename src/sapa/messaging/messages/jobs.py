@@ -5,7 +5,7 @@ from functools import partial
 
 import structlog
 
-from sapa.access.actions import get_company
+from sapa.access.actions import get_company, read_clock
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, Tx
 from sapa.messaging.messages import actions, queries
@@ -35,4 +35,4 @@ async def expire_unsettled(database: Database) -> None:
 
 async def _expire(message: UnsettledMessage, tx: Tx) -> None:
     company = await get_company(tx, message.company_id)
-    await actions.expire_unsettled(tx, company, message.id, (await actions.read_clock(tx, company)).now)
+    await actions.expire_unsettled(tx, company, message.id, (await read_clock(tx, company.id)).now)

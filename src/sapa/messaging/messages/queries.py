@@ -10,7 +10,7 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.messages.state import DeliveryState
-from sapa.messaging.messages.types import ClockReading, LockedMessage, Message, MessageEvent, NewEvent, NewMessage
+from sapa.messaging.messages.types import LockedMessage, Message, MessageEvent, NewEvent, NewMessage
 
 _EXPRESSIONS = {
     "ack": """CASE status WHEN 'failed' THEN -1 WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'read' THEN 3
@@ -28,15 +28,6 @@ class UnsettledMessage(Struct, frozen=True):
     company_id: int
     id: str
 
-
-READ_CLOCK = sql(
-    """
-    SELECT date_trunc('milliseconds', t.now) AS stored_at, date_trunc('milliseconds', t.now + clock_offset) AS now
-      FROM companies
-     CROSS JOIN (SELECT clock_timestamp() AS now) AS t
-     WHERE company_id = $1""",
-    row=ClockReading,
-)
 
 GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
 
@@ -195,13 +186,6 @@ IS_IN_FLIGHT = sql(
             WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at BETWEEN $4 AND $5
               AND direction = 'out' AND status = 'pending')"""
 )
-
-
-async def read_clock(db: Connection, company_id: int) -> ClockReading:
-    clock = await READ_CLOCK.find(db, company_id)
-    if clock is None:
-        raise NotFound
-    return clock
 
 
 async def get_message(db: Connection, company_id: int, id: str) -> Message:

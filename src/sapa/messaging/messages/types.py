@@ -137,15 +137,6 @@ class MessageWithEvents(Message, frozen=True, rename="camel"):
     events: list[MessageEvent]
 
 
-class ClockReading(Struct, frozen=True):
-    """One reading of the clock."""
-
-    stored_at: datetime
-    """The database's time."""
-    now: datetime
-    """The company's time."""
-
-
 class LockedMessage(Struct, frozen=True):
     """A locked message: the fields that reports change."""
 

@@ -54,8 +54,7 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
         call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
     message = await call.intend(partial(_record, call.company, plan, call_record, send_context))
     call.is_recorded = True
-    # The send continues if the caller disconnects.
-    return await call.context.run_to_end(deliver(call, plan, call_record, message))
+    return await deliver(call, plan, call_record, message)
 
 
 async def _record(
@@ -93,7 +92,7 @@ async def _record(
         status="pending",
         created_at=(link.at if link else None) or plan.clock.now,
         request_id=call_record.id if call_record else None,
-        request_stored_at=call_record.clock.stored_at if call_record else None,
+        request_stored_at=call_record.clock.real if call_record else None,
     )
     message = await messages.record_outbound(tx, company, new)
     if call_record is not None:

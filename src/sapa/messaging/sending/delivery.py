@@ -12,6 +12,7 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
+from sapa.access.actions import read_clock
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, Tx
 from sapa.db.retry import retry
@@ -124,7 +125,7 @@ async def _accept(
     company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, receipt: SendReceipt, tx: Tx
 ) -> Message:
     connection = plan.connected.connection
-    now = (await messages.read_clock(tx, company)).now
+    now = (await read_clock(tx, company.id)).now
     if receipt.alias is not None:  # lock order: contacts, messages, tickets
         await contacts.add_alias(tx, company, plan.to, receipt.alias)
     message = await messages.accept(tx, company, connection.source, id, receipt, now)
@@ -149,7 +150,7 @@ async def _refuse(
     company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, refusal: SendRefusal, tx: Tx
 ) -> SendFailed:
     connection = plan.connected.connection
-    now = (await messages.read_clock(tx, company)).now
+    now = (await read_clock(tx, company.id)).now
     is_first = await messages.refuse(tx, company, id, refusal.code, refusal.reason, now) is not None
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
         await contacts.uncount_outbound(tx, company, connection.id, plan.to)

@@ -10,6 +10,8 @@ from datetime import timedelta
 import phonenumbers
 from msgspec.structs import replace
 
+from sapa.access.actions import read_clock
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
@@ -33,8 +35,7 @@ from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.messages.actions import read_clock
-from sapa.messaging.messages.types import ChannelUnsupported, ClockReading
+from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
 from sapa.messaging.sending.drafts import build_draft
 from sapa.messaging.sending.pacing import wait_for_turn
@@ -77,7 +78,7 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
     draft = await build_draft(db, company, body)
-    clock = await read_clock(db, company)
+    clock = await read_clock(db, company.id)
     if not sources:
         source = await _choose_source(db, company, body, draft)
         return await _check_source(context, db, company, body, draft, source, clock)
@@ -149,7 +150,7 @@ async def _check_source(
     body: AnySendIn,
     draft: MessageDraft,
     source: Source,
-    clock: ClockReading,
+    clock: CompanyClock,
 ) -> SendPlan:
     """Checks whether this channel can send this content to this recipient now."""
     connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
@@ -229,7 +230,7 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 
 
 async def _check_window(
-    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
+    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: CompanyClock, window: timedelta
 ) -> None:
     """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
     thread = await contacts.find_thread(db, company, connected.connection.id, to)

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from sapa.access.types import CompanyClock
 from sapa.http.errors import Conflict, RateLimitExceeded
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
-from sapa.messaging.messages.types import ClockReading, FeatureSource
+from sapa.messaging.messages.types import FeatureSource
 from sapa.messaging.templates.types import Template
 
 MAX_METADATA_BYTES = 10_000
@@ -212,7 +213,7 @@ class SendPlan(Struct, frozen=True):
     draft: MessageDraft
     connected: ConnectedChannel
     to: Identity
-    clock: ClockReading
+    clock: CompanyClock
     answered: AnsweredMail | None = None
 
 

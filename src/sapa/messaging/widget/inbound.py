@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -70,7 +71,7 @@ async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: Visi
     text = message.text.strip() if choice is None else choice.title
     if not text:
         raise Invalid.field("text", "must not be blank")
-    now = (await messages.read_clock(tx, company)).now
+    now = (await read_clock(tx, company.id)).now
     stored = await widget_messages.append_inbound(tx, company.id, visitor, message.id, MessageView(text=text), now)
     # From here on the message is processed like a message of any other channel.
     inbound = calls.build_inbound(

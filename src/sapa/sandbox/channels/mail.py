@@ -9,11 +9,11 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from email.utils import format_datetime, make_msgid, parseaddr
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.outbound.mail_sink import PATH
-from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
 from sapa.sandbox.channels.inbound import SimulatedInbound
@@ -38,7 +38,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     mail = message_from_bytes(call.body, policy=policy.default)
     to = call.headers.get("rcpt-to", "").partition(",")[0]
     async with context.database.connection() as db:
-        now = await outbox.get_now(db, account.company_id)
+        now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now)
     return await run_script(
         context, call, accepted, find_script(to),

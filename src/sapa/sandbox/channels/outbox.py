@@ -1,7 +1,5 @@
 """Records the requests that channel simulators receive."""
 
-from datetime import datetime
-
 from sapa.db.pool import Connection, Database, Tx
 from sapa.sandbox.channels import queries
 from sapa.sandbox.channels.queries import OutboxRow
@@ -16,11 +14,6 @@ async def purge_old(database: Database) -> None:
     async with database.connection() as db:
         for company_id in await queries.list_companies_to_purge(db, RETENTION_DAYS):
             await queries.delete_old_requests(db, company_id, RETENTION_DAYS)
-
-
-async def get_now(tx: Connection, company_id: int) -> datetime:
-    """The company's time."""
-    return await queries.read_now(tx, company_id)
 
 
 async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:

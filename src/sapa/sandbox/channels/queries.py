@@ -1,14 +1,13 @@
 """Queries for the simulators' requests and templates."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.http.errors import NotFound
 from sapa.values.hook_calls import HookCall
 
 
@@ -29,8 +28,6 @@ class TemplateRow(Struct, frozen=True):
     language: str
     content: msgspec.Raw
 
-
-NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1", row=datetime)
 
 INSERT = sql(
     """
@@ -97,14 +94,6 @@ async def find_moved(db: Connection, company_id: int, source: str, identities: S
     """How far the company's clock was moved since the first message to the recipient; None if there is none."""
     moved: timedelta | None = await FIND_MOVED.value(db, company_id, source, list(identities))
     return moved
-
-
-async def read_now(db: Connection, company_id: int) -> datetime:
-    """The company's time."""
-    now = await NOW.find(db, company_id)
-    if now is None:
-        raise NotFound
-    return now
 
 
 async def insert_request(

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import ADDRESS
 from sapa.sandbox.channels.inbound import SimulatedInbound
@@ -45,7 +45,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
     async with context.database.connection() as db:
-        now = await outbox.get_now(db, account.company_id)
+        now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(
         account, to, f"m_{new_token(40)}", now, reference=message.get("metadata"), choice=_first_choice(message)
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
@@ -68,7 +69,7 @@ async def _accept_message(context: AppContext, account: SandboxAccount, call: Ho
     if not to or body.get("recipient_type") != "CONVERSATION" or type.lower() not in body:
         return _fail(40002, "recipient, recipient_type or message_type is missing or wrong.")
     async with context.database.connection() as db:
-        now = await outbox.get_now(db, account.company_id)
+        now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(account, to, new_token(19), now)
     content = {"type": type.lower(), type.lower(): body[type.lower()]}
     return await run_script(

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount, sign
 from sapa.sandbox.channels.files import MIME_TYPES
 from sapa.sandbox.channels.inbound import SimulatedInbound
@@ -49,7 +49,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     if body.get("messaging_product") != "whatsapp" or not to or not body.get("type"):
         return build_error(131008)
     async with context.database.connection() as db:
-        now = await outbox.get_now(db, account.company_id)
+        now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(
         account, to, f"wamid.{new_token(32)}", now,
         reference=body.get("biz_opaque_callback_data"),

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Interaction, Source
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.calls import SimulatedMessage, SimulatedStatus
-from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import Script, ScriptStep, find_script
@@ -46,7 +46,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
         return build_answer({"error": {"code": "unauthorized", "message": "The secret is wrong."}}, 401)
     delivery = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
     async with context.database.connection() as db:
-        now = await outbox.get_now(db, account.company_id)
+        now = (await read_clock(db, account.company_id)).now
     message_id = f"{delivery.visitor_id}.{new_token(16)}"
     choice = _first_choice(delivery)
     accepted = AcceptedMessage(

@@ -6,6 +6,8 @@ import secrets
 import msgspec
 import structlog
 
+from sapa.access.actions import read_clock
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.db.retry import retry
@@ -27,7 +29,7 @@ from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_request
-from sapa.shipping.shipments.types import POLLED, CompanyClock
+from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.states import BOOKABLE, GONE, GROUP_OF, NOT_BOOKED_YET, TROUBLED, is_allowed
 from sapa.shipping.types import (
     BookingInProgress,
@@ -83,7 +85,7 @@ async def begin(
     after = msgspec.structs.replace(
         without_booking(shipment), shipping_status="booking", reference=reference, adapter=adapter
     )
-    clock = await shipments.get_clock(tx, company.id)
+    clock = await read_clock(tx, company.id)
     if shipment.pickup_schedule is not None and shipment.pickup_schedule < clock.now:
         raise Invalid.field("pickupSchedule", "is in the past; send a later one with triggerBooking, or null")
     if is_new:
@@ -190,7 +192,7 @@ async def _settle_booked(
         # The booking may be confirmed without a number: the carrier is asked for it.
         due_in = None if booked.order_no or booked.awb or attempt.order_no else 0.0
         await queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
-        clock = await shipments.get_clock(tx, company.id)
+        clock = await read_clock(tx, company.id)
         return await shipments.store(tx, company, stored, _with_booking(stored, booked, clock))
     await queries.settle_attempt(tx, attempt, "unwanted", by=by, due_in=0)
     return await flag_unwanted(tx, company, stored, attempt, "it is being cancelled there.")

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from sapa.access import actions as access
+from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.outbound_call import OutboundCall
@@ -138,7 +139,7 @@ async def begin_cancel(
             stored, **request, shipping_status="cancelled", needs_action=False, poll_at=None
         )
         return await shipments.store(tx, company, stored, after), method
-    clock = await shipments.get_clock(tx, company.id)
+    clock = await read_clock(tx, company.id)
     after = msgspec.structs.replace(
         stored,
         **request,
@@ -204,7 +205,7 @@ async def settle_cancel(
     stored = await shipments.lock_shipment(tx, company.id, asked.id)
     if stored.shipping_status != "cancelling" or stored.reference != asked.reference:
         return stored
-    clock = await shipments.get_clock(tx, company.id)
+    clock = await read_clock(tx, company.id)
     after = build_settled(stored, outcome, clock.now)
     if isinstance(outcome, CancelRefused) and not is_watched:
         message = f"The carrier refused the cancellation: {outcome.reason}"

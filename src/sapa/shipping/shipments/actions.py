@@ -5,13 +5,15 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import Raw
 
+from sapa.access.actions import read_clock
+from sapa.access.types import CompanyClock
 from sapa.db.pool import Connection, Tx
 from sapa.events import Event, emit, emit_all
 from sapa.orders import actions as orders
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import queries
-from sapa.shipping.shipments.types import CALLED, LONGEST_POLL, CompanyClock
+from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
 from sapa.shipping.states import GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
 from sapa.shipping.types import (
     NotEditable,
@@ -46,11 +48,6 @@ async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
     return await queries.lock_shipment(tx, company_id, id)
 
 
-async def get_clock(db: Connection, company_id: int) -> CompanyClock:
-    """All rules about a shipment's time use the company's clock."""
-    return await queries.get_clock(db, company_id)
-
-
 async def list_newest(db: Connection, company_id: int, status: str | None, most: int) -> list[Shipment]:
     """The newest shipments, or the newest with this status."""
     filters = {"cells": [f"{provider}/{status}" for provider in PROVIDERS]} if status else {}
@@ -74,7 +71,7 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
         return before
     is_visible = after.shipment != before.shipment
     if after.shipping_status in UNDER_WAY and after.picked_up_at is None:
-        now = (await queries.get_clock(tx, company.id)).now
+        now = (await read_clock(tx, company.id)).now
         after = msgspec.structs.replace(after, picked_up_at=now)
     stored = await queries.save_shipment(tx, company.id, after, is_visible)
     for event in build_events(before, stored) if is_visible else ():
@@ -100,7 +97,7 @@ def build_events(before: StoredShipment, after: StoredShipment) -> list[Event]:
 
 async def _record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
     """Adds a manual status change to the tracking history."""
-    now = (await queries.get_clock(tx, company.id)).now
+    now = (await read_clock(tx, company.id)).now
     text = stored.shipping_status.replace("_", " ")
     event = CarrierEvent(dedupe_key=new_id("step_"), occurred_at=now, status=stored.shipping_status, text=text)
     await record_event(tx, company, stored.id, event, "api", applied=True)

@@ -12,7 +12,7 @@ from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, CompanyClock
+from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL
 from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
 
 Row = TypeVar("Row", bound=Struct)
@@ -108,14 +108,6 @@ LISTING = Listing(
 )
 
 
-NOW = sql(
-    """
-    SELECT clock_timestamp() + clock_offset AS now, clock_timestamp() AS real
-      FROM companies WHERE company_id = $1""",
-    row=CompanyClock,
-)
-
-
 INSERT_EVENT = sql(
     """
     INSERT INTO shipment_events (company_id, shipment_id, dedupe_key, occurred_at, status, status_code, text, reason,
@@ -186,10 +178,6 @@ async def list_shipments(
 ) -> tuple[list[Shipment], int]:
     """One page, newest first, and the total."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
-
-
-async def get_clock(db: Connection, company_id: int) -> CompanyClock:
-    return _found(await NOW.find(db, company_id))
 
 
 async def insert_event(

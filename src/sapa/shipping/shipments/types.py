@@ -1,7 +1,5 @@
 """Shipments as the worker sees them."""
 
-from datetime import datetime
-
 from msgspec import Struct
 
 CALLED, POLLED = "carrier_webhook", "carrier_poll"
@@ -17,10 +15,3 @@ class DueShipment(Struct, frozen=True):
 
     company_id: int
     id: str
-
-
-class CompanyClock(Struct, frozen=True):
-    """The company's time, which a test environment can move ahead, and the real time."""
-
-    now: datetime
-    real: datetime

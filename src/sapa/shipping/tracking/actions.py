@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from sapa.access import actions as access
+from sapa.access.actions import read_clock
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.shipping.bookings import actions as bookings
@@ -21,7 +23,7 @@ from sapa.shipping.environment import get_environment
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_booked
-from sapa.shipping.shipments.types import POLLED, CompanyClock, DueShipment
+from sapa.shipping.shipments.types import POLLED, DueShipment
 from sapa.shipping.states import GONE, GROUP_OF, NOT_BOOKED_YET
 from sapa.shipping.tracking import queries
 from sapa.shipping.tracking.status_changes import (
@@ -52,7 +54,7 @@ async def apply_events(
     shipment = await shipments.lock_shipment(tx, company.id, asked.id)
     if shipment.reference != asked.reference:
         return shipment
-    clock = await shipments.get_clock(tx, company.id)
+    clock = await read_clock(tx, company.id)
     for event in [date_event(shipment, asked, event) for event in events]:
         shipment = await _apply(tx, company, shipment, event, source, clock)
     if source == POLLED:
@@ -133,7 +135,7 @@ async def build_tracking(
 ) -> Tracking:
     """`result` is the carrier's response; None if there was no carrier to ask."""
     shown, history = shipment.shipment, await queries.list_events(db, company_id, shipment.id)
-    clock = await shipments.get_clock(db, company_id)
+    clock = await read_clock(db, company_id)
     missing = NO_NUMBER if isinstance(result, TrackingResult) and not result.was_asked else result
     applied = [event.text for event in history if event.applied]
     return Tracking(
