@@ -1,4 +1,4 @@
-"""`sapa areas`: the dictionary of places."""
+"""`sapa areas`: the installation's area data."""
 
 import asyncio
 import sys
@@ -16,24 +16,24 @@ from sapa.shipping.areas import importing
 from sapa.shipping.areas.files import AreaFile, parse_areas, read_area_file
 from sapa.shipping.areas.types import AreaImport
 
-app = typer.Typer(no_args_is_help=True, help="The dictionary of Indonesian places.")
+app = typer.Typer(no_args_is_help=True, help="Area data: Indonesian provinces, cities, districts and sub-districts.")
 
 LICENCE = (
-    "The area data is licensed under the Open Database License (ODbL) 1.0, not under Sapa's licence. You may use it; "
-    "anyone who passes on the database, or one made from it, must keep it under the ODbL and name its source. "
-    "The full text: opendatacommons.org/licenses/odbl/1-0"
+    "The area data is licensed under the Open Database License (ODbL) 1.0, not under Sapa's licence. You may use it. "
+    "If you distribute the database, or one derived from it, you must keep it under the ODbL and name its source. "
+    "Full text: opendatacommons.org/licenses/odbl/1-0"
 )
 _MOST_LICENCE_LINES = 12
 
 
 @app.callback()
 def group() -> None:
-    """The dictionary of Indonesian places."""
+    """Area data: Indonesian provinces, cities, districts and sub-districts."""
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="The tarball of idn-area-data, or a zip or folder with its lists.")],
+    file: Annotated[Path, typer.Argument(help="The tarball of idn-area-data, or a zip or folder with its CSV files.")],
     accept_licence: Annotated[
         bool, typer.Option("--accept-licence", help="You have read and accept the data's licence.")
     ] = False,
@@ -69,8 +69,8 @@ def _confirm_licence(file: AreaFile, *, accept_licence: bool, is_quiet: bool) ->
     if accept_licence:
         return
     if is_quiet or not sys.stdin.isatty():
-        raise Invalid("You must accept the data's licence (ODbL 1.0): read it, then use --accept-licence.")
-    if not typer.confirm("Do you accept it?", err=True):
+        raise Invalid("The licence of the data (ODbL 1.0) is not accepted. Read it, then add --accept-licence.")
+    if not typer.confirm("Do you accept this licence?", err=True):
         raise typer.Exit(1)
 
 
@@ -85,12 +85,12 @@ async def _import(file: AreaFile, is_quiet: bool) -> AreaImport:
 def _print_summary(file: AreaFile, result: AreaImport) -> None:
     console = Console(soft_wrap=True, highlight=False)
     if not file.is_published:
-        console.print("This file is not a known release; its lists are consistent.", markup=False)
+        console.print("This file is not a known release, but its lists are consistent.", markup=False)
     if result.was_known:
         console.print(f"{harmless(result.dataset.name)} was already imported; nothing changed.", markup=False)
         return
     console.print(
         f"{harmless(result.dataset.name)}: {result.dataset.areas:,} areas, {result.created:,} new,"
-        f" {result.updated:,} changed, {result.retired:,} no longer there.",
+        f" {result.updated:,} changed, {result.retired:,} retired.",
         markup=False,
     )

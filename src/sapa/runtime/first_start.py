@@ -9,7 +9,8 @@ from sapa.settings import Settings
 
 WELCOME = """
 Welcome to Sapa. A demo company was created for you, with two keys that have every scope.
-They are shown only once: copy them now. The link makes you its first owner in the console; it works once, for a week.
+Copy them now: they are shown only once. Open the console link to become the company's first owner.
+The link works once and expires after a week.
 
   console             {address}/console/link/{link}
 

@@ -35,6 +35,7 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
     if not call.company.is_test:
         raise NotBookable("Only shipments of a test environment can be advanced.")
     if shipment.adapter is None or shipment.reference is None:
-        raise NotBookable(f"No simulated carrier has the shipment; it is {shipment.shipping_status}. Book it first.")
+        status = shipment.shipping_status
+        raise NotBookable(f"The shipment is {status} and has no booking with a simulated carrier. Book it first.")
     await advance(call.context, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
     return shipment.shipment

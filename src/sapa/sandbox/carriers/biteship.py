@@ -168,7 +168,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
         return gateway_timeout()
     if twin is not None:
         details = {"order_id": twin.order_no, "waybill_id": twin.awb, "reference_id": reference}
-        return _refuse(400, 40002060, "reference_id was used before", details)
+        return _refuse(400, 40002060, "reference_id already exists", details)
     return json_response(_build_order(booking)) if booking else _refuse(500, 50000001, "Internal error")
 
 
@@ -182,7 +182,7 @@ def _find_problem(body: dict[str, Any]) -> str | None:
     offered = {(code, service) for code, _ in COURIERS for service, _ in _SERVICES.values()}
     if (body.get("courier_company"), body.get("courier_type")) not in offered:
         return "courier_company or courier_type is not valid"
-    return None if _distance(body) is not None else "The postal codes are not known"
+    return None if _distance(body) is not None else "The postal code is not valid"
 
 
 async def _track(context: AppContext, company_id: int, order_no: str) -> HookAnswer:

@@ -53,7 +53,7 @@ _WORDS = {
 
 _REASONS = {
     "no_driver": "No driver could be found",
-    "delivery_failed": "The recipient was not there",
+    "delivery_failed": "The recipient was absent",
     "returning": "The recipient refused the parcel",
     "lost": "The parcel cannot be found",
 }
@@ -76,7 +76,7 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
         return await _track(context, company_id, number)
     if number != path and call.method == "DELETE":
         return await _cancel(context, company_id, number, call.query.get("reason", ""))
-    return _refuse(404, "NOT_FOUND", "There is no such path")
+    return _refuse(404, "NOT_FOUND", "Path not found")
 
 
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
@@ -125,7 +125,7 @@ def _grant(context: AppContext, body: dict[str, Any]) -> HookAnswer:
     expected = build_secret(context, company_id, f"{NAME}/client_key") if company_id is not None else ""
     received = str(body.get("client_key") or "")
     if company_id is None or not hmac.compare_digest(expected.encode(), received.encode()):
-        return _refuse(401, "UNAUTHORIZED", "The client key or secret is wrong")
+        return _refuse(401, "UNAUTHORIZED", "The client key or secret is invalid")
     return json_response({"token": build_secret(context, company_id, _TOKEN)})
 
 
@@ -165,7 +165,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
         return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
     scenario = find_scenario(body["destination"].get("notes"), body["origin"].get("notes"))
     if scenario == "booking_rejected":
-        return _refuse(422, "INSUFFICIENT_BALANCE", "The balance is not sufficient")
+        return _refuse(422, "INSUFFICIENT_BALANCE", "Insufficient balance")
     if scenario == "booking_timeout_not_booked":
         return gateway_timeout()
     async with context.database.transaction() as tx:
@@ -175,7 +175,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
     if scenario == "booking_timeout":
         return gateway_timeout()
     if booking is None:
-        return _refuse(409, "DUPLICATE_ORDER", "providerOrderID was used before")
+        return _refuse(409, "DUPLICATE_ORDER", "providerOrderID already exists")
     return json_response(_build_delivery(booking, booking.steps[0]), 201)
 
 
@@ -195,7 +195,7 @@ async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
     async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None or booking.order_no != key:
-        return _refuse(404, "NOT_FOUND", "There is no such delivery")
+        return _refuse(404, "NOT_FOUND", "Delivery not found")
     if booking.scenario == "carrier_down":
         return service_unavailable()
     reported = [step for step in booking.past if step.state in _WORDS]
@@ -206,7 +206,7 @@ async def _cancel(context: AppContext, company_id: int, key: str, reason: str) -
     async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, key)
         if booking is None or booking.order_no != key:
-            return _refuse(404, "NOT_FOUND", "There is no such delivery")
+            return _refuse(404, "NOT_FOUND", "Delivery not found")
         if booking.scenario == "carrier_down":
             return service_unavailable()
         if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":

@@ -156,7 +156,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
     if scenario == "booking_timeout":
         return gateway_timeout()
     if booking is None:
-        return _refuse(400, "storeOrderId was used before")
+        return _refuse(400, "storeOrderId already exists")
     number = int.from_bytes(booking.order_no.encode()[-4:])
     method = body["shipment_method"]
     return json_response({"id": number, "orderNo": booking.order_no, "bookingType": method, "storeOrderId": reference})

@@ -149,7 +149,7 @@ def _build_jump(upcoming: Sequence[ScenarioStep], now: datetime, kind: Kind, to:
         {state for planned in _SCENARIO_STEPS[kind].values() for state, _ in planned} | {"cancelled", "on_hold"}
     )
     if to is None:
-        raise UnknownState("is required: the scenario has no further state")
+        raise UnknownState("is required, because the scenario has no further state")
     if to not in states:
         raise UnknownState(f"must be one of {', '.join(states)}")
     labels = [msgspec.structs.replace(step, at=now) for step in upcoming if step.state == LABELLED]

@@ -109,7 +109,7 @@ class SandboxMessaging:
         moved = await queries.find_moved(db, connection.company.id, connection.source, list_values(to))
         if moved is None or moved <= (capabilities.window or timedelta()):
             return None
-        return "The clock was moved forward, and the customer has not written since. Send a template."
+        return "The clock was moved forward, and the customer has not written since then. Send a template."
 
     async def locate_file(self, context: AppContext, url: str) -> str:
         """The files are on this process's loopback address."""

@@ -46,7 +46,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     account = find_account(context, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
     path = call.path.removeprefix(PREFIX + _VERSION)
     if path == "tt_user/oauth2/refresh_token/":
-        return _fail(40002, "The sandbox's tokens do not end.")
+        return _fail(40002, "Sandbox tokens do not expire.")
     if account is None:
         return build_error(190)
     match call.method, path:
@@ -60,14 +60,14 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
             return _succeed({"username": "sandbox", "display_name": "Sandbox"})
         case "GET", "business/message/capabilities/get/":
             return _succeed({"capability_infos": [{"capability_type": "IMAGE_SEND", "capability_result": True}]})
-    return _fail(40002, f"There is no {path}.")
+    return _fail(40002, f"The path {path} does not exist.")
 
 
 async def _accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     body = msgspec.json.decode(call.body, type=dict[str, Any])
     to, type = str(body.get("recipient") or ""), str(body.get("message_type") or "")
     if not to or body.get("recipient_type") != "CONVERSATION" or type.lower() not in body:
-        return _fail(40002, "recipient, recipient_type or message_type is missing or wrong.")
+        return _fail(40002, "recipient, recipient_type or message_type is missing or invalid.")
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(account, to, new_token(19), now)
@@ -83,7 +83,7 @@ async def _accept_message(context: AppContext, account: SandboxAccount, call: Ho
 
 async def _take_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
-    shown = HookCall(call.method, call.path, call.query, call.headers, b"(a picture)", call.address)
+    shown = HookCall(call.method, call.path, call.query, call.headers, b"(image)", call.address)
     async with context.database.transaction() as tx:
         await outbox.record(tx, account.company_id, account.source, shown, answer)
     return answer

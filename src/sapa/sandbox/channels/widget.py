@@ -35,7 +35,7 @@ _ERRORS: Mapping[int, tuple[int, str, str]] = {
     131056: (429, "too_many", "Too many messages to this visitor; try again in a moment."),
     40064: (429, "too_many", "Too many messages to this visitor."),
 }
-_NO_VISITOR = (404, "unknown_visitor", "No visitor of the chat has this id.")
+_NO_VISITOR = (404, "unknown_visitor", "No visitor has this id.")
 
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
@@ -43,7 +43,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     secret = call.headers.get("authorization", "").removeprefix("Bearer ")
     account = find_account(context, secret, "secret", [Source.WIDGET])
     if account is None:
-        return build_answer({"error": {"code": "unauthorized", "message": "The secret is wrong."}}, 401)
+        return build_answer({"error": {"code": "unauthorized", "message": "The secret is invalid."}}, 401)
     delivery = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
@@ -114,7 +114,7 @@ def _first_choice(delivery: calls.WidgetDelivery) -> tuple[str, str, str] | None
 
 def check_inbound(body: SandboxInboundIn) -> None:
     if body.media is not None:
-        raise Invalid.field("media", "must be absent: visitors of the web chat send no files")
+        raise Invalid.field("media", "must be absent: visitors of the web chat cannot send files")
 
 
 SIMULATORS = [
