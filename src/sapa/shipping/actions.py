@@ -14,6 +14,7 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.orders import actions as orders
 from sapa.shipping.areas import actions as areas
+from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingStart
 from sapa.shipping.carriers.interface import CarrierArea
@@ -66,8 +67,7 @@ async def _list_pickup_cities(context: AppContext, company: Company, provider: s
     """Before the transaction, because the carrier may be called."""
     if not PROVIDERS[provider].has_pickup_cities:
         return ()
-    async with context.database.connection() as db:
-        return await areas.list_pickup_cities(context, db, company, provider)
+    return await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
 
 
 async def _intend_and_send(
