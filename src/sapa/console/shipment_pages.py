@@ -54,7 +54,7 @@ async def show_shipment(page: PageRequest) -> Response:
         tone=find_tone,
         can_book=status in BOOKABLE,
         can_cancel=is_cancellable(stored),
-        by_hand=list_next(status, "L") if provider.is_local else ["returned"] if status == "returning" else [],
+        by_hand=list_next(status, "manual") if provider.is_local else ["returned"] if status == "returning" else [],
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
     )
