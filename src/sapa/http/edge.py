@@ -79,7 +79,7 @@ class Edge:
         key = exchange.key = await self._identify(exchange)
         self._keys.uses[key.id] = exchange.address
         await self._count(exchange, key)
-        endpoint = self._find_endpoint(exchange)
+        endpoint = self._get_endpoint(exchange)
         endpoint.permit(key)
         exchange.endpoint = endpoint
         if not key.allow_list.allows(exchange.address):
@@ -139,7 +139,7 @@ class Edge:
                 headers={"retry-after": str(quota.reset)},
             )
 
-    def _find_endpoint(self, exchange: Exchange) -> Endpoint:
+    def _get_endpoint(self, exchange: Exchange) -> Endpoint:
         # Bytes that are not UTF-8 arrive as this character; so does the character itself.
         if "\ufffd" in exchange.path and not _is_utf8(exchange.scope.get("raw_path", b"")):
             raise Invalid("The path is not valid UTF-8. Encode it as UTF-8.")

@@ -68,7 +68,7 @@ class Executor:
             if stored := await call.find_response():
                 return stored
             try:
-                return await call.build_response(await endpoint.handler(call, *arguments))
+                return await call.finish(await endpoint.handler(call, *arguments))
             except Replayed as replay:
                 return replay.response
             except (ApiError, SecretKeyMissing):

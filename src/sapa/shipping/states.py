@@ -132,8 +132,8 @@ ROWS: dict[Status, dict[Actor, str]] = {
     "returning": {"carrier": "returned on_hold delivered lost", "caller": "returned", "manual": ""},
     "cancelling": {
         "sapa": f"cancelled cancelled_by_business {_ACCEPTED} on_hold no_driver rejected",
-        "carrier": f"cancelled cancelled_by_business picked_up in_transit out_for_delivery on_hold delivery_failed delivered"
-        f" {_RETURN} no_driver rejected",
+        "carrier": "cancelled cancelled_by_business picked_up in_transit out_for_delivery on_hold delivery_failed"
+        f" delivered {_RETURN} no_driver rejected",
     },
     "cancelled": {"caller": "awaiting booking", "carrier": "picked_up in_transit out_for_delivery delivered"},
     "cancelled_by_business": {

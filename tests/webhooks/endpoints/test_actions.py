@@ -241,7 +241,7 @@ async def test_another_company_s_endpoint_is_unknown_to_every_action(
         lambda tx: actions.resume(tx, vault, foreign, id, Missed.ALL),
         lambda tx: actions.rotate(tx, vault, foreign, id),
         lambda tx: actions.delete(tx, foreign, id),
-        lambda tx: test_event.build_test_event(tx, vault, foreign, id, None),
+        lambda tx: test_event.prepare_test_event(tx, vault, foreign, id, None),
         lambda tx: deliveries.replay(database, foreign, id, datetime(2026, 1, 1, tzinfo=UTC)),
     ]
     for call in calls:

@@ -43,7 +43,7 @@ class ConnectedChannel(Struct, frozen=True):
         """The company's side of a conversation as customers see it: a number, an address, a page's id."""
         account = self.connection.account
         names = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
-        return names or find_account_id(self.channel, account) or self.connection.source.lower()
+        return names or get_account_id(self.channel, account) or self.connection.source.lower()
 
 
 class Accounts(Protocol):
@@ -115,15 +115,15 @@ def hash_token(token: str) -> bytes:
     return sha256(token.encode()).digest()
 
 
-def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
+def get_account_id(channel: Channel, account: Mapping[str, str]) -> str:
     """The channel's id of the account: the first field that is required and not secret."""
     names = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
     return next(names, "")
 
 
-def find_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
+def get_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
     if isinstance(channel, OwnServer):
-        return channel.find_server(account)
+        return channel.get_server(account)
     return context.settings.upstreams.get(channel.source.lower(), channel.address)
 
 
@@ -142,7 +142,7 @@ def _open(context: AppContext, company: Company, stored: StoredChannelConnection
         company=company,
         id=stored.id,
         source=channel.source,
-        address=find_address(context, channel, account),
+        address=get_address(context, channel, account),
         account=account,
         credentials=msgspec.json.decode(sealed, type=dict[str, str]),
         client=context.client,
@@ -160,7 +160,7 @@ def _build_info(context: AppContext, stored: StoredChannelConnection) -> Channel
         account=msgspec.json.decode(stored.account, type=dict[str, str]),
         secrets=_list_secrets(context, stored),
         status=stored.status,
-        health=_find_health(stored),
+        health=_get_health(stored),
         last_error=stored.last_error,
         last_error_at=stored.last_error_at,
         verified_at=stored.verified_at,
@@ -176,7 +176,7 @@ def _list_secrets(context: AppContext, stored: StoredChannelConnection) -> list[
     return sorted(msgspec.json.decode(connected, type=dict[str, str]))
 
 
-def _find_health(stored: StoredChannelConnection) -> str:
+def _get_health(stored: StoredChannelConnection) -> str:
     if stored.status != "connected":
         return stored.status
     if stored.last_error is not None:

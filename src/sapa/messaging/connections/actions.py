@@ -71,8 +71,8 @@ def _list_stored_fields(
     if existing is None:
         return {}
     stored = {**existing.connection.account, **existing.connection.credentials}
-    account_id = accounts.find_account_id(channel, {**stored, **fields})
-    return stored if account_id == accounts.find_account_id(channel, stored) else {}
+    account_id = accounts.get_account_id(channel, {**stored, **fields})
+    return stored if account_id == accounts.get_account_id(channel, stored) else {}
 
 
 def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
@@ -94,7 +94,7 @@ def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, 
 
 async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:
     """Asks the channel to verify the account; raises AccountRefused. Makes an outbound call."""
-    address = accounts.find_address(context, draft.channel, draft.account)
+    address = accounts.get_address(context, draft.channel, draft.account)
     trial = ChannelAccount(
         company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, context.client,
         context.database,
@@ -109,7 +109,7 @@ async def connect(
     context: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
 ) -> NewChannelConnection:
     """Stores a connection. Connecting the same account again resumes the old connection."""
-    source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
+    source, account_id = draft.channel.source, accounts.get_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
     existing = await queries.find_connection(tx, company.id, source)
     if existing is not None and existing.account_id != account_id:
@@ -140,7 +140,7 @@ async def _store(
     if stored is not None:
         await queries.replace_connection(tx, company.id, id, account, sealed, hook_hash, is_renewable)
     else:
-        account_id = accounts.find_account_id(draft.channel, draft.account)
+        account_id = accounts.get_account_id(draft.channel, draft.account)
         source = draft.channel.source
         await queries.insert_connection(
             tx, company.id, id, source, account_id, account, sealed, hook_hash or b"", is_renewable

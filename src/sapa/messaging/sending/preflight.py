@@ -37,7 +37,7 @@ from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
-from sapa.messaging.sending.drafts import build_draft
+from sapa.messaging.sending.drafts import prepare_draft
 from sapa.messaging.sending.pacing import wait_for_turn
 from sapa.messaging.sending.types import (
     QUOTA_USED,
@@ -77,7 +77,7 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
     fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
-    draft = await build_draft(db, company, body)
+    draft = await prepare_draft(db, company, body)
     clock = await read_clock(db, company.id)
     if not sources:
         source = await _choose_source(db, company, body, draft)

@@ -45,7 +45,7 @@ class SimulatedAccounts:
             company=company,
             id=build_connection_id(company.id, source),
             source=source,
-            address=await SIMULATORS[source].find_address(context),
+            address=await SIMULATORS[source].get_address(context),
             account=build_public(company.id, source, channel.fields),
             credentials=build_credentials(context, company.id, source, channel.fields),
             client=context.client,

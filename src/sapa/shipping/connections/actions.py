@@ -110,7 +110,7 @@ async def connect(
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
-    connection = await _build_connection(context, company, id, carrier, credentials)
+    connection = await _open_account(context, company, id, carrier, credentials)
     if verify:
         await _verify(carrier, connection)
     token = get_environment(company).build_token(context, company.id, carrier.name)
@@ -186,18 +186,16 @@ async def _connect_stored(context: AppContext, company: Company, stored: StoredC
     carrier = CARRIERS[stored.adapter]
     unsealed = context.vault.open(stored.sealed, company.id, stored.id)
     credentials = msgspec.json.decode(unsealed, type=dict[str, str])
-    return ConnectedCarrier(carrier, await _build_connection(context, company, stored.id, carrier, credentials))
+    return ConnectedCarrier(carrier, await _open_account(context, company, stored.id, carrier, credentials))
 
 
 async def _connect_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
     credentials = get_environment(company).build_credentials(context, company.id, carrier)
-    return ConnectedCarrier(
-        carrier, await _build_connection(context, company, _unstored_id(adapter), carrier, credentials)
-    )
+    return ConnectedCarrier(carrier, await _open_account(context, company, _unstored_id(adapter), carrier, credentials))
 
 
-async def _build_connection(
+async def _open_account(
     context: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> CarrierAccount:
     environment = get_environment(company)

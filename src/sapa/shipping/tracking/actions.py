@@ -127,10 +127,10 @@ async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipme
 
 async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
     """The stored tracking, without asking the carrier."""
-    return await build_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
+    return await load_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
-async def build_tracking(
+async def load_tracking(
     db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:
     """`result` is the carrier's response; None if there was no carrier to ask."""
