@@ -179,8 +179,8 @@ def undescribed_settings(module: Module) -> list[str]:
 
 
 def broken_prefixes(modules: Modules) -> list[str]:
-    """The prefix is the contract: `find_` may return None, `get_` and `lock_` return or raise, `build_` and `parse_` are
-    pure, so they wait for nothing."""
+    """The prefix is the contract: `find_` may return None, `get_` and `lock_` return or raise, `build_` and `parse_`
+    are pure, so they wait for nothing."""
     return [
         f"{name}.{function.name}:{function.lineno} {reason}"
         for name, module in modules.items()

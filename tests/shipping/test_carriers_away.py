@@ -124,7 +124,7 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
     for value in range(5):
         assert "it answered 500" in refused(await ask(live, package={"weight": 1, "itemValue": value + 1_000}))
     peer.asked.clear()
-    assert "failed 5 times in a row and is asked again in" in refused(await ask(live))
+    assert "failed 5 times in a row and is called again in" in refused(await ask(live))
     response = await live.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
     assert "Nothing was booked. KiriminAja is unavailable" in refused(response)
     assert "Nothing was booked" in refused(await change(live, draft["id"], triggerBooking=True, name="Kept out"))

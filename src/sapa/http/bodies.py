@@ -15,6 +15,8 @@ UPLOADED_TYPES = ("text/csv", "application/x-ndjson")
 LONGEST_ECHO = 100
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)
+UNKNOWN_FIELD = "is not a known field. Check its spelling or remove it"
+
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
@@ -96,7 +98,7 @@ def explain(text: str, body: Any) -> Invalid:
     if named := _MISSING.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is required")
     if named := _UNKNOWN.fullmatch(what):
-        return Invalid.field(_join(path, named["name"]), "is not a known field. Check its spelling or remove it")
+        return Invalid.field(_join(path, named["name"]), UNKNOWN_FIELD)
     message = _build_message(what, path, body)
     if path:
         return Invalid.field(path, f"has a key that {message}" if parts and parts["key"] else message)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from sapa.http.bodies import UNKNOWN_FIELD
 from sapa.http.endpoints import Endpoint
 from sapa.http.errors import (
     ApiError,
@@ -167,7 +168,7 @@ def _example(error: type[ApiError]) -> Any:
     return INVALID if error is Invalid else msgspec.json.decode(error().encode())
 
 
-INVALID: Any = msgspec.json.decode(Invalid.field("nickname", "is not a known field. Check its spelling").encode())
+INVALID: Any = msgspec.json.decode(Invalid.field("nickname", UNKNOWN_FIELD).encode())
 ERROR_EXAMPLES = {
     "ErrorEnvelope": INVALID,
     "ErrorBody": INVALID["error"],

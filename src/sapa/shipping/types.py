@@ -75,7 +75,7 @@ class Party(Struct, frozen=True, rename="camel"):
 
 
 class PartyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Who sends or receives; what is absent stays as it is, null clears."""
+    """Who sends or receives. A field that you leave out keeps its value; null clears it."""
 
     name: Person | None | UnsetType = UNSET
     phone: PhoneText | None | UnsetType = UNSET
@@ -108,7 +108,7 @@ class Package(Struct, frozen=True, rename="camel"):
 
 
 class PackageIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is sent; what is absent stays as it is, null clears."""
+    """What is sent. A field that you leave out keeps its value; null clears it."""
 
     weight: Annotated[Measure, Meta(examples=[1.5])] | None | UnsetType = UNSET
     length: Measure | None | UnsetType = UNSET
@@ -392,7 +392,7 @@ class NotEditable(Conflict):
 
 
 class BookingInProgress(Conflict):
-    """A booking of this shipment is under way, or its outcome is not known yet."""
+    """A booking of this shipment is in progress, or its outcome is unknown. Wait, then get the shipment again."""
 
     code = "BOOKING_IN_PROGRESS"
     constraint = "shipment_bookings_open_key"

@@ -49,7 +49,7 @@ class ChannelAccount(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without secrets, wherever it is printed."""
-        return f"Connection({self.source} {self.id})"
+        return f"ChannelAccount({self.source} {self.id})"
 
 
 class BadIdentity(ValueError):
