@@ -65,9 +65,9 @@ class InProcessApi:
         info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
         claim = _build_claim(company_id, once, info)
         try:
-            if endpoint.leads_outside:
+            if endpoint.is_outbound:
                 call = OutboundCall(self._context, key, info, endpoint.status, claim)
-                response = await self._executor.run_outside(endpoint, call, arguments)
+                response = await self._executor.run_outbound(endpoint, call, arguments)
                 if audit is not None:
                     await self._context.database.transact(audit)
             else:

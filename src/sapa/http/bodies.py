@@ -83,7 +83,7 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise explain(str(error), decoder.type) from None
+        raise translate_validation_error(str(error), decoder.type) from None
     except RecursionError:
         raise Invalid("The body is nested too deeply. Use fewer levels.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -91,7 +91,7 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
 
 
-def explain(text: str, body: Any) -> Invalid:
+def translate_validation_error(text: str, body: Any) -> Invalid:
     """Translates msgspec's message: the field's path and what it must be."""
     parts = _WHERE.fullmatch(text)
     what, path = (parts["what"], parts["path"] or "") if parts else (text, "")

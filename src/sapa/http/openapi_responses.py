@@ -137,7 +137,7 @@ def list_edge_errors(endpoint: Endpoint) -> list[type[ApiError]]:
     errors = [*ANY_CALL]
     if not endpoint.path_ids:
         errors.remove(NotFound)
-    if endpoint.routes.hides_reason:
+    if endpoint.routes.answers_unauthorized:
         errors = [error for error in errors if error not in {MissingApiKey, InvalidApiKey, InsufficientScope}]
         errors.append(Unauthorized)
     if endpoint.body is not None:

@@ -63,7 +63,7 @@ class IdentityKind(Struct, frozen=True):
     """Stored with every contact."""
     parse: Callable[[str, str], str]
     """The id in a caller's text, with the region of phone numbers without a country code; raises BadIdentity."""
-    is_named_by_form: bool = False
+    has_distinct_format: bool = False
     """Whether the form of an id shows its kind. An id of another kind is valid only with its channel's name."""
 
 

@@ -26,7 +26,7 @@ class MessagingEnvironment(Protocol):
     def has_template_review(self) -> bool:
         """Whether channels review templates; without a review each template is approved at once."""
 
-    def has_person(self, id: str) -> bool:
+    def accepts_recipient_id(self, id: str) -> bool:
         """Whether an id that does not have the form of the channel's ids is a valid recipient."""
 
     async def find_closed_reason(
@@ -43,7 +43,7 @@ class LiveMessaging:
     is_paced = True
     has_template_review = True
 
-    def has_person(self, id: str) -> bool:
+    def accepts_recipient_id(self, id: str) -> bool:
         return False
 
     async def find_closed_reason(

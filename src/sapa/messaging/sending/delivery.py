@@ -55,7 +55,10 @@ async def deliver(
     company, id = call.company, message.message_id2
     outcome = await _dispatch(plan, id)
     if isinstance(outcome, SendRefusal):
-        raise await _retry_storing(partial(call.transact, partial(_refuse, company, plan, call_record, id, outcome)))
+        failure = await _retry_storing(
+            partial(call.transact, partial(_refuse, company, plan, call_record, id, outcome))
+        )
+        raise failure  # not concluded: a refusal frees the Idempotency-Key
     if isinstance(outcome, SendReceipt):
         return await _retry_storing(partial(call.conclude, partial(_accept, company, plan, call_record, id, outcome)))
     return await _retry_storing(partial(call.conclude, partial(_mark_unclear, company, call_record, id, outcome)))

@@ -133,7 +133,7 @@ async def _choose_source(db: Connection, company: Company, body: AnySendIn, draf
 
 
 def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool:
-    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.is_named_by_form]
+    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.has_distinct_format]
     if not kinds:
         return False
     try:
@@ -203,7 +203,7 @@ def parse_recipient(to: str, country_code: str | None, company: Company, kinds: 
     region = parse_region(country_code, company)
     text, advice = to.strip(), list[str]()
     for kind in kinds:
-        if not kind.is_named_by_form and get_environment(company).has_person(text):
+        if not kind.has_distinct_format and get_environment(company).accepts_recipient_id(text):
             return Identity(kind.name, text)
         try:
             return Identity(kind.name, kind.parse(text, region))

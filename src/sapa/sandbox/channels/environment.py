@@ -92,7 +92,7 @@ class SandboxMessaging:
     is_paced = False
     has_template_review = False
 
-    def has_person(self, id: str) -> bool:
+    def accepts_recipient_id(self, id: str) -> bool:
         return _matches_simulated(id) is not None
 
     async def find_closed_reason(
