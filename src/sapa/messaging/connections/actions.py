@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Database
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import Embeddable, Renewable
 from sapa.messaging.channels.interface import (
@@ -48,7 +47,7 @@ class ConnectionDraft(Struct, frozen=True):
 
 
 async def prepare(
-    context: AppContext, db: Database, company: Company, source: Source, fields: Mapping[str, str]
+    context: AppContext, db: Connection, company: Company, source: Source, fields: Mapping[str, str]
 ) -> ConnectionDraft:
     """A missing field keeps its value if the same account is connected already."""
     if company.is_test:
@@ -166,7 +165,7 @@ async def verify(connected: ConnectedChannel) -> str | None:
     return None
 
 
-async def record_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
+async def record_verified(db: Connection, company: Company, connection_id: str, error: str | None) -> None:
     if error is None:
         await queries.record_verified(db, company.id, connection_id)
     else:
@@ -193,7 +192,7 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-async def get_info(context: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
+async def get_info(context: AppContext, db: Connection, company: Company, id: str) -> ChannelConnection:
     infos = await get_environment(company).accounts.list_infos(context, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:
