@@ -162,8 +162,8 @@ async def _check_source(
     if _is_own(connected, to):
         raise Invalid.field("to", f"must not be the company's own account on {source}")
     _check_template(capabilities, draft)
-    is_free = not (draft.template and capabilities.needs_approved_templates)
-    if is_free and capabilities.window is not None:
+    is_free_form = not (draft.template and capabilities.needs_approved_templates)
+    if is_free_form and capabilities.window is not None:
         await _check_window(db, company, connected, to, clock, capabilities.window)
     return await _answer_thread(db, company, SendPlan(draft, connected, to, clock))
 
@@ -232,7 +232,7 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 async def _check_window(
     db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: CompanyClock, window: timedelta
 ) -> None:
-    """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
+    """Most channels take free-form messages only for some time after the customer wrote, and only up to a quota."""
     thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
     reason = await get_environment(company).find_closed_reason(db, connected, to, last)

@@ -218,7 +218,7 @@ class SendPlan(Struct, frozen=True):
 
 
 class WindowClosed(Conflict):
-    """The customer has not written recently enough for a free message on this channel. Send a template."""
+    """The reply window is closed: the customer has not written recently enough. Send a template."""
 
     code = "WINDOW_CLOSED"
 

@@ -100,7 +100,7 @@ class SandboxMessaging:
     ) -> str | None:
         """A window is open before the contact writes, until the clock is moved past it."""
         if to.value in CLOSED:
-            return "The customer has not written recently enough for a free message on this channel. Send a template."
+            return "The reply window is closed: the customer has not written recently enough. Send a template."
         if last_inbound_at is not None:
             return None
         connection, capabilities = connected.connection, connected.channel.capabilities
