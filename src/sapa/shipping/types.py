@@ -1,6 +1,6 @@
 """Shipments: what they look like, what can go wrong, what they announce."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -136,11 +136,6 @@ read_driver = msgspec.json.Decoder(ShownDriver).decode
 
 NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
-
-
-def truncate(instant: datetime) -> datetime:
-    """In UTC and whole milliseconds, like every instant that is stored and read again."""
-    return instant.astimezone(UTC).replace(microsecond=instant.microsecond // 1_000 * 1_000)
 
 
 class Shipment(Struct, frozen=True, rename="camel"):

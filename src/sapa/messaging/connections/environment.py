@@ -32,7 +32,7 @@ class MessagingEnvironment(Protocol):
     async def find_closed_reason(
         self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
     ) -> str | None:
-        """Why the window is closed for a free-form message, apart from the window's age and quota; None if it is open."""
+        """Why a free-form message is refused, apart from the window's age and quota; None if it is not."""
 
     async def locate_file(self, context: AppContext, url: str) -> str:
         """The address to fetch a file from that a channel names by `url`."""

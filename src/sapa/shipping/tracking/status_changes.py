@@ -9,8 +9,8 @@ from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import encode_driver
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Actor, is_allowed
-from sapa.shipping.types import StoredShipment, read_driver, truncate
-from sapa.values.instants import format_instant
+from sapa.shipping.types import StoredShipment, read_driver
+from sapa.values.instants import format_instant, truncate_to_milliseconds
 
 MOST_AHEAD = timedelta(seconds=60)
 """How far a carrier's clock may be ahead of the company's."""
@@ -26,7 +26,7 @@ class StatusChange(Struct, frozen=True):
 
 def cap_to_now(event: CarrierEvent, now: datetime) -> CarrierEvent:
     """An event dated in the future counts as now; otherwise every later event would seem late."""
-    occurred_at = truncate(event.occurred_at)
+    occurred_at = truncate_to_milliseconds(event.occurred_at)
     return msgspec.structs.replace(event, occurred_at=occurred_at if occurred_at <= now + MOST_AHEAD else now)
 
 
@@ -54,7 +54,7 @@ def resolve_status(shipment: StoredShipment, event: CarrierEvent) -> CarrierEven
 
 def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
     """The change that the event makes, if any."""
-    occurred = truncate(event.occurred_at)
+    occurred = truncate_to_milliseconds(event.occurred_at)
     filled = _fill(shipment, event)
     is_late = shipment.event_timestamp is not None and occurred < shipment.event_timestamp
     if event.status is None or event.status not in STATUSES or is_late:
