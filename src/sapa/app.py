@@ -50,7 +50,7 @@ class App:
         self._use_recorder: asyncio.Task[None] | None = None
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Chooses who answers. The caller awaits it, so that no frame of ours stands in between."""
+        """Routes the request. Returns the awaitable itself, so that this method adds no stack frame."""
         if scope["type"] == "lifespan":
             return self._run_lifespan(receive, send)
         if scope["path"].startswith(self._api) and scope["path"] not in self._documents:

@@ -129,6 +129,7 @@ JOBS: list[Job] = [
     Job("forget widget sessions", 600, widget_jobs.purge_old),
     Job("give up on unsettled messages", 5, message_jobs.expire_unsettled),
 ]
+"""The names are stored as lease names and metric labels, so they never change; the functions have the current words."""
 
 
 def build_jobs(settings: Settings) -> list[Job]:

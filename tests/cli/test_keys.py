@@ -185,7 +185,7 @@ def test_a_live_clock_is_left_alone_and_a_rotated_key_is_not_rotated_again(
     key = create_key(installation, company["liveCompanyId"], "--all-scopes", "--json").json()
     assert sapa(installation.data, "key", "rotate", key["id"], "--json").code == 0
     again = sapa(installation.data, "key", "rotate", key["id"], "--json")
-    assert again.sentence() == "Only an active key that is not yet rotated can be rotated."
+    assert again.sentence() == "This key is revoked, expired or already rotated. Create a new key."
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from io import StringIO
 import httpx
 import pytest
 
-from sapa.console.charts import build_bars, build_columns, build_lines, find_top, shorten
+from sapa.console.charts import build_bars, build_columns, build_lines, choose_top, shorten
 from sapa.console.report_pages import build_csv
 from sapa.db.pool import Database
 from sapa.people.types import Role
@@ -165,7 +165,7 @@ def test_what_a_spreadsheet_would_run_is_a_text() -> None:
     ("most", "top"), [(0, 4), (4, 4), (5, 8), (9, 12), (13, 16), (99, 100), (101, 120), (2001, 2400), (10**9, 10**9)]
 )
 def test_an_axis_ends_at_a_round_number(most: int, top: int) -> None:
-    assert find_top(most) == top
+    assert choose_top(most) == top
 
 
 def test_charts_stay_inside_their_frame() -> None:

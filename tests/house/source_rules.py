@@ -176,3 +176,33 @@ def undescribed_settings(module: Module) -> list[str]:
     constants = (node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant))
     read = {text for text in constants if isinstance(text, str) and text.isupper() and text.startswith("SAPA_")}
     return found + [f"{variable} is read and not described" for variable in sorted(read - described)]
+
+
+def broken_prefixes(modules: Modules) -> list[str]:
+    """The prefix is the contract: `find_` may return None, `get_` and `lock_` return or raise, `build_` and `parse_`
+    are pure, so they wait for nothing."""
+    return [
+        f"{name}.{function.name}:{function.lineno} {reason}"
+        for name, module in modules.items()
+        for function in module.functions
+        if (reason := _find_broken_prefix(function)) is not None
+    ]
+
+
+def _find_broken_prefix(function: Function) -> str | None:
+    prefix = function.name.lstrip("_").partition("_")[0]
+    returned = ast.unparse(function.returns) if function.returns else "None"
+    if prefix == "find" and "None" not in returned:
+        return "never returns None: use get_, list_ or another verb"
+    if prefix in {"get", "lock"} and "None" in _list_alternatives(function.returns):
+        return "may return None: use find_"
+    if prefix in {"build", "parse"} and isinstance(function, ast.AsyncFunctionDef):
+        return "is async, so it is not pure: use another verb"
+    return None
+
+
+def _list_alternatives(annotation: ast.expr | None) -> list[str]:
+    """The members of a union; a function that only returns None has none."""
+    if not isinstance(annotation, ast.BinOp):
+        return []
+    return [ast.unparse(side) for side in (annotation.left, annotation.right)] + _list_alternatives(annotation.left)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -32,6 +33,7 @@ def build_module(name: str, text: str, is_package: bool = False) -> Module:
     return Module(name, text, ast.parse(text), is_package)
 
 
+@cache
 def read_modules(folder: Path = SOURCE) -> dict[str, Module]:
     """Every module below the folder, by its full name."""
     found = {}

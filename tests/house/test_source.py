@@ -92,6 +92,33 @@ def test_a_misplaced_statement_is_seen() -> None:
     ]
 
 
+def test_prefixes_are_contracts(modules: dict[str, Module]) -> None:
+    assert rules.broken_prefixes(modules) == []
+
+
+def test_a_broken_prefix_is_seen() -> None:
+    tree = planted(
+        orders__queries="""
+def find_order() -> Order: ...
+def find_total() -> int | None: ...
+async def get_order() -> Order | str | None: ...
+async def get_pair() -> tuple[Order | None, int]: ...
+async def lock_order() -> Order | None: ...
+async def lock_orders() -> None: ...
+async def build_order() -> Order: ...
+async def _parse_order() -> Order: ...
+def parse_order() -> Order | None: ...
+"""
+    )
+    assert [line.split()[0] for line in rules.broken_prefixes(tree)] == [
+        "sapa.orders.queries.find_order:2",
+        "sapa.orders.queries.get_order:4",
+        "sapa.orders.queries.lock_order:6",
+        "sapa.orders.queries.build_order:8",
+        "sapa.orders.queries._parse_order:9",
+    ]
+
+
 def test_no_module_imports_itself_by_way_of_others(modules: dict[str, Module]) -> None:
     assert rules.import_cycles(modules) == []
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database
 from sapa.http import exchange
-from sapa.http.bodies import MOST_BYTES, decode_body, explain
+from sapa.http.bodies import MOST_BYTES, decode_body, translate_validation_error
 from sapa.http.errors import Invalid
 from tests import depth
 from tests.conftest import Installation
@@ -331,7 +331,7 @@ def test_an_unknown_field_is_named_whatever_its_name(name: str) -> None:
     ],
 )
 def test_the_decoder_s_words_become_ours(text: str, field: str, message: str) -> None:
-    details = explain(text, CustomerIn).details or []
+    details = translate_validation_error(text, CustomerIn).details or []
     assert [(detail.field, detail.message) for detail in details] == [(field, message)]
 
 

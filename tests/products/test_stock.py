@@ -248,9 +248,9 @@ async def test_variants_are_found_as_an_order_line_stores_them(
     archived = await make_stock(api, 1, name="Old", status="archived")
     ids = [*ids_of(shirt), *ids_of(draft), *ids_of(archived)]
     async with database.connection() as db:
-        found = await stock.find_variants(db, owner, [*ids, "var_01jc9y3q5me8w92v7x4t6r0n1k", "x"])
-        assert await stock.find_variants(db, owner, []) == {}
-        assert await stock.find_variants(db, Company(owner.id + 1_000_000, "live", "ID", "IDR"), ids) == {}
+        found = await stock.list_on_sale(db, owner, [*ids, "var_01jc9y3q5me8w92v7x4t6r0n1k", "x"])
+        assert await stock.list_on_sale(db, owner, []) == {}
+        assert await stock.list_on_sale(db, Company(owner.id + 1_000_000, "live", "ID", "IDR"), ids) == {}
     assert list(found) != []
     assert set(found) == set(ids)
     medium, large, drafted, old = (found[id] for id in ids)

@@ -9,6 +9,11 @@ import pytest
 from aiohttp import web
 
 from sapa.db.pool import Database, open_database
+from sapa.domains import build_process_context
+from sapa.settings import read_settings
+from sapa.shipping.areas.actions import list_coverage
+from sapa.shipping.areas.types import AreaRequest
+from sapa.values.company import Company
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.shipping.parcels import PATIENCE, body_of, change, create, get, track
@@ -119,7 +124,7 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
     for value in range(5):
         assert "it answered 500" in refused(await ask(live, package={"weight": 1, "itemValue": value + 1_000}))
     peer.asked.clear()
-    assert "failed 5 times in a row and is asked again in" in refused(await ask(live))
+    assert "failed 5 times in a row and is called again in" in refused(await ask(live))
     response = await live.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
     assert "Nothing was booked. KiriminAja is unavailable" in refused(response)
     assert "Nothing was booked" in refused(await change(live, draft["id"], triggerBooking=True, name="Kept out"))
@@ -254,6 +259,32 @@ async def test_coverage_is_asked_once_and_then_remembered(live: httpx.AsyncClien
     found = await live.get("/shipping/coverage/provinces", params={"search": "bal"})
     assert [area["id"] for area in found.json()["data"]] == [1]
     assert [path for path, _ in peer.asked] == ["/api/mitra/province"]
+
+
+async def test_a_carrier_that_is_slow_to_list_its_areas_holds_no_connection(
+    own: Installation, own_company: Environments, peer: Peer
+) -> None:
+    was_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: web.Request) -> web.Response:
+        was_asked.set()
+        await may_answer.wait()
+        return web.json_response(PROVINCES)
+
+    peer.behave = wait
+    environ = {"SAPA_DATABASE_URL": own.server.app_url, "SAPA_SECRET_KEY": own.server.secret_key}
+    settings = read_settings(environ | {"SAPA_UPSTREAM_KIRIMINAJA": peer.address})
+    company = Company(own_company.live, "live", "ID", "IDR")
+    async with open_database(own.server.app_url, size=1) as single:
+        context = build_process_context(settings, single)
+        request = AreaRequest("aggregator_carrier", "provinces", None)
+        listing = asyncio.create_task(list_coverage(context, company, request, None))
+        await was_asked.wait()
+        async with single.connection() as db:
+            assert await db.fetchval("SELECT 1") == 1, "the only connection is free"
+        may_answer.set()
+        assert [area.name for area in await listing] == ["Bali", "DKI Jakarta"]
+        await context.close()
 
 
 async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_the_carrier_is_away(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sapa.shipping import states
-from sapa.shipping.states import GROUP_OF, MOVES, STATUSES, TERMINAL, WHO, is_allowed, list_next, print_table
+from sapa.shipping.states import ACTORS, GROUP_OF, MOVES, STATUSES, TERMINAL, is_allowed, list_next, print_table
 
 MANUAL = Path(__file__).parents[2] / "docs" / "shipping.md"
 
@@ -17,8 +17,8 @@ def test_every_status_is_in_the_table_and_in_one_group() -> None:
 
 def test_moves_lead_to_statuses_and_never_to_where_they_start() -> None:
     for status, row in MOVES.items():
-        for who, targets in row.items():
-            assert who in WHO
+        for actor, targets in row.items():
+            assert actor in ACTORS
             assert targets <= set(STATUSES)
             assert status not in targets
 
@@ -41,8 +41,13 @@ def test_whatever_is_not_over_can_come_to_an_end(status: str) -> None:
 
 
 def test_what_was_delivered_comes_back_at_most() -> None:
-    assert list_next("delivered", "C") == ["returning"]
-    assert list_next("delivered", "A") == list_next("delivered", "S") == list_next("delivered", "R")[1:] == []
+    assert list_next("delivered", "carrier") == ["returning"]
+    assert (
+        list_next("delivered", "caller")
+        == list_next("delivered", "sapa")
+        == list_next("delivered", "reassignment")[1:]
+        == []
+    )
 
 
 @pytest.mark.parametrize("status", [*states.GROUPS["accepted"], "no_driver", "rejected"])
@@ -57,20 +62,20 @@ def test_a_final_status_is_accepted_without_the_statuses_before_it(status: str) 
         "returned",
         "lost",
     }
-    assert ends <= set(list_next(status, "C"))
+    assert ends <= set(list_next(status, "carrier"))
 
 
 def test_a_picked_up_shipment_cannot_be_cancelled_through_the_api() -> None:
     for status in ("picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered", "returning"):
-        assert not is_allowed(status, "cancelling", "A")
-        assert not is_allowed(status, "cancelled", "A")
+        assert not is_allowed(status, "cancelling", "caller")
+        assert not is_allowed(status, "cancelled", "caller")
 
 
 def test_only_a_new_driver_leads_back_over_the_pick_up() -> None:
     for status in ("picked_up", "in_transit", "out_for_delivery"):
         for back in ("finding_driver", "driver_assigned", "picking_up"):
-            assert not is_allowed(status, back, "C")
-            assert is_allowed(status, back, "R")
+            assert not is_allowed(status, back, "carrier")
+            assert is_allowed(status, back, "reassignment")
 
 
 def test_the_manual_shows_this_table() -> None:
@@ -80,6 +85,6 @@ def test_the_manual_shows_this_table() -> None:
 def test_groups_and_rebooking_are_those_of_the_statuses() -> None:
     assert {GROUP_OF[status] for status in TERMINAL} == {"delivered", "returned", "cancelled", "failed"}
     for status in states.REBOOKABLE | {"draft", "awaiting"}:
-        assert is_allowed(status, "booking", "A")
+        assert is_allowed(status, "booking", "caller")
     for status in set(STATUSES) - states.BOOKABLE:
-        assert not is_allowed(status, "booking", "A")
+        assert not is_allowed(status, "booking", "caller")

@@ -125,7 +125,7 @@ class KeyNotFound(NotFound):
 
 
 class KeyNotActive(Conflict):
-    """Only an active key that is not yet rotated can be rotated."""
+    """This key is revoked, expired or already rotated. Create a new key."""
 
     code = "KEY_NOT_ACTIVE"
 

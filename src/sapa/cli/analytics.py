@@ -33,7 +33,7 @@ def group() -> None:
 
 @app.command()
 def rebuild(company: CompanyId, json: AsJson = False) -> None:
-    """Recompute the samples of every ticket and their totals. The installation keeps running meanwhile."""
+    """Recompute the samples of every ticket and their totals. Safe to run while Sapa is serving."""
     show(asyncio.run(_rebuild(company, is_quiet=json)), json, "Rebuilt", ["companyId", "tickets", "days"])
 
 

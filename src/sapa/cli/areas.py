@@ -16,7 +16,7 @@ from sapa.shipping.areas import importing
 from sapa.shipping.areas.files import AreaFile, parse_areas, read_area_file
 from sapa.shipping.areas.types import AreaImport
 
-app = typer.Typer(no_args_is_help=True, help="Area data: Indonesian provinces, cities, districts and sub-districts.")
+app = typer.Typer(no_args_is_help=True, help="Indonesian areas: provinces, cities, districts and sub-districts.")
 
 LICENCE = (
     "The area data is licensed under the Open Database License (ODbL) 1.0, not under Sapa's licence. You may use it. "
@@ -28,7 +28,7 @@ _MOST_LICENCE_LINES = 12
 
 @app.callback()
 def group() -> None:
-    """Area data: Indonesian provinces, cities, districts and sub-districts."""
+    """Indonesian areas: provinces, cities, districts and sub-districts."""
 
 
 @app.command("import")

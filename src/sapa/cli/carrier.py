@@ -52,7 +52,7 @@ def connect(
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not verify the account with the carrier.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Connect a carrier in place of the provider's former one.
+    """Connect a carrier account. It replaces the provider's current one.
 
     Credentials that you do not pass with --set are read from variables such as SAPA_CARRIER_API_KEY, or prompted for.
     The address for the carrier's callbacks is shown only once.

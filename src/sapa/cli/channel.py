@@ -23,11 +23,10 @@ from sapa.messaging.connections import actions as connecting
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection, ChannelNotConnected, NewChannelConnection
 from sapa.messaging.inbound import hooks as inbound
-from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
 from sapa.values.company import Company
 from sapa.values.provider_accounts import AccountField
 
-app = typer.Typer(no_args_is_help=True, help="Channels: WhatsApp, Messenger, Instagram, TikTok, mail, web chat.")
+app = typer.Typer(no_args_is_help=True, help=f"Channels: {', '.join(channel.label for channel in CHANNELS.values())}.")
 
 Result = TypeVar("Result")
 COLUMNS = ["id", "source", "channel", "account", "health", "lastError"]
@@ -105,12 +104,16 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
     """Show the web chat snippet of a test environment, and the secret that signs its visitors' identities."""
 
     async def run(context: AppContext, company: Company) -> Snippet:
-        if not company.is_test:
+        widget, accounts = Widget(), get_environment(company).accounts
+        hook = accounts.find_hook(context, company, widget.source)
+        if hook is None:
             raise SnippetShownOnce
-        widget = Widget()
-        key = build_hook_token(context, company.id, widget.source)
-        secrets = build_credentials(context, company.id, widget.source, widget.fields)
-        return Snippet(widget.build_snippet(context.settings.server.address, key), key, secrets["secret"])
+        async with context.database.connection() as db:
+            connected = await accounts.find_by_source(context, db, company, widget.source)
+        if connected is None:
+            raise ChannelNotConnected
+        address, key = context.settings.server.address, hook.rpartition("/")[2]
+        return Snippet(widget.build_snippet(address, key), key, connected.connection.credentials["secret"])
 
     created = _run(company, run)
     if json:

@@ -58,7 +58,7 @@ def listen(
     """Show a company's events as they happen, and forward them to your own server."""
     kinds = check_events(events or [])
     printer = EventPrinter(json, print_json)
-    source = ListenToken(token) if token is not None else OwnToken(company or _find_only_company())
+    source = ListenToken(token) if token is not None else OwnToken(company or _get_only_company())
     listener = EventListener(server or read_settings().server.address, source.get, kinds)
     url = None if forward_to is None else check_url(forward_to, WebhookSettings(True, ()))
     try:
@@ -69,7 +69,7 @@ def listen(
         source.release()
 
 
-def _find_only_company() -> int:
+def _get_only_company() -> int:
     """The test environment of the only company, as after the first start."""
     settings = read_settings()
     if settings.database.url is None and not settings.data.exists():

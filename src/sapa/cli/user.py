@@ -64,7 +64,7 @@ def link(company: CompanyId, email: Email, json: AsJson = False) -> None:
 
 @app.command()
 def setup(company: CompanyId, json: AsJson = False) -> None:
-    """Create the link that makes its user a company's first owner."""
+    """Create the setup link for a company's first owner."""
     _show_link("", transact(lambda tx: actions.make_setup_link(tx, company)), json)
 
 

@@ -265,7 +265,7 @@ def _with_delivery(id: str, work: Callable[[Tx, int], Awaitable[Result]]) -> Res
 async def _send_trial(id: str, kind: str | None) -> tuple[WebhookMessage, Outcome]:
     async with reach_database() as database, database.connection() as db:
         company = await actions.get_company_of(db, id)
-        target, message = await test_event.build_test_event(db, reach_vault(), company, id, kind)
+        target, message = await test_event.prepare_test_event(db, reach_vault(), company, id, kind)
     return message, await test_event.send_test_event(read_settings().webhooks, target, message)
 
 

@@ -58,7 +58,7 @@ class Chart(Struct, frozen=True):
 
 def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) -> Chart:
     """One column per label."""
-    top = find_top(max(values, default=0))
+    top = choose_top(max(values, default=0))
     place = _width() / max(len(labels), 1)
     boxes = [
         Box(
@@ -75,7 +75,7 @@ def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) ->
 
 def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
     """One line per series, over the same labels."""
-    top = find_top(max((value for values in series.values() for value in values), default=0))
+    top = choose_top(max((value for values in series.values() for value in values), default=0))
     lines = []
     for number, (name, values) in enumerate(series.items(), start=1):
         dots = [(_middle(place, len(labels)), round(_height_of(value, top), 1)) for place, value in enumerate(values)]
@@ -85,7 +85,7 @@ def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -
 
 def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str]) -> Chart:
     """Horizontal bars: one per row and series, with the labels beside them."""
-    top = find_top(max((value for _, values in rows for value in values), default=0))
+    top = choose_top(max((value for _, values in rows for value in values), default=0))
     thick, gap, room = 12.0, 14.0, 150.0
     boxes, along, y = [], [], 4.0
     for label, values in rows:
@@ -99,7 +99,7 @@ def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str
     return Chart(round(max(y - gap + 4, 20.0), 1), boxes, [], [], along, list(names))
 
 
-def find_top(most: Number) -> int:
+def choose_top(most: Number) -> int:
     """A round number at or above the greatest value, divisible by four."""
     size = int(10 ** (len(str(math.ceil(most))) - 1))
     return next(size * part // 10 for part in TOPS if size * part >= 10 * most and size * part % 40 == 0)

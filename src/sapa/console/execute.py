@@ -57,7 +57,7 @@ class InProcessApi:
         endpoint = route.endpoints.get(method) if route else None
         if endpoint is None:
             raise NotFound
-        key = await self._build_key(company_id, role)
+        key = await self._get_key(company_id, role)
         endpoint.permit(key)
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         params = {name: value for name, value in (query or {}).items() if value}
@@ -65,9 +65,9 @@ class InProcessApi:
         info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
         claim = _build_claim(company_id, once, info)
         try:
-            if endpoint.leads_outside:
+            if endpoint.is_outbound:
                 call = OutboundCall(self._context, key, info, endpoint.status, claim)
-                response = await self._executor.run_outside(endpoint, call, arguments)
+                response = await self._executor.run_outbound(endpoint, call, arguments)
                 if audit is not None:
                     await self._context.database.transact(audit)
             else:
@@ -76,7 +76,7 @@ class InProcessApi:
             raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None
 
-    async def _build_key(self, company_id: int, role: Role) -> Key:
+    async def _get_key(self, company_id: int, role: Role) -> Key:
         company = self._companies.get(company_id)
         if company is None:
             async with self._context.database.connection() as db:

@@ -41,7 +41,7 @@ async def list_requests(page: PageRequest) -> Response:
     except Invalid as error:
         page.error = error
         found = {"data": [], "meta": {"page": 1, "total": 0, "hasNextPage": False}}
-    items = [record | {"to": find_recipient(record["request"]["body"])} for record in found["data"]]
+    items = [record | {"to": show_recipient(record["request"]["body"])} for record in found["data"]]
     return page.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
 
 
@@ -60,14 +60,14 @@ async def show_request(page: PageRequest) -> Response:
     return page.show(
         "request.html",
         record=masked,
-        to=find_recipient(masked["request"]["body"]),
+        to=show_recipient(masked["request"]["body"]),
         request_text=build_text(masked["request"]),
         response_text=build_text(masked["response"]),
         most=MOST_SHOWN,
     )
 
 
-def find_recipient(body: Any) -> str:
+def show_recipient(body: Any) -> str:
     """The recipient, if the body can be read."""
     to = body.get("to") if isinstance(body, dict) else None
     return _RAW_KEY.sub(_shorten, str(to))[:200] if to is not None else "–"

@@ -246,7 +246,7 @@ async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) 
             await _read_form(route, page)
         return await _run(route, page)
     except _SignInFirst:
-        return go_to(f"/console/sign-in?next={quote(_find_return_path(page.request))}")
+        return go_to(f"/console/sign-in?next={quote(_read_return_path(page.request))}")
     except Exception as error:
         # Not the address: it may be a one-time link.
         refusal = explain(error, page.request.state.request_id, page=f"{route.method} {route.path}")
@@ -257,7 +257,7 @@ async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) 
         return response
 
 
-def _find_return_path(request: Request) -> str:
+def _read_return_path(request: Request) -> str:
     """The requested page; for a form, the page it is on."""
     try:
         place = urlsplit(str(request.url) if request.method == "GET" else request.headers.get("referer", ""))

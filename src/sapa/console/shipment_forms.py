@@ -44,8 +44,8 @@ async def show_new_shipment(page: PageRequest) -> Response:
     values = {name: page.form_value(name) for name in FIELDS} if page.form else await _prefill(page)
     found = await page.call("GET", "/shipping/store-locations", {"limit": MOST_STORES})
     providers = (await page.call("GET", "/shipping/providers"))["data"]
-    values["storeLocationId"] = values["storeLocationId"] or _find_default(found["data"])
-    values["provider"] = values["provider"] or _find_usual(providers)
+    values["storeLocationId"] = values["storeLocationId"] or _choose_store(found["data"])
+    values["provider"] = values["provider"] or _choose_provider(providers)
     return page.show(
         "shipment_new.html",
         values=values,
@@ -107,11 +107,11 @@ def _build_receiver(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _find_default(stores: list[dict[str, Any]]) -> str:
+def _choose_store(stores: list[dict[str, Any]]) -> str:
     return next((str(store["id"]) for store in stores if store["isDefault"]), "")
 
 
-def _find_usual(providers: list[dict[str, Any]]) -> str:
+def _choose_provider(providers: list[dict[str, Any]]) -> str:
     """The first usable one, preferring those with prices."""
     usable = [entry for entry in providers if entry["connected"]]
     return str(max(usable, key=lambda entry: bool(entry["capabilities"]["quote"]))["provider"])

@@ -33,7 +33,7 @@ FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocation
 async def list_shipments(page: PageRequest) -> Response:
     listing = await read_list(page, "/shipping/shipments", *FILTERS)
     providers = [(name, provider.label) for name, provider in PROVIDERS.items()]
-    return page.show("shipments.html", statuses=STATUSES, providers=providers, tone=find_tone, **listing)
+    return page.show("shipments.html", statuses=STATUSES, providers=providers, tone=choose_tone, **listing)
 
 
 @console.get("/{environment}/shipments/{id}", roles=EVERYBODY)
@@ -51,10 +51,10 @@ async def show_shipment(page: PageRequest) -> Response:
         shipment=shipment,
         way=way,
         order_number=await _find_order_number(page, shipment["orderId"]),
-        tone=find_tone,
+        tone=choose_tone,
         can_book=status in BOOKABLE,
         can_cancel=is_cancellable(stored),
-        by_hand=list_next(status, "L") if provider.is_local else ["returned"] if status == "returning" else [],
+        by_hand=list_next(status, "manual") if provider.is_local else ["returned"] if status == "returning" else [],
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
     )
@@ -78,7 +78,7 @@ async def _find_order_number(page: PageRequest, id: str | None) -> str | None:
         return None
 
 
-def find_tone(status: str) -> str:
+def choose_tone(status: str) -> str:
     return TONES.get(GROUP_OF[status], "waiting")
 
 

@@ -42,7 +42,7 @@ async def choose_area_of_new(page: PageRequest) -> Response:
 
 @console.post("/{environment}/stores", roles=DEVELOPERS, shown_by=show_new_store)
 async def create_store(page: PageRequest) -> Response:
-    body = await _build_body(page)
+    body = await _gather_body(page)
     if not body["isDefault"]:
         del body["isDefault"]  # the first one becomes the default automatically
     await page.call("POST", "/shipping/store-locations", body=body, noted=("store.created", page.form_value("name")))
@@ -67,7 +67,7 @@ async def choose_area(page: PageRequest) -> Response:
 @console.post("/{environment}/stores/{id}", roles=DEVELOPERS, shown_by=show_store)
 async def change_store(page: PageRequest) -> Response:
     path = f"/shipping/store-locations/{page.request.path_params['id']}"
-    await page.call("PUT", path, body=await _build_body(page), noted=("store.changed", page.form_value("name")))
+    await page.call("PUT", path, body=await _gather_body(page), noted=("store.changed", page.form_value("name")))
     return go_to(page.path("/stores"))
 
 
@@ -87,7 +87,7 @@ async def _show_form(page: PageRequest, store: dict[str, Any] | None, values: di
     return page.show("store.html", store=store, values=values, lists=lists)
 
 
-async def _build_body(page: PageRequest) -> dict[str, Any]:
+async def _gather_body(page: PageRequest) -> dict[str, Any]:
     """Adds the names of chosen areas; unchanged ones keep theirs."""
     body = gather(page, TEXTS, NUMBERS) | {"isDefault": bool(page.form_value("isDefault"))}
     for required in ("name", "address"):

@@ -174,7 +174,7 @@ async def test_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     async with page.context.database.connection() as db:
         endpoint = await webhooks.get(db, page.context.vault, page.company_id, id)
-        target, message = await test_event.build_test_event(
+        target, message = await test_event.prepare_test_event(
             db, page.context.vault, page.company_id, id, page.form_value("event") or None
         )
     outcome = await test_event.send_test_event(page.context.settings.webhooks, target, message)

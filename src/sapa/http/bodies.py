@@ -15,6 +15,8 @@ UPLOADED_TYPES = ("text/csv", "application/x-ndjson")
 LONGEST_ECHO = 100
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)
+UNKNOWN_FIELD = "is not a known field. Check its spelling or remove it"
+
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
@@ -81,7 +83,7 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise explain(str(error), decoder.type) from None
+        raise translate_validation_error(str(error), decoder.type) from None
     except RecursionError:
         raise Invalid("The body is nested too deeply. Use fewer levels.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -89,14 +91,14 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
 
 
-def explain(text: str, body: Any) -> Invalid:
+def translate_validation_error(text: str, body: Any) -> Invalid:
     """Translates msgspec's message: the field's path and what it must be."""
     parts = _WHERE.fullmatch(text)
     what, path = (parts["what"], parts["path"] or "") if parts else (text, "")
     if named := _MISSING.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is required")
     if named := _UNKNOWN.fullmatch(what):
-        return Invalid.field(_join(path, named["name"]), "is not a known field. Check its spelling or remove it")
+        return Invalid.field(_join(path, named["name"]), UNKNOWN_FIELD)
     message = _build_message(what, path, body)
     if path:
         return Invalid.field(path, f"has a key that {message}" if parts and parts["key"] else message)

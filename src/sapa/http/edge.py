@@ -47,7 +47,9 @@ class Edge:
         self, domains: Sequence[Routes], context: AppContext, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
     ) -> None:
         self._table = RouteTable(domains)
-        self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
+        self._unauthorized_prefixes = tuple(
+            f"{routes.base}{routes.prefix}/" for routes in domains if routes.answers_unauthorized
+        )
         self._context = context
         self._keys = keys
         self._limiter = RateLimiter(context.database)
@@ -77,9 +79,9 @@ class Edge:
         if exchange.method == "OPTIONS":
             return self._options(exchange)
         key = exchange.key = await self._identify(exchange)
-        self._keys.uses[key.id] = exchange.address
-        await self._count(exchange, key)
-        endpoint = self._find_endpoint(exchange)
+        self._keys.record_use(key, exchange.address)
+        await self._check_rate_limit(exchange, key)
+        endpoint = self._get_endpoint(exchange)
         endpoint.permit(key)
         exchange.endpoint = endpoint
         if not key.allow_list.allows(exchange.address):
@@ -88,10 +90,10 @@ class Edge:
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
         claim = find_claim(exchange, endpoint, key, body)
-        if endpoint.leads_outside:
+        if endpoint.is_outbound:
             request = exchange.describe(endpoint.routes.base)
             exchange.outbound_call = OutboundCall(self._context, key, request, endpoint.status, claim)
-            return await self._executor.run_outside(endpoint, exchange.outbound_call, arguments)
+            return await self._executor.run_outbound(endpoint, exchange.outbound_call, arguments)
         response = await self._executor.run(endpoint, key, arguments, claim)
         return add_etag(response, exchange.header(b"if-none-match")) if endpoint.has_etag else response
 
@@ -126,11 +128,11 @@ class Edge:
                 raise MissingApiKey
             return await self._keys.identify(raw)
         except (MissingApiKey, InvalidApiKey) as error:
-            if exchange.path.startswith(self._hiding):
+            if exchange.path.startswith(self._unauthorized_prefixes):
                 raise Unauthorized(error.message) from None
             raise
 
-    async def _count(self, exchange: Exchange, key: Key) -> None:
+    async def _check_rate_limit(self, exchange: Exchange, key: Key) -> None:
         quota = await self._limiter.count(key)
         exchange.quota = quota.headers()
         if not quota.granted:
@@ -139,7 +141,7 @@ class Edge:
                 headers={"retry-after": str(quota.reset)},
             )
 
-    def _find_endpoint(self, exchange: Exchange) -> Endpoint:
+    def _get_endpoint(self, exchange: Exchange) -> Endpoint:
         # Bytes that are not UTF-8 arrive as this character; so does the character itself.
         if "\ufffd" in exchange.path and not _is_utf8(exchange.scope.get("raw_path", b"")):
             raise Invalid("The path is not valid UTF-8. Encode it as UTF-8.")

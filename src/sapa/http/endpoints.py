@@ -64,7 +64,7 @@ class Endpoint:
         self.result = hints.pop("return")
         declared = inspect.signature(handler).parameters
         first, *names = declared
-        self.leads_outside = hints[first] is OutboundCall
+        self.is_outbound = hints[first] is OutboundCall
         self.parameters = {name: hints[name] for name in names}
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
         self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]
@@ -80,7 +80,7 @@ class Endpoint:
         """False where the handler's `body` has a default, which is used for a request without a body."""
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
-        self.has_etag = not self.writes and not self.leads_outside and not is_envelope(self.result)
+        self.has_etag = not self.writes and not self.is_outbound and not is_envelope(self.result)
         self.uploads = self.body is Upload
         self._decoder = build_decoder(self.body) if self.body and not self.uploads else None
         self._query_reader = QueryReader(self.query) if self.query else _NO_QUERY
@@ -149,7 +149,8 @@ class Routes:
         self.endpoints: list[Endpoint] = []
 
     @property
-    def hides_reason(self) -> bool:
+    def answers_unauthorized(self) -> bool:
+        """Whether a missing or invalid key gets the same error as a missing scope."""
         return self.refusal is Unauthorized
 
     def get(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:

@@ -34,7 +34,7 @@ class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ErrorEnvelope(msgspec.Struct, frozen=True):
-    """The body of every answer that is not a success."""
+    """The body of every error response."""
 
     error: ErrorBody
 

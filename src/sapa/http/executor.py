@@ -58,7 +58,7 @@ class Executor:
         async with self._flights.turn(claim):
             return await self._database.transact(change)
 
-    async def run_outside(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
+    async def run_outbound(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
         """The handler gets the outbound call in place of a transaction. It runs to its end when the caller disconnects:
         the outside party may have acted on it, so its outcome must be stored."""
         return await self._context.run_to_end(self._run_outside(endpoint, call, arguments))
@@ -68,7 +68,7 @@ class Executor:
             if stored := await call.find_response():
                 return stored
             try:
-                return await call.build_response(await endpoint.handler(call, *arguments))
+                return await call.finish(await endpoint.handler(call, *arguments))
             except Replayed as replay:
                 return replay.response
             except (ApiError, SecretKeyMissing):

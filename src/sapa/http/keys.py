@@ -93,6 +93,9 @@ class KeyRing:
         self.uses: dict[str, str] = {}
         """Key id → the address it was last used from, until it is recorded."""
 
+    def record_use(self, key: Key, address: str) -> None:
+        self.uses[key.id] = address
+
     async def identify(self, raw: str) -> Key:
         """Raises when the key is malformed, unknown, revoked or expired."""
         digest = hash_key(raw)

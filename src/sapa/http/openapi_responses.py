@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from sapa.http.bodies import UNKNOWN_FIELD
 from sapa.http.endpoints import Endpoint
 from sapa.http.errors import (
     ApiError,
@@ -136,7 +137,7 @@ def list_edge_errors(endpoint: Endpoint) -> list[type[ApiError]]:
     errors = [*ANY_CALL]
     if not endpoint.path_ids:
         errors.remove(NotFound)
-    if endpoint.routes.hides_reason:
+    if endpoint.routes.answers_unauthorized:
         errors = [error for error in errors if error not in {MissingApiKey, InvalidApiKey, InsufficientScope}]
         errors.append(Unauthorized)
     if endpoint.body is not None:
@@ -167,7 +168,7 @@ def _example(error: type[ApiError]) -> Any:
     return INVALID if error is Invalid else msgspec.json.decode(error().encode())
 
 
-INVALID: Any = msgspec.json.decode(Invalid.field("nickname", "is not a known field. Check its spelling").encode())
+INVALID: Any = msgspec.json.decode(Invalid.field("nickname", UNKNOWN_FIELD).encode())
 ERROR_EXAMPLES = {
     "ErrorEnvelope": INVALID,
     "ErrorBody": INVALID["error"],

@@ -124,7 +124,7 @@ class OutboundCall:
         async with self.context.database.connection() as db:
             return await idempotency.find(db, self.claim)
 
-    async def build_response(self, result: object) -> HttpResponse:
+    async def finish(self, result: object) -> HttpResponse:
         """The response to send; for a call without `intend` it is stored only now."""
         response = self._settled or encode_result(result, self._status)
         if self.claim is None or self._has_claimed:

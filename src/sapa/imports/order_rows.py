@@ -85,7 +85,7 @@ async def _store(tx: Tx, company: Company, row: Any) -> Outcome:
 
 async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
     sold = _sold(company, row)
-    placed_at = None if row.created_at is None else await _parse_past(tx, company, row.created_at)
+    placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
     order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold)
     for patch in _transitions(row):
         order = await actions.update(tx, company, order.id, patch)
@@ -132,7 +132,7 @@ def _transitions(row: OrderRow) -> Iterator[OrderPatch]:
         yield patch
 
 
-async def _parse_past(tx: Tx, company: Company, text: str) -> datetime:
+async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
     try:
         instant = parse_date_time(text)
     except BadValue as error:

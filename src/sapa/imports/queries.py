@@ -314,7 +314,7 @@ async def insert_problems(tx: Tx, company_id: int, id: str, problems: Sequence[P
     )
 
 
-async def find_keys(tx: Tx, company_id: int, id: str, keys: Sequence[str]) -> dict[str, str]:
+async def list_key_owners(tx: Tx, company_id: int, id: str, keys: Sequence[str]) -> dict[str, str]:
     """The rows of the dry run that already claim these keys."""
     return {row[0]: row[1] for row in await tx.fetch(FIND_KEYS.text, company_id, id, keys)}
 

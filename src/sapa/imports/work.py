@@ -142,7 +142,7 @@ async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[FileRow], results:
     good = [index for index, result in enumerate(results) if not isinstance(result, Problem)]
     owned = {index: list_keys(work.company, rows[index]) for index in good}
     every_key = [key for _, keys in owned.values() for key in keys]
-    owners = await queries.find_keys(tx, work.company.id, work.job.id, every_key)
+    owners = await queries.list_key_owners(tx, work.company.id, work.job.id, every_key)
     for index, (owner, keys) in owned.items():
         taken = next((key for key in keys if owners.setdefault(key, owner) != owner), None)
         if taken is not None:

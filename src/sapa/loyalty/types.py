@@ -289,7 +289,7 @@ class LedgerKeyReused(Conflict):
 
 
 class WalletFull(Conflict):
-    """The wallet cannot hold more points."""
+    """The wallet is full. Award fewer points."""
 
     code = "WALLET_FULL"
     constraint = "loyalty_wallets_size_check"

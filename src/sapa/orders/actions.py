@@ -48,7 +48,7 @@ async def place(
     sold: Sequence[LineItemVariant | None] = (),
 ) -> Order:
     """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
-    variants = await stock.find_variants(tx, company, list_variant_ids(body))
+    variants = await stock.list_on_sale(tx, company, list_variant_ids(body))
     draft = with_sold(build_draft(company, body, variants), sold)
     customer = await _find_or_create_customer(tx, company, body)
     taken = await stock.take(tx, company, count_units(draft.line_items))

@@ -140,7 +140,7 @@ class CopyUpdate(Struct, frozen=True):
 LIST_WAITING_COPIES = sql(
     "SELECT company_id, customer_id FROM customer_copies ORDER BY touched_at LIMIT $1",
     row=CopyUpdate,
-    crosses="the worker looks for waiting work over all companies, then goes on customer by customer",
+    crosses="the worker looks for waiting work over all companies, then processes one customer at a time",
 )
 
 

@@ -175,7 +175,7 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
     chosen = None
     if existing is None or present is None or link.purpose == Purpose.RESET:
         passwords.check_strength(password)
-        chosen = await passwords.build_hash(password)
+        chosen = await passwords.hash_password(password)
     else:
         await _verify_password(database, existing.email_key, password, present, origin)
     async with database.transaction() as tx:
@@ -221,7 +221,7 @@ async def _add_first_owner(tx: Tx, link: OneTimeLink, newcomer: Newcomer | None)
 
 async def _add_user(tx: Tx, organisation_id: int, newcomer: Newcomer, role: Role) -> int:
     email, name = _checked_email(newcomer.email), _checked_name(newcomer.name)
-    user_id = await queries.find_or_insert_user(tx, email, name, newcomer.language)
+    user_id = await queries.upsert_user(tx, email, name, newcomer.language)
     await queries.insert_membership(tx, organisation_id, user_id, role)
     return user_id
 

@@ -29,7 +29,7 @@ def check_strength(password: str) -> None:
         raise WeakPassword.field("password", "is too easy to guess; use a few words of your own")
 
 
-async def build_hash(password: str) -> str:
+async def hash_password(password: str) -> str:
     return await asyncio.to_thread(_hasher.hash, password)
 
 

@@ -263,7 +263,7 @@ async def find_recipient(db: Connection, email_key: str) -> Recipient | None:
     return await FIND_RECIPIENT.find(db, email_key)
 
 
-async def find_or_insert_user(tx: Tx, email: str, name: str, language: str) -> int:
+async def upsert_user(tx: Tx, email: str, name: str, language: str) -> int:
     user_id: int = await UPSERT_USER.value(tx, email, email.casefold(), name, language)
     return user_id
 

@@ -224,7 +224,7 @@ TOUCH = sql(
 )
 
 
-async def find_on_sale(db: Connection, company_id: int, ids: Sequence[str]) -> list[VariantOnSale]:
+async def list_on_sale(db: Connection, company_id: int, ids: Sequence[str]) -> list[VariantOnSale]:
     return await FIND_ON_SALE.all(db, company_id, ids)
 
 

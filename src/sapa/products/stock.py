@@ -14,11 +14,11 @@ from sapa.products.types import InsufficientStock, ProductUpdated, VariantOnSale
 from sapa.values.company import Company
 
 
-async def find_variants(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, VariantOnSale]:
+async def list_on_sale(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, VariantOnSale]:
     """By id, as an order line stores them; unknown ids are missing."""
     if not ids:
         return {}
-    return {variant.id: variant for variant in await queries.find_on_sale(tx, company.id, ids)}
+    return {variant.id: variant for variant in await queries.list_on_sale(tx, company.id, ids)}
 
 
 async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> dict[str, int]:

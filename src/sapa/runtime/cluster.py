@@ -61,15 +61,15 @@ def find_account(data: Path, cluster: Path) -> ProcessUser | None:
         return None
     if cluster.exists():
         owner = cluster.stat()
-        return _find_privilege(owner.st_uid, owner.st_gid, data)
+        return _choose_privilege(owner.st_uid, owner.st_gid, data)
     for name in ("postgres", "nobody"):
         with suppress(KeyError):
             user = pwd.getpwnam(name)
-            return _find_privilege(user.pw_uid, user.pw_gid, data)
+            return _choose_privilege(user.pw_uid, user.pw_gid, data)
     raise CannotStart("PostgreSQL refuses to run as root and there is no user postgres or nobody. Create one.")
 
 
-def _find_privilege(uid: int, gid: int, data: Path) -> ProcessUser:
+def _choose_privilege(uid: int, gid: int, data: Path) -> ProcessUser:
     """The least privilege with which that user can read the programs and the data folder."""
     for capability in (None, "dac_read_search", "dac_override"):
         account = ProcessUser(uid, gid, capability)

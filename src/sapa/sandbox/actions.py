@@ -17,6 +17,7 @@ from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.types import Clock, SandboxInbound, SandboxInboundIn, TestKeyRequired
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
 
 
 def refuse_live(company: Company) -> None:
@@ -72,5 +73,4 @@ def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
 async def advance_clock(tx: Tx, company: Company, seconds: int) -> Clock:
     moved = await access.move_clock(tx, company.id, timedelta(seconds=seconds))
     now = (await read_clock(tx, company.id)).now
-    text = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
-    return Clock(text, moved.clock_offset_seconds)
+    return Clock(format_instant(now), moved.clock_offset_seconds)

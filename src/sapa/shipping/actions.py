@@ -14,6 +14,7 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.orders import actions as orders
 from sapa.shipping.areas import actions as areas
+from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingStart
 from sapa.shipping.carriers.interface import CarrierArea
@@ -66,8 +67,7 @@ async def _list_pickup_cities(context: AppContext, company: Company, provider: s
     """Before the transaction, because the carrier may be called."""
     if not PROVIDERS[provider].has_pickup_cities:
         return ()
-    async with context.database.connection() as db:
-        return await areas.list_pickup_cities(context, db, company, provider)
+    return await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
 
 
 async def _intend_and_send(
@@ -157,8 +157,8 @@ def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
         )
     if to == shipment.shipping_status:
         return shipment
-    if not is_allowed(shipment.shipping_status, to, "A" if is_back else "L"):
-        allowed = ", ".join(list_next(shipment.shipping_status, "L")) or "nothing else"
+    if not is_allowed(shipment.shipping_status, to, "caller" if is_back else "manual"):
+        allowed = ", ".join(list_next(shipment.shipping_status, "manual")) or "nothing else"
         raise InvalidMove(f"shippingStatus cannot change from {shipment.shipping_status} to {to}; it can be {allowed}.")
     gone = {"cancelled_by": "user", "cancelled_source": "api"} if to in GONE else {}
     poll_at = None if is_back else shipment.poll_at
@@ -187,7 +187,7 @@ async def _begin_booking(
     bookings.check_bookable(stored)
     if not PROVIDERS[stored.provider].is_local:
         return BookingStart(await bookings.return_to_awaiting(tx, company, stored))
-    if not is_allowed(stored.shipping_status, "confirmed", "L"):
+    if not is_allowed(stored.shipping_status, "confirmed", "manual"):
         raise NotBookable(f"The shipment is {stored.shipping_status} and cannot be booked. Create a new one.")
     after = msgspec.structs.replace(stored, shipping_status="confirmed")
     return BookingStart(await shipments.store(tx, company, stored, after))

@@ -15,14 +15,14 @@ Status = Literal[
 
 Group = Literal["pending", "accepted", "in_delivery", "delivered", "returned", "cancelled", "failed"]
 
-Who = Literal["A", "C", "R", "S", "L"]
+Actor = Literal["caller", "carrier", "reassignment", "sapa", "manual"]
 
-WHO: dict[Who, str] = {
-    "A": "somebody, through the API, the console or a command",
-    "C": "the carrier, by a callback or when it is asked",
-    "R": "the carrier, when it says that it looks for another driver",
-    "S": "Sapa, with the outcome of a booking or a cancellation",
-    "L": "somebody by hand, where no carrier's API stands behind it (custom, parcel_carrier)",
+ACTORS: dict[Actor, str] = {
+    "caller": "a caller, through the API, the console or a command",
+    "carrier": "the carrier, by a callback or a poll",
+    "reassignment": "the carrier, when it assigns another driver",
+    "sapa": "Sapa, with the outcome of a booking or a cancellation",
+    "manual": "a person, for providers without a carrier API",
 }
 
 GROUPS: dict[Group, tuple[Status, ...]] = {
@@ -61,111 +61,122 @@ _NEW_DRIVER = "finding_driver driver_assigned picking_up"
 
 # A carrier that reports only its present status may be polled at any point, so intermediate statuses, failures
 # included, may be missing.
-ROWS: dict[Status, dict[Who, str]] = {
-    "draft": {"A": "awaiting booking cancelled", "L": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled"},
-    "awaiting": {"A": "booking cancelled"},
-    "booking": {"S": f"{_CARRIED} booking_failed booking_unknown", "C": _CARRIED},
-    "booking_unknown": {"S": f"{_CARRIED} booking_failed", "C": _CARRIED, "A": "confirmed booking_failed cancelled"},
-    "booking_failed": {"A": "awaiting booking cancelled", "S": _CARRIED, "C": _CARRIED},
+ROWS: dict[Status, dict[Actor, str]] = {
+    "draft": {
+        "caller": "awaiting booking cancelled",
+        "manual": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled",
+    },
+    "awaiting": {"caller": "booking cancelled"},
+    "booking": {"sapa": f"{_CARRIED} booking_failed booking_unknown", "carrier": _CARRIED},
+    "booking_unknown": {
+        "sapa": f"{_CARRIED} booking_failed",
+        "carrier": _CARRIED,
+        "caller": "confirmed booking_failed cancelled",
+    },
+    "booking_failed": {"caller": "awaiting booking cancelled", "sapa": _CARRIED, "carrier": _CARRIED},
     "confirmed": {
-        "C": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
-        "A": "cancelling",
-        "L": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled",
+        "carrier": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
+        "caller": "cancelling",
+        "manual": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled",
     },
     "scheduled": {
-        "C": f"finding_driver driver_assigned picking_up {_IN_DELIVERY} delivered {_RETURN} no_driver rejected"
+        "carrier": f"finding_driver driver_assigned picking_up {_IN_DELIVERY} delivered {_RETURN} no_driver rejected"
         " cancelled",
-        "A": "cancelling",
-        "L": "",
+        "caller": "cancelling",
+        "manual": "",
     },
     "awaiting_dropoff": {
-        "C": f"{_IN_DELIVERY} delivered {_RETURN} rejected cancelled",
-        "A": "cancelling",
-        "L": "",
+        "carrier": f"{_IN_DELIVERY} delivered {_RETURN} rejected cancelled",
+        "caller": "cancelling",
+        "manual": "",
     },
     "finding_driver": {
-        "C": f"driver_assigned picking_up {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
-        "A": "cancelling",
-        "L": "",
+        "carrier": f"driver_assigned picking_up {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
+        "caller": "cancelling",
+        "manual": "",
     },
     "driver_assigned": {
-        "C": f"picking_up finding_driver {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
-        "A": "cancelling",
-        "L": "",
+        "carrier": f"picking_up finding_driver {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
+        "caller": "cancelling",
+        "manual": "",
     },
     "picking_up": {
-        "C": f"driver_assigned finding_driver {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
-        "A": "cancelling",
-        "L": "",
+        "carrier": f"driver_assigned finding_driver {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
+        "caller": "cancelling",
+        "manual": "",
     },
     "picked_up": {
-        "C": f"in_transit out_for_delivery on_hold delivery_failed delivered {_RETURN} cancelled",
-        "R": _NEW_DRIVER,
-        "L": "",
+        "carrier": f"in_transit out_for_delivery on_hold delivery_failed delivered {_RETURN} cancelled",
+        "reassignment": _NEW_DRIVER,
+        "manual": "",
     },
     "in_transit": {
-        "C": f"out_for_delivery on_hold delivery_failed delivered {_RETURN} cancelled",
-        "R": _NEW_DRIVER,
-        "L": "",
+        "carrier": f"out_for_delivery on_hold delivery_failed delivered {_RETURN} cancelled",
+        "reassignment": _NEW_DRIVER,
+        "manual": "",
     },
     "out_for_delivery": {
-        "C": f"in_transit on_hold delivery_failed delivered {_RETURN} cancelled",
-        "R": _NEW_DRIVER,
-        "L": "",
+        "carrier": f"in_transit on_hold delivery_failed delivered {_RETURN} cancelled",
+        "reassignment": _NEW_DRIVER,
+        "manual": "",
     },
     "on_hold": {
-        "C": f"picked_up in_transit out_for_delivery delivery_failed delivered {_RETURN} cancelled {_NEW_DRIVER}"
+        "carrier": f"picked_up in_transit out_for_delivery delivery_failed delivered {_RETURN} cancelled {_NEW_DRIVER}"
         " no_driver rejected",
-        "A": "cancelling",
-        "L": "",
+        "caller": "cancelling",
+        "manual": "",
     },
-    "delivery_failed": {"C": f"out_for_delivery in_transit on_hold delivered {_RETURN} cancelled", "L": ""},
-    "delivered": {"C": "returning", "L": ""},
+    "delivery_failed": {"carrier": f"out_for_delivery in_transit on_hold delivered {_RETURN} cancelled", "manual": ""},
+    "delivered": {"carrier": "returning", "manual": ""},
     # Some carriers never report the arrival of a return; the person who receives it does.
-    "returning": {"C": "returned on_hold delivered lost", "A": "returned", "L": ""},
+    "returning": {"carrier": "returned on_hold delivered lost", "caller": "returned", "manual": ""},
     "cancelling": {
-        "S": f"cancelled cancelled_by_business {_ACCEPTED} on_hold no_driver rejected",
-        "C": f"cancelled cancelled_by_business picked_up in_transit out_for_delivery on_hold delivery_failed delivered"
-        f" {_RETURN} no_driver rejected",
+        "sapa": f"cancelled cancelled_by_business {_ACCEPTED} on_hold no_driver rejected",
+        "carrier": "cancelled cancelled_by_business picked_up in_transit out_for_delivery on_hold delivery_failed"
+        f" delivered {_RETURN} no_driver rejected",
     },
-    "cancelled": {"A": "awaiting booking", "C": "picked_up in_transit out_for_delivery delivered"},
-    "cancelled_by_business": {"A": "awaiting booking", "C": "picked_up in_transit out_for_delivery delivered"},
+    "cancelled": {"caller": "awaiting booking", "carrier": "picked_up in_transit out_for_delivery delivered"},
+    "cancelled_by_business": {
+        "caller": "awaiting booking",
+        "carrier": "picked_up in_transit out_for_delivery delivered",
+    },
     "no_driver": {
-        "A": "awaiting booking cancelling cancelled",
-        "C": f"{_NEW_DRIVER} {_IN_DELIVERY} delivered {_RETURN} cancelled",
+        "caller": "awaiting booking cancelling cancelled",
+        "carrier": f"{_NEW_DRIVER} {_IN_DELIVERY} delivered {_RETURN} cancelled",
     },
     "rejected": {
-        "A": "awaiting booking cancelling cancelled",
-        "C": f"{_NEW_DRIVER} {_IN_DELIVERY} delivered {_RETURN} cancelled",
+        "caller": "awaiting booking cancelling cancelled",
+        "carrier": f"{_NEW_DRIVER} {_IN_DELIVERY} delivered {_RETURN} cancelled",
     },
     "returned": {},
     "lost": {},
 }
-"""The statuses that each actor may move a shipment to. An empty L allows what C allows."""
+"""The statuses that each actor may move a shipment to. An empty `manual` allows what `carrier` allows."""
 
-MOVES: dict[str, dict[Who, frozenset[str]]] = {
+MOVES: dict[str, dict[Actor, frozenset[str]]] = {
     status: {
-        who: frozenset((targets or (row["C"] if who == "L" else "")).split()) - {status} for who, targets in row.items()
+        actor: frozenset((targets or (row["carrier"] if actor == "manual" else "")).split()) - {status}
+        for actor, targets in row.items()
     }
     for status, row in ROWS.items()
 }
 
 
-def is_allowed(status: str, to: str, who: Who) -> bool:
-    """A reassignment ("R") also allows everything that the carrier ("C") may do."""
+def is_allowed(status: str, to: str, actor: Actor) -> bool:
+    """A reassignment also allows everything that the carrier may do."""
     row = MOVES[status]
-    return to in row.get(who, ()) or (who == "R" and to in row.get("C", ()))
+    return to in row.get(actor, ()) or (actor == "reassignment" and to in row.get("carrier", ()))
 
 
-def list_next(status: str, who: Who) -> list[str]:
+def list_next(status: str, actor: Actor) -> list[str]:
     """In the usual order of a shipment's life."""
-    return [to for to in STATUSES if is_allowed(status, to, who)]
+    return [to for to in STATUSES if is_allowed(status, to, actor)]
 
 
 def print_table() -> str:
     """The table as Markdown, for the manual."""
     lines = ["| from | group | to |", "|---|---|---|"]
     for status in STATUSES:
-        moves = [f"{who}: {', '.join(list_next(status, who))}" for who in WHO if MOVES[status].get(who)]
+        moves = [f"{actor}: {', '.join(list_next(status, actor))}" for actor in ACTORS if MOVES[status].get(actor)]
         lines.append(f"| `{status}` | {GROUP_OF[status]} | {'<br>'.join(moves) or '–'} |")
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """Shipments: what they look like, what can go wrong, what they announce."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -75,7 +75,7 @@ class Party(Struct, frozen=True, rename="camel"):
 
 
 class PartyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Who sends or receives; what is absent stays as it is, null clears."""
+    """Who sends or receives. A field that you leave out keeps its value; null clears it."""
 
     name: Person | None | UnsetType = UNSET
     phone: PhoneText | None | UnsetType = UNSET
@@ -108,7 +108,7 @@ class Package(Struct, frozen=True, rename="camel"):
 
 
 class PackageIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is sent; what is absent stays as it is, null clears."""
+    """What is sent. A field that you leave out keeps its value; null clears it."""
 
     weight: Annotated[Measure, Meta(examples=[1.5])] | None | UnsetType = UNSET
     length: Measure | None | UnsetType = UNSET
@@ -136,11 +136,6 @@ read_driver = msgspec.json.Decoder(ShownDriver).decode
 
 NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
-
-
-def truncate(instant: datetime) -> datetime:
-    """In UTC and whole milliseconds, like every instant that is stored and read again."""
-    return instant.astimezone(UTC).replace(microsecond=instant.microsecond // 1_000 * 1_000)
 
 
 class Shipment(Struct, frozen=True, rename="camel"):
@@ -392,7 +387,7 @@ class NotEditable(Conflict):
 
 
 class BookingInProgress(Conflict):
-    """A booking of this shipment is under way, or its outcome is not known yet."""
+    """A booking of this shipment is in progress, or its outcome is unknown. Wait, then get the shipment again."""
 
     code = "BOOKING_IN_PROGRESS"
     constraint = "shipment_bookings_open_key"

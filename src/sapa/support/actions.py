@@ -153,7 +153,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     if message.agent_id is None:
         id = await queries.find_active(tx, company.id, message.connection_id, message.contact_id)
         return TicketLink(id) if id else None
-    locked = await _lock_ticket_of(tx, company, message)
+    locked = await _find_locked_ticket(tx, company, message)
     if locked is None:
         return None
     agent = await agents.get_active_agent(tx, company, message.agent_id)
@@ -167,7 +167,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     return TicketLink(locked.id, at)
 
 
-async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
+async def _find_locked_ticket(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
     """The ticket of a reply, else the active one of the thread. A message after the resolution belongs to the resolved
     ticket only while there is no newer one."""
     if message.ticket_id is None:

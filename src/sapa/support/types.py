@@ -306,7 +306,7 @@ def build_cell(status: str, source: str) -> str:
 
 
 class UserTaken(Conflict):
-    """Another agent has this user already."""
+    """Another agent already has this user. Choose another user."""
 
     code = "AGENT_EXISTS"
     constraint = "agents_user_key"

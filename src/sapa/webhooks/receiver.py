@@ -284,7 +284,7 @@ def _explain_match(
     if not all(secrets) or not secrets:
         return
     if not _matches(signatures, [_sign(secret, timestamp, body) for secret in secrets]):
-        yield next(_find_reasons(found, body, secrets, timestamp, signatures), _NO_REASON)
+        yield next(_list_reasons(found, body, secrets, timestamp, signatures), _NO_REASON)
         return
     try:
         _verify_id(found, body, secrets, 0, None)
@@ -297,7 +297,7 @@ _NO_REASON = (
 )
 
 
-def _find_reasons(
+def _list_reasons(
     found: dict[str, str], body: bytes, secrets: list[str], timestamp: str, signatures: list[str]
 ) -> Iterator[str]:
     """Tries what receivers commonly get wrong, and yields what would have matched."""

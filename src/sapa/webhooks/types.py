@@ -196,7 +196,7 @@ class TokenNotFound(NotFound):
 
 
 class WebhookLimit(Conflict):
-    """A company has at most 10 webhook endpoints."""
+    """A company can have at most 10 webhook endpoints. Delete one first."""
 
     code = "WEBHOOK_LIMIT"
 
@@ -214,12 +214,12 @@ class EndpointNotActive(Conflict):
 
 
 class OverlapRuns(Conflict):
-    """The previous secret still signs; rotating again would end it at once."""
+    """The previous secret is still valid, and rotating again would invalidate it now. Wait, or use --end-overlap."""
 
     code = "WEBHOOK_OVERLAP"
 
 
 class EventGone(Conflict):
-    """The event is past its retention, so it cannot be sent again."""
+    """The event is past its retention and cannot be sent again. Get the resource instead."""
 
     code = "EVENT_GONE"

@@ -17,7 +17,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.sending.pacing import (
-    find_gap,
+    get_gap,
     reserve_slot,
     wait_until_free,
 )
@@ -77,8 +77,8 @@ async def test_a_call_that_would_wait_too_long_gets_retry_after(database: Databa
 )
 def test_each_channel_has_its_own_rate(source: Source, text: float, media: float) -> None:
     capabilities = CHANNELS[source].capabilities
-    assert find_gap(capabilities, Text("x")) == pytest.approx(1 / text)
-    assert find_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
+    assert get_gap(capabilities, Text("x")) == pytest.approx(1 / text)
+    assert get_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
 
 
 async def test_a_slow_channel_delays_no_other(

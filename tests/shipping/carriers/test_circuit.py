@@ -48,7 +48,7 @@ async def test_five_failures_in_a_row_open_it_and_one_call_closes_it(clock: Simp
         await ask(connection, REQUEST, ONCE)
         await fail(connection, circuit.MOST_FAILURES)
         known = len(peer.asked)
-        with pytest.raises(CarrierAway, match="failed 5 times in a row and is asked again in 30 seconds"):
+        with pytest.raises(CarrierAway, match="failed 5 times in a row and is called again in 30 seconds"):
             await ask(connection, REQUEST, ONCE)
         with pytest.raises(NotSent, match="failed 5 times in a row"):
             await send_once(connection, REQUEST)

@@ -55,7 +55,7 @@ def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str
     for event in events:
         change = build_change(stored, event, "carrier_webhook")
         was, now = stored.shipping_status, change.shipment.shipping_status
-        assert was == now or is_allowed(was, now, "R" if event.is_reassignment else "C")
+        assert was == now or is_allowed(was, now, "reassignment" if event.is_reassignment else "carrier")
         assert change.is_applied or was == now
         if change.is_applied:
             assert (change.shipment.event_timestamp or START) >= (stored.event_timestamp or START)
@@ -71,7 +71,7 @@ def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str
 
 def test_every_allowed_move_of_a_carrier_can_be_made() -> None:
     for status, row in MOVES.items():
-        for to in row.get("C", frozenset()) - GONE:
+        for to in row.get("carrier", frozenset()) - GONE:
             stored = msgspec.structs.replace(build_draft(SHOP, "instant_carrier"), shipping_status=status)
             event = CarrierEvent("1", START, to, "said")
             assert build_change(stored, event, "carrier_webhook").shipment.shipping_status == to, (status, to)
@@ -118,7 +118,7 @@ class Road(RuleBasedStateMachine):
         before = self.stored
         self.run(self._apply(event))
         was, now = before.shipping_status, self.stored.shipping_status
-        assert was == now or is_allowed(was, now, "R" if event.is_reassignment else "C")
+        assert was == now or is_allowed(was, now, "reassignment" if event.is_reassignment else "carrier")
         if was == "delivered":
             assert now in {"delivered", "returning"}
         self.history.append(now)

@@ -201,7 +201,8 @@ async def test_a_company_gets_ten_endpoints_even_when_all_ask_at_once(
     made = [id for id in await asyncio.gather(*(attempt() for _ in range(20))) if id]
     assert len(made) == 10
     assert (
-        create(installation, company.live, "--all-events").sentence() == "A company has at most 10 webhook endpoints."
+        create(installation, company.live, "--all-events").sentence()
+        == "A company can have at most 10 webhook endpoints. Delete one first."
     )
     assert create(installation, company.test, "--all-events").code == 0, "the other environment counts for itself"
     webhook(installation, "delete", made[0], "--json").json()
@@ -241,7 +242,7 @@ async def test_another_company_s_endpoint_is_unknown_to_every_action(
         lambda tx: actions.resume(tx, vault, foreign, id, Missed.ALL),
         lambda tx: actions.rotate(tx, vault, foreign, id),
         lambda tx: actions.delete(tx, foreign, id),
-        lambda tx: test_event.build_test_event(tx, vault, foreign, id, None),
+        lambda tx: test_event.prepare_test_event(tx, vault, foreign, id, None),
         lambda tx: deliveries.replay(database, foreign, id, datetime(2026, 1, 1, tzinfo=UTC)),
     ]
     for call in calls:

@@ -60,7 +60,7 @@ async def redeem(tx: Tx, company: Company, customer_id: str, body: RedeemIn) -> 
     ledger = await _open_ledger(tx, company, customer_id, body.voucher_code)
     existing = await points.find_same_request(tx, company, memo)
     if existing is not None:
-        return await _build_repeated(tx, company, ledger, existing)
+        return await _repeat_redemption(tx, company, ledger, existing)
     option = await _get_option_as_shown(tx, company, body)
     points.require_writable(ledger)
     held = ReservationIn(
@@ -119,7 +119,7 @@ async def _open_ledger(tx: Tx, company: Company, customer_id: str, voucher_code:
     return ledger
 
 
-async def _build_repeated(tx: Tx, company: Company, ledger: WalletLedger, entry: LedgerEntry) -> Redeemed:
+async def _repeat_redemption(tx: Tx, company: Company, ledger: WalletLedger, entry: LedgerEntry) -> Redeemed:
     redemption = await queries.get_redemption(tx, company.id, entry.reference_id or "")
     return Redeemed(await points.close_ledger(tx, company, ledger, "api"), redemption, entry)
 

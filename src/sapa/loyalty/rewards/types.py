@@ -212,7 +212,7 @@ class Redeemer(Struct, frozen=True, rename="camel"):
 
 
 class VoucherTaken(Conflict):
-    """Another reserved or committed redemption has this voucherCode."""
+    """Another redemption has this voucherCode. Use another one."""
 
     code = "VOUCHER_TAKEN"
     constraint = "loyalty_redemptions_voucher_key"

@@ -12,7 +12,7 @@ from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
 class OwnServer(Protocol):
     """A channel whose accounts name their own server."""
 
-    def find_server(self, account: Mapping[str, str]) -> str:
+    def get_server(self, account: Mapping[str, str]) -> str:
         """The host and port."""
 
 

@@ -53,9 +53,9 @@ def build_parser(pattern: str, advice: str) -> Callable[[str, str], str]:
     return parse
 
 
-PHONE = IdentityKind("phone", parse_number, is_named_by_form=True)
-WA_ID = IdentityKind("wa_id", parse_number, is_named_by_form=True)
-EMAIL = IdentityKind("email", parse_mailbox, is_named_by_form=True)
+PHONE = IdentityKind("phone", parse_number, has_distinct_format=True)
+WA_ID = IdentityKind("wa_id", parse_number, has_distinct_format=True)
+EMAIL = IdentityKind("email", parse_mailbox, has_distinct_format=True)
 
 _PHONES = frozenset({PHONE.name, WA_ID.name})
 

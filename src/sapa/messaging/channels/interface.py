@@ -49,7 +49,7 @@ class ChannelAccount(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Without secrets, wherever it is printed."""
-        return f"Connection({self.source} {self.id})"
+        return f"ChannelAccount({self.source} {self.id})"
 
 
 class BadIdentity(ValueError):
@@ -63,7 +63,7 @@ class IdentityKind(Struct, frozen=True):
     """Stored with every contact."""
     parse: Callable[[str, str], str]
     """The id in a caller's text, with the region of phone numbers without a country code; raises BadIdentity."""
-    is_named_by_form: bool = False
+    has_distinct_format: bool = False
     """Whether the form of an id shows its kind. An id of another kind is valid only with its channel's name."""
 
 

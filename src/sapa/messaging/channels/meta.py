@@ -100,12 +100,12 @@ def read_refusal(response: ProviderResponse, classify: Callable[[GraphError], Er
     graph_error = parse_graph_error(found)
     meaning = classify(graph_error)
     retry_after = (
-        meaning.retry_after if meaning.retry_after is None else _find_retry_after(response, meaning.retry_after)
+        meaning.retry_after if meaning.retry_after is None else _choose_retry_after(response, meaning.retry_after)
     )
     return SendRefusal(str(graph_error.code), describe(graph_error), meaning.category, retry_after)
 
 
-def _find_retry_after(response: ProviderResponse, least: float) -> float:
+def _choose_retry_after(response: ProviderResponse, least: float) -> float:
     header = response.headers.get("retry-after", "")
     return max(least, float(header)) if header.isascii() and header.isdigit() else least
 

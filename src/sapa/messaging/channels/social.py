@@ -174,7 +174,7 @@ def _read_message(event: Node, message: Node, customer: Identity) -> Iterator[It
         message_id=id,
         sender=[customer],
         at=at,
-        type=_find_type(message, media, interaction),
+        type=_choose_type(message, media, interaction),
         body=text(message, "text"),
         media=media,
         interaction=interaction,
@@ -184,7 +184,7 @@ def _read_message(event: Node, message: Node, customer: Identity) -> Iterator[It
     )
 
 
-def _find_type(message: Node, media: Sequence[InboundMedia], interaction: Interaction | None) -> str:
+def _choose_type(message: Node, media: Sequence[InboundMedia], interaction: Interaction | None) -> str:
     if interaction is not None:
         return "button"
     if media:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from sapa.access.actions import get_company
 from sapa.access.types import CompanyNotFound
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Database
+from sapa.db.pool import Connection
 from sapa.messaging.channels.abilities import OwnServer
 from sapa.messaging.channels.interface import Channel, ChannelAccount, Source
 from sapa.messaging.channels.registry import CHANNELS
@@ -43,29 +43,29 @@ class ConnectedChannel(Struct, frozen=True):
         """The company's side of a conversation as customers see it: a number, an address, a page's id."""
         account = self.connection.account
         names = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
-        return names or find_account_id(self.channel, account) or self.connection.source.lower()
+        return names or get_account_id(self.channel, account) or self.connection.source.lower()
 
 
 class Accounts(Protocol):
     """The source of a company's accounts."""
 
     async def find_by_source(
-        self, context: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Connection, company: Company, source: Source
     ) -> ConnectedChannel | None:
         """None if the company has no account with this channel."""
 
     async def find_by_id(
-        self, context: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Connection, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
         """For work that was started earlier, such as fetching the files of a message."""
 
-    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+    async def find_by_token(self, context: AppContext, db: Connection, token: str) -> ConnectedChannel | None:
         """The account whose callback address ends with this token."""
 
-    async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
+    async def list_sources(self, db: Connection, company: Company) -> Sequence[Source]:
         """The connected channels, oldest connection first."""
 
-    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+    async def list_infos(self, context: AppContext, db: Connection, company: Company) -> Sequence[ChannelConnection]:
         """All current and former connections."""
 
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
@@ -74,29 +74,29 @@ class Accounts(Protocol):
 
 class StoredAccounts:
     async def find_by_source(
-        self, context: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Connection, company: Company, source: Source
     ) -> ConnectedChannel | None:
         stored = await queries.find_connection(db, company.id, source)
         return _open(context, company, stored) if stored else None
 
     async def find_by_id(
-        self, context: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Connection, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
         stored = await queries.find_by_id(db, company.id, connection_id)
         return _open(context, company, stored) if stored and stored.status == "connected" else None
 
-    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+    async def find_by_token(self, context: AppContext, db: Connection, token: str) -> ConnectedChannel | None:
         """The token holds the company's id, so only that company's rows are searched."""
         parts = _parse_token(token)
         company = await find_company(db, int(parts["company"])) if parts else None
         stored = await queries.find_by_hook(db, company.id, hash_token(token)) if company else None
         return _open(context, company, stored) if company and stored else None
 
-    async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
+    async def list_sources(self, db: Connection, company: Company) -> Sequence[Source]:
         stored = await queries.list_connections(db, company.id)
         return [Source(each.source) for each in stored if each.status == "connected"]
 
-    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+    async def list_infos(self, context: AppContext, db: Connection, company: Company) -> Sequence[ChannelConnection]:
         return [_build_info(context, stored) for stored in await queries.list_connections(db, company.id)]
 
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
@@ -106,7 +106,7 @@ class StoredAccounts:
 STORED = StoredAccounts()
 
 
-async def record_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:
+async def record_health(db: Connection, company_id: int, connection_id: str, error: str | None) -> None:
     """Stores the channel's last complaint about the account; None clears it."""
     await queries.record_health(db, company_id, connection_id, error[:MAX_ERROR_LENGTH] if error else None)
 
@@ -115,19 +115,19 @@ def hash_token(token: str) -> bytes:
     return sha256(token.encode()).digest()
 
 
-def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
+def get_account_id(channel: Channel, account: Mapping[str, str]) -> str:
     """The channel's id of the account: the first field that is required and not secret."""
     names = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
     return next(names, "")
 
 
-def find_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
+def get_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
     if isinstance(channel, OwnServer):
-        return channel.find_server(account)
+        return channel.get_server(account)
     return context.settings.upstreams.get(channel.source.lower(), channel.address)
 
 
-async def find_company(db: Database, company_id: int) -> Company | None:
+async def find_company(db: Connection, company_id: int) -> Company | None:
     try:
         return await get_company(db, company_id)
     except CompanyNotFound:
@@ -142,7 +142,7 @@ def _open(context: AppContext, company: Company, stored: StoredChannelConnection
         company=company,
         id=stored.id,
         source=channel.source,
-        address=find_address(context, channel, account),
+        address=get_address(context, channel, account),
         account=account,
         credentials=msgspec.json.decode(sealed, type=dict[str, str]),
         client=context.client,
@@ -160,7 +160,7 @@ def _build_info(context: AppContext, stored: StoredChannelConnection) -> Channel
         account=msgspec.json.decode(stored.account, type=dict[str, str]),
         secrets=_list_secrets(context, stored),
         status=stored.status,
-        health=_find_health(stored),
+        health=_get_health(stored),
         last_error=stored.last_error,
         last_error_at=stored.last_error_at,
         verified_at=stored.verified_at,
@@ -176,7 +176,7 @@ def _list_secrets(context: AppContext, stored: StoredChannelConnection) -> list[
     return sorted(msgspec.json.decode(connected, type=dict[str, str]))
 
 
-def _find_health(stored: StoredChannelConnection) -> str:
+def _get_health(stored: StoredChannelConnection) -> str:
     if stored.status != "connected":
         return stored.status
     if stored.last_error is not None:

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Database
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import Embeddable, Renewable
 from sapa.messaging.channels.interface import (
@@ -48,7 +47,7 @@ class ConnectionDraft(Struct, frozen=True):
 
 
 async def prepare(
-    context: AppContext, db: Database, company: Company, source: Source, fields: Mapping[str, str]
+    context: AppContext, db: Connection, company: Company, source: Source, fields: Mapping[str, str]
 ) -> ConnectionDraft:
     """A missing field keeps its value if the same account is connected already."""
     if company.is_test:
@@ -71,8 +70,8 @@ def _list_stored_fields(
     if existing is None:
         return {}
     stored = {**existing.connection.account, **existing.connection.credentials}
-    account_id = accounts.find_account_id(channel, {**stored, **fields})
-    return stored if account_id == accounts.find_account_id(channel, stored) else {}
+    account_id = accounts.get_account_id(channel, {**stored, **fields})
+    return stored if account_id == accounts.get_account_id(channel, stored) else {}
 
 
 def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
@@ -94,7 +93,7 @@ def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, 
 
 async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:
     """Asks the channel to verify the account; raises AccountRefused. Makes an outbound call."""
-    address = accounts.find_address(context, draft.channel, draft.account)
+    address = accounts.get_address(context, draft.channel, draft.account)
     trial = ChannelAccount(
         company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, context.client,
         context.database,
@@ -109,7 +108,7 @@ async def connect(
     context: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
 ) -> NewChannelConnection:
     """Stores a connection. Connecting the same account again resumes the old connection."""
-    source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
+    source, account_id = draft.channel.source, accounts.get_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
     existing = await queries.find_connection(tx, company.id, source)
     if existing is not None and existing.account_id != account_id:
@@ -140,7 +139,7 @@ async def _store(
     if stored is not None:
         await queries.replace_connection(tx, company.id, id, account, sealed, hook_hash, is_renewable)
     else:
-        account_id = accounts.find_account_id(draft.channel, draft.account)
+        account_id = accounts.get_account_id(draft.channel, draft.account)
         source = draft.channel.source
         await queries.insert_connection(
             tx, company.id, id, source, account_id, account, sealed, hook_hash or b"", is_renewable
@@ -166,7 +165,7 @@ async def verify(connected: ConnectedChannel) -> str | None:
     return None
 
 
-async def record_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
+async def record_verified(db: Connection, company: Company, connection_id: str, error: str | None) -> None:
     if error is None:
         await queries.record_verified(db, company.id, connection_id)
     else:
@@ -193,7 +192,7 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-async def get_info(context: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
+async def get_info(context: AppContext, db: Connection, company: Company, id: str) -> ChannelConnection:
     infos = await get_environment(company).accounts.list_infos(context, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Database
+from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Identity
 from sapa.messaging.connections.accounts import STORED, Accounts, ConnectedChannel
 from sapa.ports import Port
@@ -26,13 +26,13 @@ class MessagingEnvironment(Protocol):
     def has_template_review(self) -> bool:
         """Whether channels review templates; without a review each template is approved at once."""
 
-    def has_person(self, id: str) -> bool:
+    def accepts_recipient_id(self, id: str) -> bool:
         """Whether an id that does not have the form of the channel's ids is a valid recipient."""
 
     async def find_closed_reason(
-        self, db: Database, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
+        self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
     ) -> str | None:
-        """Why the window is closed for a free message, apart from the window's age and quota; None if it is open."""
+        """Why a free-form message is refused, apart from the window's age and quota; None if it is not."""
 
     async def locate_file(self, context: AppContext, url: str) -> str:
         """The address to fetch a file from that a channel names by `url`."""
@@ -43,11 +43,11 @@ class LiveMessaging:
     is_paced = True
     has_template_review = True
 
-    def has_person(self, id: str) -> bool:
+    def accepts_recipient_id(self, id: str) -> bool:
         return False
 
     async def find_closed_reason(
-        self, db: Database, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
+        self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
     ) -> str | None:
         if last_inbound_at is None:
             return "The customer has not written over this channel yet. Send a template."
@@ -65,7 +65,7 @@ def get_environment(company: Company) -> MessagingEnvironment:
     return TEST.installed if company.is_test else LIVE
 
 
-async def find_by_token(context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+async def find_by_token(context: AppContext, db: Connection, token: str) -> ConnectedChannel | None:
     """The account, live or test, whose callback address ends with this token."""
     accounts = TEST.installed.accounts
     return await accounts.find_by_token(context, db, token) or await STORED.find_by_token(context, db, token)

@@ -106,7 +106,7 @@ async def find_thread(db: Connection, company: Company, connection_id: str, iden
 async def find_window(
     db: Connection, company: Company, source: Source, connection_id: str, contact_id: str
 ) -> Window | None:
-    """The window for free messages; None if the channel has no windows."""
+    """The window for free-form messages; None if the channel has no windows."""
     duration = CHANNELS[source].capabilities.window
     if duration is None:
         return None

@@ -1,4 +1,4 @@
-"""Contacts, their conversations and their windows for free messages."""
+"""Contacts, their conversations and their windows for free-form messages."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ CONTACT_ID = IdKind("ctc_")
 
 
 class Window(Struct, frozen=True, rename="camel"):
-    """The reply window: how long the customer can get free messages over the channel."""
+    """The reply window: how long the customer can get free-form messages over the channel."""
 
     closes_at: Timestamp
 

@@ -82,7 +82,7 @@ async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
         message.message_id2,
         message.template_id,
         message.source,
-        find_endpoint_type(call_record.request),
+        get_endpoint_type(call_record.request),
         None,
         _seal(call_record, message),
     )
@@ -108,7 +108,7 @@ async def record_refusal(context: AppContext, company: Company, request: Request
             None,
             template_id,
             source,
-            find_endpoint_type(request),
+            get_endpoint_type(request),
             clock.now,
             _seal(call_record, error),
         )
@@ -135,7 +135,7 @@ async def list_page(db: Connection, vault: Vault, company: Company, query: Recor
     return _build_page(vault, company, stored, query, total)
 
 
-def find_endpoint_type(request: RequestInfo) -> EndpointType:
+def get_endpoint_type(request: RequestInfo) -> EndpointType:
     return ENDPOINT_TYPES[request.path.removeprefix(request.base_url)]
 
 

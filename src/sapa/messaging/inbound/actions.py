@@ -18,7 +18,6 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import Contact, Window
 from sapa.messaging.media import actions as media
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.messages.actions import to_milliseconds
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     Choice,
@@ -30,6 +29,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.messaging.tickets import TICKETS, InboundMessage
 from sapa.values.company import Company
+from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.json import encode
 
 MAX_NUMBER_LENGTH = 320
@@ -116,7 +116,7 @@ def _build_message(
     connection_id: str, source: Source, inbound: ReceivedItem, contact: Contact, connected_number: str, now: datetime,
     id: str | None, media_url: str | None,
 ) -> NewMessage:  # fmt: skip
-    at = min(to_milliseconds(inbound.at), now)
+    at = min(truncate_to_milliseconds(inbound.at), now)
     identity = canonical(inbound.sender[0])
     direction, feature, status = _kind_of(inbound)
     return NewMessage(

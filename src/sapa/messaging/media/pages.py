@@ -4,6 +4,7 @@ import base64
 import binascii
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
@@ -21,6 +22,7 @@ from sapa.messaging.media import queries
 from sapa.messaging.media.queries import MediaRow
 from sapa.messaging.messages.types import MessageId2
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
 from sapa.values.sealing import BadSecretKey
 
 LINK_SECONDS = 900
@@ -74,7 +76,7 @@ async def describe(context: AppContext, db: Connection, company: Company, messag
 def _describe(context: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
     url = _build_link(context, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
-    expires = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(until)) if is_there else None
+    expires = format_instant(datetime.fromtimestamp(until, UTC)) if is_there else None
     return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
 
 

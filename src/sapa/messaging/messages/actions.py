@@ -1,7 +1,7 @@
 """Records messages, and updates their status by the channels' reports or by replies that prove delivery."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.messaging.tickets import TICKETS, TicketLink, build_tickets_channel
 from sapa.values.company import Company
+from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.json import encode
 
 STATUS_TIMEOUT = timedelta(hours=24)
@@ -140,7 +141,7 @@ async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmen
     if id is None:
         return None
     now = (await read_clock(tx, company.id)).now
-    at = to_milliseconds(amendment.at)
+    at = truncate_to_milliseconds(amendment.at)
     event = NewEvent(id, EVENT_KINDS[amendment.kind], at, min(at, now), detail=amendment.body)
     is_new = await queries.insert_events(tx, company.id, [event]) > 0
     if is_new and amendment.kind == "edit":
@@ -243,7 +244,7 @@ def _below(status: Status) -> list[str]:
 async def _apply_report(
     tx: Tx, company: Company, locked: LockedMessage, report: StatusReport, now: datetime
 ) -> Message | None:
-    merged = merge(locked.state, report.status, to_milliseconds(report.at), now)
+    merged = merge(locked.state, report.status, truncate_to_milliseconds(report.at), now)
     return await _store(tx, company, locked, report, merged)
 
 
@@ -285,7 +286,7 @@ async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:
 def _build_events(
     locked: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
 ) -> list[NewEvent]:
-    at = to_milliseconds(report.at)
+    at = truncate_to_milliseconds(report.at)
     own = NewEvent(locked.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
     return [*(NewEvent(locked.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
 
@@ -302,9 +303,3 @@ def _error_after(locked: LockedMessage, merged: MergedState, report: StatusRepor
 def _build_update(message: Message, previous: str) -> MessageUpdate:
     fields = {name: getattr(message, name) for name in message.__struct_fields__}
     return MessageUpdate(**fields | {"previous_status": previous})
-
-
-def to_milliseconds(instant: datetime) -> datetime:
-    """In UTC, at the precision of the database."""
-    instant = instant.astimezone(UTC)
-    return instant - timedelta(microseconds=instant.microsecond % 1000)

@@ -1,7 +1,5 @@
 """Sends a message: check, store, call the channel. `delivery` handles the channel's response."""
 
-from functools import partial
-
 from sapa.db.pool import Tx
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -52,13 +50,13 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     call_record = None
     if send_context.ticket_id is None:
         call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
-    message = await call.intend(partial(_record, call.company, plan, call_record, send_context))
+    message = await call.intend(lambda tx: _record(tx, call.company, plan, call_record, send_context))
     call.is_recorded = True
     return await deliver(call, plan, call_record, message)
 
 
 async def _record(
-    company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext, tx: Tx
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext
 ) -> Message:
     """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
     connection, draft = plan.connected.connection, plan.draft

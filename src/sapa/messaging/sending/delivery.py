@@ -5,7 +5,6 @@ reports on it, and is never sent again automatically.
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TypeVar
 
 import asyncpg
@@ -55,10 +54,15 @@ async def deliver(
     company, id = call.company, message.message_id2
     outcome = await _dispatch(plan, id)
     if isinstance(outcome, SendRefusal):
-        raise await _retry_storing(partial(call.transact, partial(_refuse, company, plan, call_record, id, outcome)))
+        failure = await _retry_storing(
+            lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
+        )
+        raise failure  # not concluded: a refusal frees the Idempotency-Key
     if isinstance(outcome, SendReceipt):
-        return await _retry_storing(partial(call.conclude, partial(_accept, company, plan, call_record, id, outcome)))
-    return await _retry_storing(partial(call.conclude, partial(_mark_unclear, company, call_record, id, outcome)))
+        return await _retry_storing(
+            lambda: call.conclude(lambda tx: _accept(tx, company, plan, call_record, id, outcome))
+        )
+    return await _retry_storing(lambda: call.conclude(lambda tx: _mark_unclear(tx, company, call_record, id, outcome)))
 
 
 class _RefusedForNow(Exception):
@@ -122,7 +126,7 @@ async def _retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
 
 
 async def _accept(
-    company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, receipt: SendReceipt, tx: Tx
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, receipt: SendReceipt
 ) -> Message:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
@@ -137,7 +141,7 @@ async def _accept(
 
 
 async def _mark_unclear(
-    company: Company, call_record: CallRecord | None, id: str, unknown: UnknownOutcome, tx: Tx
+    tx: Tx, company: Company, call_record: CallRecord | None, id: str, unknown: UnknownOutcome
 ) -> Message | Accepted[Message]:
     message = await messages.mark_unclear(tx, company, id, unknown.reason)
     result = Accepted(message) if message.status == "pending" else message
@@ -147,7 +151,7 @@ async def _mark_unclear(
 
 
 async def _refuse(
-    company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, refusal: SendRefusal, tx: Tx
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, refusal: SendRefusal
 ) -> SendFailed:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now

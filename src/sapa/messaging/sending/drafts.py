@@ -48,7 +48,7 @@ _ENDINGS: dict[str, MediaType] = {
 _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
 
 
-async def build_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
+async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
     metadata = None if body.metadata is None else encode(body.metadata)
     if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
         raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
@@ -102,7 +102,7 @@ def _draft_media(body: MediaMessageIn, metadata: bytes | None) -> MessageDraft:
 async def _draft_template(
     db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
 ) -> MessageDraft:
-    template = await templates.find_for_send(db, company, body.template_name, body.template_source, body.language)
+    template = await templates.get_for_send(db, company, body.template_name, body.template_source, body.language)
     template_text.check_params(template, body.params)
     header = template_text.parse_header(template)
     media = None

@@ -41,7 +41,7 @@ async def wait_until_free(context: AppContext, connected: ConnectedChannel, cont
     connection = connected.connection
     if not get_environment(connection.company).is_paced:
         return False
-    gap = find_gap(connected.channel.capabilities, content)
+    gap = get_gap(connected.channel.capabilities, content)
     async with context.database.connection() as db:
         seconds = await reserve_slot(db, connection.company.id, connection.id, gap)
     if seconds > 0:
@@ -49,7 +49,7 @@ async def wait_until_free(context: AppContext, connected: ConnectedChannel, cont
     return seconds > 0
 
 
-def find_gap(capabilities: Capabilities, content: Content) -> float:
+def get_gap(capabilities: Capabilities, content: Content) -> float:
     """Seconds between two messages."""
     slower = capabilities.media_per_second if isinstance(content, Media) else None
     return 1 / (slower or capabilities.per_second)

@@ -37,7 +37,7 @@ from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
-from sapa.messaging.sending.drafts import build_draft
+from sapa.messaging.sending.drafts import prepare_draft
 from sapa.messaging.sending.pacing import wait_for_turn
 from sapa.messaging.sending.types import (
     QUOTA_USED,
@@ -77,7 +77,7 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
     fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
-    draft = await build_draft(db, company, body)
+    draft = await prepare_draft(db, company, body)
     clock = await read_clock(db, company.id)
     if not sources:
         source = await _choose_source(db, company, body, draft)
@@ -133,7 +133,7 @@ async def _choose_source(db: Connection, company: Company, body: AnySendIn, draf
 
 
 def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool:
-    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.is_named_by_form]
+    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind.has_distinct_format]
     if not kinds:
         return False
     try:
@@ -162,8 +162,8 @@ async def _check_source(
     if _is_own(connected, to):
         raise Invalid.field("to", f"must not be the company's own account on {source}")
     _check_template(capabilities, draft)
-    is_free = not (draft.template and capabilities.needs_approved_templates)
-    if is_free and capabilities.window is not None:
+    is_free_form = not (draft.template and capabilities.needs_approved_templates)
+    if is_free_form and capabilities.window is not None:
         await _check_window(db, company, connected, to, clock, capabilities.window)
     return await _answer_thread(db, company, SendPlan(draft, connected, to, clock))
 
@@ -203,7 +203,7 @@ def parse_recipient(to: str, country_code: str | None, company: Company, kinds: 
     region = parse_region(country_code, company)
     text, advice = to.strip(), list[str]()
     for kind in kinds:
-        if not kind.is_named_by_form and get_environment(company).has_person(text):
+        if not kind.has_distinct_format and get_environment(company).accepts_recipient_id(text):
             return Identity(kind.name, text)
         try:
             return Identity(kind.name, kind.parse(text, region))
@@ -232,7 +232,7 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 async def _check_window(
     db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: CompanyClock, window: timedelta
 ) -> None:
-    """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
+    """Most channels take free-form messages only for some time after the customer wrote, and only up to a quota."""
     thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
     reason = await get_environment(company).find_closed_reason(db, connected, to, last)

@@ -21,8 +21,8 @@ Recipient = Annotated[
         max_length=320,
         examples=["+628123456789"],
         description=(
-            "A phone number in any common format, the WhatsApp user id of a person without a number, an e-mail "
-            "address, or the channel's id of the customer. An id of a channel needs that channel in sources."
+            "A phone number in any common format, an e-mail address, or the channel's own id of the person. "
+            "An id of a channel needs that channel in sources."
         ),
     ),
 ]
@@ -89,7 +89,7 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A file at a public URL. The channel fetches it; for TikTok, which takes uploads only, Sapa does."""
+    """A file at a public URL. The channel fetches it, or Sapa does if the channel accepts uploads only."""
 
     media_url: Url
     media_type: Annotated[MediaType, Meta(description="Default: derived from the URL's file extension.")] | None = None
@@ -218,13 +218,13 @@ class SendPlan(Struct, frozen=True):
 
 
 class WindowClosed(Conflict):
-    """The customer has not written recently enough for a free message on this channel. Send a template."""
+    """The reply window is closed: the customer has not written recently enough. Send a template."""
 
     code = "WINDOW_CLOSED"
 
 
 class ActiveTicket(Conflict):
-    """An agent is handling this chat, and ignoreActiveTicket is true."""
+    """An agent is handling this chat. Send without ignoreActiveTicket, or wait until the ticket is resolved."""
 
     code = "ACTIVE_TICKET"
 

@@ -100,7 +100,7 @@ async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | 
     return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), found.name, found.language, source, content)
 
 
-async def find_for_send(
+async def get_for_send(
     db: Connection, company: Company, name: str, source: str | None, language: str | None
 ) -> Template:
     """The requested language, else the first approved one."""

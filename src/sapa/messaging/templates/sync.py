@@ -11,7 +11,7 @@ from msgspec import Struct
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
-from sapa.db.pool import Connection as Db
+from sapa.db.pool import Connection
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -50,7 +50,7 @@ class TemplateAccount(Struct, frozen=True):
     connection: ChannelAccount
 
 
-async def find_template_account(context: AppContext, db: Db, company: Company) -> TemplateAccount | None:
+async def find_template_account(context: AppContext, db: Connection, company: Company) -> TemplateAccount | None:
     """None if the company's templates need no review."""
     if not get_environment(company).has_template_review:
         return None
@@ -175,7 +175,7 @@ async def _submit_missing(context: AppContext, company: Company, account: Templa
 
 
 async def settle(
-    tx: Db, company: Company, template: Template, response: ChannelTemplate | SendRefusal | None
+    tx: Connection, company: Company, template: Template, response: ChannelTemplate | SendRefusal | None
 ) -> Template:
     """Stores the channel's response to a submitted template."""
     if response is None:

@@ -154,13 +154,13 @@ class TemplateNotDeleted(Conflict):
 
 
 class TemplateNotFound(Conflict):
-    """There is no template with this name."""
+    """There is no template with this name. GET /templates lists them."""
 
     code = "TEMPLATE_NOT_FOUND"
 
 
 class TemplateNotApproved(Conflict):
-    """The channel has not approved this template."""
+    """The channel has not approved this template. Wait for its approval, or send another template."""
 
     code = "TEMPLATE_NOT_APPROVED"
 

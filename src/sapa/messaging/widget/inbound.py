@@ -61,7 +61,7 @@ class VisitorReceipt(Struct, frozen=True, forbid_unknown_fields=True):
 async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: VisitorMessage) -> WidgetMessage:
     """Idempotent by the message's id."""
     company = visit.company
-    visitor = await widget_messages.lock_visitor(tx, company.id, visit.visitor.id)
+    visitor = await widget_messages.find_locked_visitor(tx, company.id, visit.visitor.id)
     if visitor is None:
         raise UnknownSession
     if existing := await widget_messages.find_message(tx, company.id, visitor.id, message.id):

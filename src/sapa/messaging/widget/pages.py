@@ -85,7 +85,7 @@ class Chat:
 
     async def open_session(self, request: Request) -> Response:
         """Creates or resumes a session; with a visitor, signs them in."""
-        connection = (await self._find_chat(request)).connection
+        connection = (await self._get_chat(request)).connection
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
         body, token = await read_body(request, WidgetSessionIn), _token(request)
         # Two pages of a new visitor may sign in at once; the second finds the visitor that the first created.
@@ -135,13 +135,13 @@ class Chat:
         page = self._streams.open(visit, number, lambda: self._authenticate(request))
         return EventStreamResponse(self._streams.run(page), partial(self._streams.close, page), CORS)
 
-    async def _find_chat(self, request: Request) -> ConnectedChannel:
+    async def _get_chat(self, request: Request) -> ConnectedChannel:
         key, origin = request.headers.get("x-widget-key", ""), request.headers.get("origin")
         async with self._database.connection() as db:
-            return await visits.find_chat(self._context, db, key, origin)
+            return await visits.get_chat(self._context, db, key, origin)
 
     async def _authenticate(self, request: Request) -> WidgetVisit:
-        chat, token = await self._find_chat(request), _token(request)
+        chat, token = await self._get_chat(request), _token(request)
         if token is None:
             raise UnknownSession
         async with self._database.connection() as db:

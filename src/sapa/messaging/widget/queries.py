@@ -174,7 +174,7 @@ async def insert_visitor(
     await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
 
 
-async def lock_identified(tx: Tx, company_id: int, external_id: str) -> Visitor | None:
+async def find_locked_identified(tx: Tx, company_id: int, external_id: str) -> Visitor | None:
     return await LOCK_IDENTIFIED.find(tx, company_id, external_id)
 
 

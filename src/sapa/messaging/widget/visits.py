@@ -9,8 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Db
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import ChannelAccount, Source
 from sapa.messaging.channels.widget import messages
@@ -65,7 +64,7 @@ class WidgetVisit(Struct, frozen=True):
         return self.connected.connection.company
 
 
-async def find_chat(context: AppContext, db: Db, key: str, origin: str | None) -> Chat:
+async def get_chat(context: AppContext, db: Connection, key: str, origin: str | None) -> Chat:
     """The connection with this public key, if the site may show it."""
     connected = await find_by_token(context, db, key) if 0 < len(key) <= MAX_KEY_LENGTH else None
     if connected is None or connected.connection.source is not Source.WIDGET:
@@ -81,7 +80,7 @@ def is_allowed_origin(account: Mapping[str, str], origin: str | None) -> bool:
     return not allowed or (origin or "").lower() in {site.rstrip("/").lower() for site in allowed}
 
 
-async def authenticate(db: Db, chat: Chat, token: str) -> WidgetVisit:
+async def authenticate(db: Connection, chat: Chat, token: str) -> WidgetVisit:
     company_id, session = chat.connection.company.id, _hash(token)
     visitor = await widget.find_session(db, company_id, session, SESSION_DAYS)
     if visitor is None:
@@ -113,7 +112,7 @@ async def open_session(
     return await _create_session(tx, company_id, visitor)
 
 
-async def end_session(db: Db, visit: WidgetVisit) -> None:
+async def end_session(db: Connection, visit: WidgetVisit) -> None:
     await widget.drop_session(db, visit.company.id, visit.session)
 
 
@@ -126,9 +125,9 @@ async def _create_session(tx: Tx, company_id: int, visitor: Visitor) -> VisitorS
 async def _create_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor | None = None) -> Visitor:
     id = VISITOR_ID.new()
     await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
-    visitor = await messages.lock_visitor(tx, company_id, id)
+    visitor = await messages.find_locked_visitor(tx, company_id, id)
     if visitor is None and identified:  # another transaction created the same visitor
-        visitor = await widget.lock_identified(tx, company_id, identified.id)
+        visitor = await widget.find_locked_identified(tx, company_id, identified.id)
     assert visitor is not None  # noqa: S101 - one of the two was inserted
     return visitor
 
@@ -137,9 +136,9 @@ async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisit
     """The verified visitor. A new one keeps the conversation from before signing in."""
     check_hash(connection.credentials, identified)
     company_id = connection.company.id
-    visitor = await widget.lock_identified(tx, company_id, identified.id)
+    visitor = await widget.find_locked_identified(tx, company_id, identified.id)
     if visitor is None and current is not None and current.external_id is None:
-        visitor = await messages.lock_visitor(tx, company_id, current.id)
+        visitor = await messages.find_locked_visitor(tx, company_id, current.id)
     visitor = visitor or await _create_visitor(tx, company_id, identified)
     email = identified.email if identified.email_hash else None
     described = await widget.describe(tx, company_id, visitor.id, identified.id, identified.name, email)

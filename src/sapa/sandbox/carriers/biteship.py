@@ -79,7 +79,7 @@ def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> 
         "event": "order.waybill_id" if step.state == LABELLED else "order.status",
         "order_id": booking.order_no,
         "status": _WORDS.get(step.state, "confirmed"),
-        "order_price": int(_find_price(booking.body)),
+        "order_price": int(_get_price(booking.body)),
         "courier_tracking_id": f"T{booking.order_no[-12:]}",
         "courier_waybill_id": booking.awb,
         "courier_company": booking.body.get("courier_company"),
@@ -232,7 +232,7 @@ def _build_order(booking: Booking) -> dict[str, Any]:
         "object": "order",
         "id": booking.order_no,
         "status": _WORDS[reported[-1].state],
-        "price": int(_find_price(booking.body)),
+        "price": int(_get_price(booking.body)),
         "currency": "IDR",
         "courier": courier,
         "delivery": {"distance": float(km), "distance_unit": "kilometer"},
@@ -270,7 +270,7 @@ def _find_spot(body: dict[str, Any], side: str) -> SandboxPoint | None:
     return SandboxPoint(float(lat), float(lng)) if lat is not None and lng is not None else None
 
 
-def _find_price(body: dict[str, Any]) -> Decimal:
+def _get_price(body: dict[str, Any]) -> Decimal:
     km = _distance(body) or Decimal(0)
     services = {
         _SERVICES[express.service][0]: express.price for express in prices.list_express_prices(km, _weigh(body))

@@ -19,7 +19,7 @@ from sapa.sandbox.carriers.scenarios import (
     Kind,
     ScenarioStep,
     build_steps,
-    find_state,
+    get_state,
     list_past,
 )
 
@@ -44,7 +44,7 @@ class Booking(Struct, frozen=True):
 
     @property
     def state(self) -> ScenarioStep:
-        return find_state(self.steps, self.now)
+        return get_state(self.steps, self.now)
 
     @property
     def past(self) -> list[ScenarioStep]:
@@ -102,7 +102,7 @@ async def find(db: Connection, company_id: int, adapter: str, key: str) -> Booki
 
 
 async def lock(tx: Tx, company_id: int, adapter: str, key: str) -> Booking | None:
-    row = await queries.lock_booking(tx, company_id, adapter, key)
+    row = await queries.find_locked_booking(tx, company_id, adapter, key)
     return _read(row, company_id, await get_now(tx, company_id)) if row else None
 
 

@@ -96,7 +96,7 @@ def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> 
         "driver_photo_url": driver.photo if driver else None,
         "receiver_name": _route(booking).get("destinationName") if step.state == "delivered" else None,
         "total_distance_in_kms": float(_distance(_route(booking))),
-        "price": int(_find_price(booking)),
+        "price": int(_get_price(booking)),
         "cancellation_reason": step.reason,
         "live_tracking_url": _tracking_url(booking),
         "pop_url": f"{_tracking_url(booking)}/pop.jpg" if was_picked_up else None,
@@ -199,7 +199,7 @@ async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
             "driverPhoto": driver.photo if driver else None,
             "vehicleNumber": driver.plate if driver else None,
             "receiverName": _route(booking).get("destinationName") if step.state == "delivered" else None,
-            "totalPrice": int(_find_price(booking)),
+            "totalPrice": int(_get_price(booking)),
             "totalDistanceInKms": float(_distance(_route(booking))),
             "liveTrackingUrl": _tracking_url(booking),
             "cancelDescription": step.reason,
@@ -247,7 +247,7 @@ def _distance(route: dict[str, Any]) -> Decimal:
     return prices.build_distance(origin, destination) if origin and destination else Decimal(0)
 
 
-def _find_price(booking: Booking) -> Decimal:
+def _get_price(booking: Booking) -> Decimal:
     km = _distance(_route(booking))
     if booking.body.get("shipment_method") == "SameDay":
         return prices.find_same_day_price(km, Decimal(1)) or Decimal(0)

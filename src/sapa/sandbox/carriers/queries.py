@@ -94,7 +94,7 @@ async def find_booking(db: Connection, company_id: int, adapter: str, key: str) 
     return await FIND.find(db, company_id, adapter, key)
 
 
-async def lock_booking(tx: Tx, company_id: int, adapter: str, key: str) -> SimulatedBookingRow | None:
+async def find_locked_booking(tx: Tx, company_id: int, adapter: str, key: str) -> SimulatedBookingRow | None:
     return await LOCK.find(tx, company_id, adapter, key)
 
 

@@ -118,7 +118,7 @@ def list_past(steps: Sequence[ScenarioStep], now: datetime) -> list[ScenarioStep
     return [step for n, step in enumerate(steps) if n == 0 or step.at <= now]
 
 
-def find_state(steps: Sequence[ScenarioStep], now: datetime) -> ScenarioStep:
+def get_state(steps: Sequence[ScenarioStep], now: datetime) -> ScenarioStep:
     """The latest state; labels are not states."""
     return next(step for step in reversed(list_past(steps, now)) if step.state != LABELLED)
 

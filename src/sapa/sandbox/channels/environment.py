@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Database
+from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import HOOKS, Accounts, ConnectedChannel, find_company
@@ -36,7 +36,7 @@ class SimulatedAccounts:
     """A test company has an account with every simulator; nothing is stored."""
 
     async def find_by_source(
-        self, context: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Connection, company: Company, source: Source
     ) -> ConnectedChannel | None:
         if not company.is_test:
             return None
@@ -45,7 +45,7 @@ class SimulatedAccounts:
             company=company,
             id=build_connection_id(company.id, source),
             source=source,
-            address=await SIMULATORS[source].find_address(context),
+            address=await SIMULATORS[source].get_address(context),
             account=build_public(company.id, source, channel.fields),
             credentials=build_credentials(context, company.id, source, channel.fields),
             client=context.client,
@@ -55,20 +55,20 @@ class SimulatedAccounts:
         return ConnectedChannel(channel, connection)
 
     async def find_by_id(
-        self, context: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Connection, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
         source = find_source(company.id, connection_id)
         return await self.find_by_source(context, db, company, source) if source else None
 
-    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+    async def find_by_token(self, context: AppContext, db: Connection, token: str) -> ConnectedChannel | None:
         found = find_hook(context, token)
         company = await find_company(db, found.company_id) if found else None
         return await self.find_by_source(context, db, company, found.source) if found and company else None
 
-    async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
+    async def list_sources(self, db: Connection, company: Company) -> Sequence[Source]:
         return list(CHANNELS)
 
-    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+    async def list_infos(self, context: AppContext, db: Connection, company: Company) -> Sequence[ChannelConnection]:
         return [
             ChannelConnection(
                 id=build_connection_id(company.id, source),
@@ -92,15 +92,15 @@ class SandboxMessaging:
     is_paced = False
     has_template_review = False
 
-    def has_person(self, id: str) -> bool:
+    def accepts_recipient_id(self, id: str) -> bool:
         return _matches_simulated(id) is not None
 
     async def find_closed_reason(
-        self, db: Database, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
+        self, db: Connection, connected: ConnectedChannel, to: Identity, last_inbound_at: datetime | None
     ) -> str | None:
         """A window is open before the contact writes, until the clock is moved past it."""
         if to.value in CLOSED:
-            return "The customer has not written recently enough for a free message on this channel. Send a template."
+            return "The reply window is closed: the customer has not written recently enough. Send a template."
         if last_inbound_at is not None:
             return None
         connection, capabilities = connected.connection, connected.channel.capabilities

@@ -17,7 +17,7 @@ from sapa.outbound.mail_sink import PATH
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import ScriptStep, find_script, find_script_name
+from sapa.sandbox.channels.scripts import ScriptStep, get_script, get_script_name
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -41,7 +41,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now)
     return await run_script(
-        context, call, accepted, find_script(to),
+        context, call, accepted, get_script(to),
         accept=lambda accepted: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
         refuse=lambda code: HookAnswer(451, b"4.7.1 Greylisted, please try again later", _TEXT),
         broken=HookAnswer(451, b"4.3.0 Local error in processing", _TEXT),
@@ -55,7 +55,7 @@ def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, ma
         case "failed":
             return _post(accepted.account, build_bounce(accepted.account, accepted.to, at, mail))
         case "reply" | "choice":
-            is_automatic = find_script_name(accepted.to) == "ooo"
+            is_automatic = get_script_name(accepted.to) == "ooo"
             text = "I am out of the office until Monday." if is_automatic else "OK"
             quoted = accepted.message_id if step.quotes else None
             subject = f"Re: {mail['Subject'] or ''}"
@@ -136,7 +136,7 @@ def _post(account: SandboxAccount, mail: Message) -> Post:
 SIMULATORS = [
     ChannelSimulator(
         source=Source.MAIL,
-        find_address=lambda context: context.mail_sink.address(),
+        get_address=lambda context: context.mail_sink.address(),
         build_inbound=build_inbound,
         build_message_id=lambda: make_msgid(domain="simulator.test"),
         hooks=[Hook(PATH, answer)],

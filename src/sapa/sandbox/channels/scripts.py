@@ -82,12 +82,12 @@ MAGIC_ID = "sim_"
 MAGIC_DOMAIN = "simulator.test"
 
 
-def find_script(recipient: str) -> Script:
+def get_script(recipient: str) -> Script:
     """By number, id or e-mail address; an ordinary recipient receives and reads."""
-    return SCRIPTS.get(find_script_name(recipient), HAPPY)
+    return SCRIPTS.get(get_script_name(recipient), HAPPY)
 
 
-def find_script_name(recipient: str) -> str:
+def get_script_name(recipient: str) -> str:
     local, _, domain = recipient.partition("@")
     if domain.lower() == MAGIC_DOMAIN:
         return local.partition("+")[0].lower()

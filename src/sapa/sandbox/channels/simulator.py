@@ -19,7 +19,7 @@ from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import Script, ScriptStep, find_script_name
+from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script_name
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -51,7 +51,7 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
     """The simulator of one channel: where it listens, and how it builds callbacks."""
 
     source: Source
-    find_address: Callable[[AppContext], Awaitable[str]]
+    get_address: Callable[[AppContext], Awaitable[str]]
     build_inbound: Callable[[SandboxAccount, SimulatedInbound], Post]
     build_message_id: Callable[[], str]
     has_echoes: bool = False
@@ -65,10 +65,10 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
 def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:
     """On this process's loopback address, whatever the channel's real address is."""
 
-    async def find_address(context: AppContext) -> str:
+    async def get_address(context: AppContext) -> str:
         return await context.loopback.address() + path
 
-    return find_address
+    return get_address
 
 
 def build_plain_message_id() -> str:
@@ -114,7 +114,7 @@ async def run_script(
     account = accepted.account
     async with context.database.transaction() as tx:
         times = await queries.count_occurrence(
-            tx, account.company_id, f"{account.source}/{find_script_name(accepted.to)}/{accepted.to}"
+            tx, account.company_id, f"{account.source}/{get_script_name(accepted.to)}/{accepted.to}"
         )
         if script.is_broken:
             response = broken

@@ -12,7 +12,7 @@ from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import ADDRESS
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import ScriptStep, find_script
+from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -50,7 +50,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         account, to, f"m_{new_token(40)}", now, reference=message.get("metadata"), choice=_first_choice(message)
     )
     return await run_script(
-        context, call, accepted, find_script(to),
+        context, call, accepted, get_script(to),
         accept=lambda accepted: build_answer({"recipient_id": accepted.to, "message_id": accepted.message_id}),
         refuse=build_error,
         broken=build_answer({"error": _error(2, 0, "An unexpected error has occurred.")}, 500),
@@ -141,7 +141,7 @@ def _post(account: SandboxAccount, events: list[dict[str, Any]]) -> Post:
 def build_simulator(source: Source, path: str) -> ChannelSimulator:
     return ChannelSimulator(
         source=source,
-        find_address=on_loopback(path),
+        get_address=on_loopback(path),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
         has_echoes=True,

@@ -16,7 +16,7 @@ from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import PATH
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import ScriptStep, find_script
+from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -73,7 +73,7 @@ async def _accept_message(context: AppContext, account: SandboxAccount, call: Ho
     accepted = AcceptedMessage(account, to, new_token(19), now)
     content = {"type": type.lower(), type.lower(): body[type.lower()]}
     return await run_script(
-        context, call, accepted, find_script(to),
+        context, call, accepted, get_script(to),
         accept=lambda accepted: _succeed({"message": {"message_id": accepted.message_id}}),
         refuse=build_error,
         broken=_fail(50000, "System error.", 500),
@@ -163,7 +163,7 @@ def check_inbound(body: SandboxInboundIn) -> None:
 SIMULATORS = [
     ChannelSimulator(
         source=Source.SHORT_VIDEO,
-        find_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
+        get_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
         has_echoes=True,

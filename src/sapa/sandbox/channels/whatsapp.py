@@ -12,7 +12,7 @@ from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels.accounts import SandboxAccount, sign
 from sapa.sandbox.channels.files import MIME_TYPES
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import ScriptStep, find_script
+from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -56,7 +56,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         is_template=body["type"] == "template",
         choice=_first_choice(body.get("interactive") or {}),
     )  # fmt: skip
-    script = find_script(to)
+    script = get_script(to)
     recipient_id = script.alias or to
     return await run_script(
         context, call, accepted, script,
@@ -188,7 +188,7 @@ def sign_post(account: SandboxAccount, value: dict[str, Any]) -> Post:
 SIMULATORS = [
     ChannelSimulator(
         source=source,
-        find_address=on_loopback("/sandbox/graph/v25.0"),
+        get_address=on_loopback("/sandbox/graph/v25.0"),
         build_inbound=build_inbound,
         build_message_id=lambda: f"wamid.{new_token(32)}",
         has_echoes=source is Source.MSGAPP_COEX,

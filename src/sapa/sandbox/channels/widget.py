@@ -15,7 +15,7 @@ from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.calls import SimulatedMessage, SimulatedStatus
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import Script, ScriptStep, find_script
+from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -53,7 +53,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
         account, delivery.visitor_id, message_id, now, reference=delivery.reference, choice=choice
     )
     return await run_script(
-        context, call, accepted, _find_script(delivery.visitor_id),
+        context, call, accepted, _get_script(delivery.visitor_id),
         accept=lambda accepted: build_answer({"messageId": accepted.message_id}),
         refuse=build_error,
         broken=build_answer({"error": {"code": "broken", "message": "Something went wrong."}}, 500),
@@ -61,9 +61,9 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     )  # fmt: skip
 
 
-def _find_script(visitor_id: str) -> Script:
+def _get_script(visitor_id: str) -> Script:
     """The web chat has no window that could be closed."""
-    script = find_script(visitor_id)
+    script = get_script(visitor_id)
     return Script(script.steps) if script.refuses == "free" else script
 
 
@@ -120,7 +120,7 @@ def check_inbound(body: SandboxInboundIn) -> None:
 SIMULATORS = [
     ChannelSimulator(
         source=Source.WIDGET,
-        find_address=on_loopback("/sandbox/widget"),
+        get_address=on_loopback("/sandbox/widget"),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
         check_inbound=check_inbound,

@@ -50,23 +50,12 @@ async def list_coverage(
 ) -> list[CarrierArea]:
     """Sorted by name. Raises NotFound for an unknown parent."""
     async with context.database.connection() as db:
-        coverage = await _find_coverage(context, db, company, request)
+        coverage = await _get_coverage(context, db, company, request)
     if not coverage.is_fresh and coverage.connected is not None:
         response = await _ask(coverage.connected, request)
         async with context.database.connection() as db:
             coverage = await _save_response(db, company, coverage, request, response)
     return _filter(coverage.areas or [], request, search)
-
-
-async def list_pickup_cities(
-    context: AppContext, db: Connection, company: Company, provider: str
-) -> Sequence[CarrierArea]:
-    """The cities in which the provider picks up parcels. Do not call it in a transaction: it may call the carrier."""
-    request = AreaRequest(provider, "cities", None)
-    coverage = await _find_coverage(context, db, company, request)
-    if not coverage.is_fresh and coverage.connected is not None:
-        coverage = await _save_response(db, company, coverage, request, await _ask(coverage.connected, request))
-    return coverage.areas or []
 
 
 async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:
@@ -106,7 +95,7 @@ async def _list_sub_districts(
     return _decode(cached.areas) if cached else ()
 
 
-async def _find_coverage(context: AppContext, db: Connection, company: Company, request: AreaRequest) -> CoverageState:
+async def _get_coverage(context: AppContext, db: Connection, company: Company, request: AreaRequest) -> CoverageState:
     connected = (
         None if PROVIDERS[request.provider].is_local else await get_carrier(context, db, company, request.provider)
     )

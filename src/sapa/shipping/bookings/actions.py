@@ -233,7 +233,7 @@ async def _settle_unbooked(
 
 
 def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -> StoredShipment:
-    status = booked.status if is_allowed(stored.shipping_status, booked.status, "S") else "confirmed"
+    status = booked.status if is_allowed(stored.shipping_status, booked.status, "sapa") else "confirmed"
     is_troubled = status in TROUBLED
     problem = f"The carrier accepted the booking; the shipment is now {status}." if is_troubled else None
     gone = {"cancelled_by": "carrier", "cancelled_source": POLLED} if status in GONE else {}

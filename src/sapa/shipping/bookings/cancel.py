@@ -105,16 +105,18 @@ def choose_method(stored: StoredShipment) -> CancelMethod:
         raise NotCancellable(f"The shipment was already picked up; it is {status}.")
     if stored.order_no is None and stored.awb is None and status not in TAKEN:
         return "local"
-    if status == "cancelling" or is_allowed(status, "cancelling", "A"):
+    if status == "cancelling" or is_allowed(status, "cancelling", "caller"):
         return "carrier"
-    if is_allowed(status, "cancelled", "A"):
+    if is_allowed(status, "cancelled", "caller"):
         return "local"
     raise NotCancellable(f"The shipment is {status} and cannot be cancelled.")
 
 
 def _choose_local_method(stored: StoredShipment) -> CancelMethod:
     status = stored.shipping_status
-    if stored.picked_up_at is None and (is_allowed(status, "cancelled", "L") or is_allowed(status, "cancelled", "A")):
+    if stored.picked_up_at is None and (
+        is_allowed(status, "cancelled", "manual") or is_allowed(status, "cancelled", "caller")
+    ):
         return "local"
     raise NotCancellable(f"The shipment is {status} and can no longer be cancelled.")
 

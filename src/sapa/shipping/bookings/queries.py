@@ -164,7 +164,7 @@ LIST_REWOUND = sql(
       FROM companies c
      WHERE c.environment = 'test'
        AND EXISTS (SELECT FROM shipment_bookings b WHERE b.company_id = c.company_id AND {_IS_LOST})""",
-    crosses="the worker looks for clocks that were turned back over all test environments",
+    crosses="the worker looks for test clocks that were set back, in all companies",
 )
 
 RESCHEDULE = sql(

@@ -32,7 +32,7 @@ def find_open_reason(connection: CarrierAccount) -> str | None:
     left = 0.0 if state is None else state.open_until - time.monotonic()
     if state is None or left <= 0:
         return None
-    return f"it failed {state.failures} times in a row and is asked again in {ceil(left)} seconds"
+    return f"it failed {state.failures} times in a row and is called again in {ceil(left)} seconds"
 
 
 def enter(connection: CarrierAccount) -> str | None:

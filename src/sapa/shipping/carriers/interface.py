@@ -29,7 +29,7 @@ class CarrierAccount(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Leaves the credentials out."""
-        return f"Connection({self.adapter} {self.id} of company {self.company.id})"
+        return f"CarrierAccount({self.adapter} {self.id} of company {self.company.id})"
 
 
 class Coordinates(Struct, frozen=True):
@@ -150,7 +150,7 @@ class Booked(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The carrier refused for certain: nothing was booked."""
+    """The carrier definitely refused: nothing was booked."""
 
     code: str
     reason: str

@@ -35,7 +35,7 @@ def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteN
     return [QuoteNote(courier, "unreadable", message)] if unreadable else []
 
 
-def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:
+def choose_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:
     """By code, else by name ignoring case; a rejection lists the offers."""
     offer = _find_by_code(quote, service) or _find_by_name(quote, service)
     if offer is not None:

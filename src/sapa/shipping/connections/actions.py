@@ -11,8 +11,7 @@ import msgspec
 
 from sapa.access.actions import get_company
 from sapa.context import AppContext
-from sapa.db.pool import Connection as Db
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.http.executor import AuditRecorder
 from sapa.shipping.carriers import circuit
@@ -42,7 +41,7 @@ from sapa.values.company import Company
 HOOKS = "/hooks/carriers/"
 
 
-async def find_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
+async def find_carrier(context: AppContext, db: Connection, company: Company, provider: str) -> ConnectedCarrier | None:
     """The carrier that serves a provider for the company; None without a working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
@@ -51,7 +50,7 @@ async def find_carrier(context: AppContext, db: Db, company: Company, provider: 
     return None if adapter is None else await _connect_unstored(context, company, adapter)
 
 
-async def get_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
+async def get_carrier(context: AppContext, db: Connection, company: Company, provider: str) -> ConnectedCarrier:
     connected = await find_carrier(context, db, company, provider)
     if connected is None:
         raise ProviderNotConnected(
@@ -60,7 +59,7 @@ async def get_carrier(context: AppContext, db: Db, company: Company, provider: s
     return connected
 
 
-async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
+async def find_adapter(db: Connection, company: Company, provider: str) -> str | None:
     """The adapter that serves a provider for the company, whether its account works or not."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
@@ -68,7 +67,7 @@ async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
     return get_environment(company).find_adapter(provider)
 
 
-async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
+async def find_by_token(context: AppContext, db: Connection, token: str) -> ConnectedCarrier | None:
     """The connection that a callback token belongs to."""
     simulated = TEST.installed.find_token_owner(context, token)
     if simulated is not None:
@@ -82,7 +81,7 @@ async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCar
     return await _connect_stored(context, company, stored) if stored else None
 
 
-async def list_connected(context: AppContext, db: Db, company: Company) -> dict[str, str]:
+async def list_connected(context: AppContext, db: Connection, company: Company) -> dict[str, str]:
     """Provider → adapter; local providers need no connection and are not listed."""
     found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
@@ -92,7 +91,7 @@ async def list_connected(context: AppContext, db: Db, company: Company) -> dict[
     return found
 
 
-async def record_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
+async def record_health(db: Connection, company_id: int, connection_id: str, error: str | None) -> None:
     """Records the result of the last call; the next success clears the error."""
     await queries.record_health(db, company_id, connection_id, error)
 
@@ -110,7 +109,7 @@ async def connect(
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
-    connection = await _build_connection(context, company, id, carrier, credentials)
+    connection = await _open_account(context, company, id, carrier, credentials)
     if verify:
         await _verify(carrier, connection)
     token = get_environment(company).build_token(context, company.id, carrier.name)
@@ -140,7 +139,7 @@ def get_adapter(provider: str, adapter: str | None) -> Carrier:
     raise Invalid.field("adapter", f"must be one of {', '.join(carrier.name for carrier in fitting)}")
 
 
-async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
+async def list_connections(db: Connection, company: Company) -> list[CarrierConnection]:
     """Stored connections, and in a test environment the simulators of the other providers."""
     stored = [_build_info(company, stored) for stored in await queries.list_all(db, company.id)]
     taken = {info.provider for info in stored}
@@ -186,18 +185,16 @@ async def _connect_stored(context: AppContext, company: Company, stored: StoredC
     carrier = CARRIERS[stored.adapter]
     unsealed = context.vault.open(stored.sealed, company.id, stored.id)
     credentials = msgspec.json.decode(unsealed, type=dict[str, str])
-    return ConnectedCarrier(carrier, await _build_connection(context, company, stored.id, carrier, credentials))
+    return ConnectedCarrier(carrier, await _open_account(context, company, stored.id, carrier, credentials))
 
 
 async def _connect_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
     credentials = get_environment(company).build_credentials(context, company.id, carrier)
-    return ConnectedCarrier(
-        carrier, await _build_connection(context, company, _unstored_id(adapter), carrier, credentials)
-    )
+    return ConnectedCarrier(carrier, await _open_account(context, company, _unstored_id(adapter), carrier, credentials))
 
 
-async def _build_connection(
+async def _open_account(
     context: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> CarrierAccount:
     environment = get_environment(company)

@@ -1,4 +1,4 @@
-"""How shipments are read and discarded. Creating and changing them leads to carriers and stands above bookings."""
+"""Reads and discards shipments. `shipping/api.py` creates, updates and books them."""
 
 import re
 from collections.abc import Iterable

@@ -129,7 +129,7 @@ LIST_REWOUND = sql(
      WHERE c.environment = 'test'
        AND (EXISTS (SELECT FROM shipments s WHERE s.company_id = c.company_id AND {_IS_POLL_LOST})
             OR EXISTS (SELECT FROM shipments s WHERE s.company_id = c.company_id AND {_IS_CANCEL_LOST}))""",
-    crosses="the worker looks for clocks that were turned back over all test environments",
+    crosses="the worker looks for test clocks that were set back, in all companies",
 )
 
 RESCHEDULE = sql(

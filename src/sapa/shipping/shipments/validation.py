@@ -33,9 +33,9 @@ from sapa.shipping.types import (
     StoredShipment,
     read_package,
     read_party,
-    truncate,
 )
 from sapa.values.company import Company
+from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.json import encode, encode_values
 from sapa.values.money import BadMoney, parse_amount, parse_currency, shorten
 from sapa.values.phones import BadPhone, parse_phone
@@ -195,7 +195,7 @@ def _parse_number(field: str, value: Decimal, most: Decimal) -> Decimal:
 def _parse_schedule(instant: datetime) -> datetime:
     if instant.tzinfo is None:
         raise Invalid.field("pickupSchedule", "must be an ISO 8601 date-time with an offset")
-    return truncate(instant)
+    return truncate_to_milliseconds(instant)
 
 
 def _merge_party(company: Company, field: str, stored: Raw | None, patch: Any, store: Party | None) -> Raw | None:

@@ -18,11 +18,11 @@ async def find_sender(
 ) -> tuple[str, Party] | None:
     """The named store, or the default one, and the sender built from it."""
     if isinstance(id, str):
-        store = await queries.lock_store_shared(tx, company.id, id) if LOCATION_ID.matches(id) else None
+        store = await queries.find_locked_store(tx, company.id, id) if LOCATION_ID.matches(id) else None
         if store is None:
             raise Invalid.field("storeLocationId", "is not the id of a store location")
         return store.id, build_sender(store)
-    default = await queries.lock_default_shared(tx, company.id) if or_default and id is UNSET else None
+    default = await queries.find_locked_default(tx, company.id) if or_default and id is UNSET else None
     return None if default is None else (default.id, build_sender(default))
 
 

@@ -75,12 +75,12 @@ async def lock_store(tx: Tx, company_id: int, id: str) -> StoreLocation:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def lock_store_shared(tx: Tx, company_id: int, id: str) -> StoreLocation | None:
+async def find_locked_store(tx: Tx, company_id: int, id: str) -> StoreLocation | None:
     """The store cannot be deleted before this transaction ends."""
     return await LOCK_SHARED.find(tx, company_id, id)
 
 
-async def lock_default_shared(tx: Tx, company_id: int) -> StoreLocation | None:
+async def find_locked_default(tx: Tx, company_id: int) -> StoreLocation | None:
     return await LOCK_DEFAULT_SHARED.find(tx, company_id)
 
 

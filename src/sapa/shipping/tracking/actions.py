@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -127,10 +128,10 @@ async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipme
 
 async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
     """The stored tracking, without asking the carrier."""
-    return await build_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
+    return await load_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
-async def build_tracking(
+async def load_tracking(
     db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:
     """`result` is the carrier's response; None if there was no carrier to ask."""
@@ -162,14 +163,15 @@ async def build_tracking(
 
 def merge_history(events: Sequence[ShipmentEvent]) -> list[ShipmentEvent]:
     """An event that came both by callback and by polling is shown once."""
-    merged: dict[tuple[str | None, ...], ShipmentEvent] = {}
+    merged: dict[tuple[object, ...], ShipmentEvent] = {}
     for n, event in enumerate(events):
-        key = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))
+        second = datetime.fromisoformat(event.occurred_at).replace(microsecond=0)
+        key = (event.status, second) if event.status else (None, n)
         existing = merged.get(key)
         if existing is None:
             merged[key] = event
         elif existing.source == event.source:
-            merged[*key, str(n)] = event
+            merged[*key, n] = event
         else:
             merged[key] = _merge(existing, event)
     return list(merged.values())

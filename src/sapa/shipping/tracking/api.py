@@ -33,4 +33,4 @@ async def track_shipment(call: OutboundCall, id: ShipmentId) -> Tracking:
         asked = shipment
         shipment = await call.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))
     async with context.database.connection() as db:
-        return await actions.build_tracking(db, shipment, company.id, result)
+        return await actions.load_tracking(db, shipment, company.id, result)

@@ -76,7 +76,7 @@ async def process(context: AppContext, due: DueCallback) -> None:
     stored = None
     try:
         async with context.database.transaction() as tx:
-            stored = await queries.lock_callback(tx, due)
+            stored = await queries.find_locked_callback(tx, due)
             if stored is not None:
                 await _process(tx, due, stored)
     except (*RETRYABLE, asyncpg.LockNotAvailableError):

@@ -107,7 +107,7 @@ async def list_due(db: Connection, most: int) -> list[DueCallback]:
     return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
 
 
-async def lock_callback(tx: Tx, due: DueCallback) -> StoredCarrierCallback | None:
+async def find_locked_callback(tx: Tx, due: DueCallback) -> StoredCarrierCallback | None:
     """None if it is no longer due, or another worker holds it."""
     return await LOCK.find(tx, due.company_id, due.id)
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import encode_driver
-from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Who, is_allowed
-from sapa.shipping.types import StoredShipment, read_driver, truncate
-from sapa.values.instants import format_instant
+from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Actor, is_allowed
+from sapa.shipping.types import StoredShipment, read_driver
+from sapa.values.instants import format_instant, truncate_to_milliseconds
 
 MOST_AHEAD = timedelta(seconds=60)
 """How far a carrier's clock may be ahead of the company's."""
@@ -26,7 +26,7 @@ class StatusChange(Struct, frozen=True):
 
 def cap_to_now(event: CarrierEvent, now: datetime) -> CarrierEvent:
     """An event dated in the future counts as now; otherwise every later event would seem late."""
-    occurred_at = truncate(event.occurred_at)
+    occurred_at = truncate_to_milliseconds(event.occurred_at)
     return msgspec.structs.replace(event, occurred_at=occurred_at if occurred_at <= now + MOST_AHEAD else now)
 
 
@@ -54,13 +54,13 @@ def resolve_status(shipment: StoredShipment, event: CarrierEvent) -> CarrierEven
 
 def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
     """The change that the event makes, if any."""
-    occurred = truncate(event.occurred_at)
+    occurred = truncate_to_milliseconds(event.occurred_at)
     filled = _fill(shipment, event)
     is_late = shipment.event_timestamp is not None and occurred < shipment.event_timestamp
     if event.status is None or event.status not in STATUSES or is_late:
         return StatusChange(filled, is_applied=False)
     to = _target(shipment, event)
-    who: Who = "R" if event.is_reassignment else "C"
+    actor: Actor = "reassignment" if event.is_reassignment else "carrier"
     stamp = {"event_timestamp": occurred, "status_code": event.status_code}
     if to == shipment.shipping_status:
         return StatusChange(msgspec.structs.replace(_update_details(filled, event), **stamp), is_applied=True)
@@ -69,7 +69,7 @@ def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> 
             msgspec.structs.replace(_update_details(filled, event), **stamp, cancelling_from=to), is_applied=True
         )
     is_again = shipment.shipping_status == "delivered" and occurred == shipment.event_timestamp
-    if is_again or not is_allowed(shipment.shipping_status, to, who):
+    if is_again or not is_allowed(shipment.shipping_status, to, actor):
         return StatusChange(filled, is_applied=False)
     moved = msgspec.structs.replace(
         _update_details(filled, event), **stamp, shipping_status=to, **_consequences(shipment, event, to)

@@ -44,7 +44,7 @@ async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
 
 
 async def change_settings(tx: Tx, company: Company, patch: SupportSettingsPatch) -> SupportSettings:
-    settings = structs.replace(await queries.lock_settings(tx, company.id) or DEFAULTS, **_list_changes(patch))
+    settings = structs.replace(await queries.find_locked_settings(tx, company.id) or DEFAULTS, **_list_changes(patch))
     await queries.update_settings(tx, company.id, settings)
     return settings
 

@@ -161,7 +161,7 @@ async def find_settings(db: Connection, company_id: int) -> SupportSettings | No
     return await FIND_SETTINGS.find(db, company_id)
 
 
-async def lock_settings(tx: Tx, company_id: int) -> SupportSettings | None:
+async def find_locked_settings(tx: Tx, company_id: int) -> SupportSettings | None:
     return await LOCK_SETTINGS.find(tx, company_id)
 
 

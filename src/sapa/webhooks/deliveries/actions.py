@@ -82,10 +82,10 @@ async def get_delivery(db: Connection, vault: Vault, company_id: int, id: str, a
     """With its attempts, oldest first, and the request as the installation at this address sends it."""
     delivery = await queries.get_delivery(db, company_id, id)
     attempts = [_build_attempt(stored) for stored in await queries.list_attempts(db, company_id, id)]
-    return DeliveryDetails(delivery, await _build_request(db, vault, company_id, delivery, address), attempts)
+    return DeliveryDetails(delivery, await _get_request(db, vault, company_id, delivery, address), attempts)
 
 
-async def _build_request(
+async def _get_request(
     db: Connection, vault: Vault, company_id: int, delivery: Delivery, address: str
 ) -> DeliveryRequest:
     event = await queries.find_event(db, company_id, delivery.event_at, delivery.event_id)

@@ -91,8 +91,8 @@ async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bo
     locked = await queries.lock_endpoint(tx, company_id, id)
     if locked.previous_until is not None and not end_overlap:
         raise OverlapRuns(
-            f"The previous secret still signs until {locked.previous_until}; "
-            "rotating again would end it at once. Wait, or use --end-overlap."
+            f"The previous secret is valid until {locked.previous_until}, and rotating again would invalidate it now. "
+            "Wait, or use --end-overlap."
         )
     secret = new_secret()
     stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))

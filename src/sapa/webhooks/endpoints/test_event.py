@@ -19,7 +19,7 @@ from sapa.webhooks.sender import (
 )
 
 
-async def build_test_event(
+async def prepare_test_event(
     db: Connection, vault: Vault, company_id: int, id: str, kind: str | None
 ) -> tuple[Target, WebhookMessage]:
     """A signed sample event, by default of the endpoint's first kind. It is not recorded."""

@@ -34,7 +34,7 @@ async def catch_up(database: Database) -> None:
         endpoints = deque(await queries.list_resumed(db))
     if not endpoints:
         return
-    next_transaction = await _find_next_transaction(database)
+    next_transaction = await _get_next_transaction(database)
     deadline = time.monotonic() + RUN_SECONDS
     while endpoints and time.monotonic() < deadline:
         endpoint = endpoints.popleft()
@@ -42,11 +42,11 @@ async def catch_up(database: Database) -> None:
             endpoints.append(endpoint)
 
 
-async def _find_next_transaction(database: Database) -> str:
+async def _get_next_transaction(database: Database) -> str:
     """All transactions that may have seen an endpoint as it was before it was resumed have a lower number."""
     await asyncio.sleep(_SNAPSHOT_SECONDS)
     async with database.connection() as db:
-        return await queries.find_next_transaction(db)
+        return await queries.get_next_transaction(db)
 
 
 async def _replay_batch(database: Database, endpoint: Resumed, next_transaction: str) -> bool:

@@ -161,7 +161,7 @@ async def list_resumed(db: Connection) -> list[Resumed]:
     return await LIST_RESUMED.all(db)
 
 
-async def find_next_transaction(db: Connection) -> str:
+async def get_next_transaction(db: Connection) -> str:
     """The number of the next transaction to begin."""
     number: str = await FIND_NEXT_TRANSACTION.value(db)
     return number

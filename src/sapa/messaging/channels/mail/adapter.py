@@ -58,7 +58,7 @@ class Mail:
         has_threads=True,
     )
 
-    def find_server(self, account: Mapping[str, str]) -> str:
+    def get_server(self, account: Mapping[str, str]) -> str:
         usual_port = 465 if account.get("security") == "tls" else 587
         return f"{account['smtp_host']}:{account.get('smtp_port') or usual_port}"
 

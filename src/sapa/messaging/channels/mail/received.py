@@ -19,7 +19,7 @@ from sapa.messaging.channels.interface import (
     ReceivedItem,
 )
 from sapa.messaging.channels.mail.bounces import is_bounce, read_bounce
-from sapa.messaging.channels.mail.written import MAX_REFERENCES, find_domain, list_message_ids
+from sapa.messaging.channels.mail.written import MAX_REFERENCES, get_domain, list_message_ids
 
 MAX_ATTACHMENTS = 50
 MAX_BODY_LENGTH = 200_000
@@ -35,13 +35,13 @@ _find_reference = re.compile(r"\+([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@"
 def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
     mail = email.message_from_bytes(body, policy=policy.default)
     if is_bounce(mail):
-        return read_bounce(mail, find_date(mail))
+        return read_bounce(mail, read_date(mail))
     message = _read_message(account, mail, body)
     return [message] if message else []
 
 
 def _read_message(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> ReceivedItem | None:
-    name, sender = _find_sender(mail)
+    name, sender = _read_sender(mail)
     if not sender:
         return None
     is_echo = sender == account["address"].lower()
@@ -52,7 +52,7 @@ def _read_message(account: Mapping[str, str], mail: EmailMessage, body: bytes) -
     return ReceivedItem(
         message_id=_find_id(mail) or f"<{sha256(body).hexdigest()}@unnamed>",
         sender=[Identity(EMAIL.name, customer)],
-        at=find_date(mail),
+        at=read_date(mail),
         type="text",
         body=_read_text(main)[:MAX_BODY_LENGTH] if main else None,
         sender_name=None if is_echo else name or None,
@@ -76,7 +76,7 @@ def header(mail: Message, name: str) -> str:
     return clean(" ".join(str(value or "").split()))
 
 
-def find_date(mail: Message) -> datetime:
+def read_date(mail: Message) -> datetime:
     try:
         date = parsedate_to_datetime(header(mail, "Date"))
         return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
@@ -106,7 +106,7 @@ def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
     """The message named by our reply address, else the one in In-Reply-To."""
     for name in _ADDRESSED:
         if found := _find_reference(header(mail, name).lower()):
-            return f"<{found[1]}@{find_domain(account['address'])}>"
+            return f"<{found[1]}@{get_domain(account['address'])}>"
     answered = list_message_ids(header(mail, "In-Reply-To")) or list_message_ids(header(mail, "References"))[-1:]
     return answered[0] if answered else None
 
@@ -121,7 +121,7 @@ def _find_id(mail: Message) -> str | None:
     return next(iter(list_message_ids(header(mail, "Message-ID"))), None)
 
 
-def _find_sender(mail: Message) -> tuple[str, str]:
+def _read_sender(mail: Message) -> tuple[str, str]:
     """The address to reply to: a contact form's mail has its author in Reply-To."""
     for field in ("Reply-To", "From"):
         for name, address in getaddresses([header(mail, field)]):

@@ -20,7 +20,7 @@ from sapa.messaging.channels.interface import (
     SendReceipt,
     SendRefusal,
 )
-from sapa.messaging.channels.mail.written import build_mail, build_message_id, find_domain, to_ascii_domain
+from sapa.messaging.channels.mail.written import build_mail, build_message_id, get_domain, to_ascii_domain
 from sapa.messaging.channels.meta import Category
 from sapa.outbound.client import NotSent, Unclear
 
@@ -74,7 +74,7 @@ async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
         use_tls=security == "tls",
         start_tls=False,
         timeout=SECONDS,
-        local_hostname=find_domain(to_ascii_domain(connection.account["address"])),
+        local_hostname=get_domain(to_ascii_domain(connection.account["address"])),
         tls_context=None if security == "plain" else ssl.create_default_context(),
     )
     try:

@@ -29,7 +29,7 @@ _is_message_id = re.compile(r"<[^<>\s]{1,900}>").fullmatch
 
 
 def build_message_id(account: Mapping[str, str], reference: str) -> str:
-    return f"<{reference}@{find_domain(account['address'])}>"
+    return f"<{reference}@{get_domain(account['address'])}>"
 
 
 def build_mail(account: Mapping[str, str], message: OutgoingMessage) -> EmailMessage:
@@ -77,7 +77,7 @@ def build_subject(message: OutgoingMessage) -> str:
     return text if own or len(text) <= MAX_SUBJECT_LENGTH else text[: MAX_SUBJECT_LENGTH - 1].rstrip() + "…"
 
 
-def find_domain(address: str) -> str:
+def get_domain(address: str) -> str:
     return address.rpartition("@")[2]
 
 

@@ -12,7 +12,7 @@ BSUID = IdentityKind(
     build_parser(
         r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", "must be a WhatsApp user id, such as ID.13491208655302741918"
     ),
-    is_named_by_form=True,
+    has_distinct_format=True,
 )
 
 

@@ -16,7 +16,7 @@ async def append_outbound(
     tx: Tx, company_id: int, visitor_id: str, reference: str, view: MessageView
 ) -> WidgetMessage | None:
     """Once for each reference; None if the visitor does not exist."""
-    if await queries.lock_visitor(tx, company_id, visitor_id) is None:
+    if await queries.find_locked_visitor(tx, company_id, visitor_id) is None:
         return None
     existing = await queries.find_message(tx, company_id, visitor_id, reference)
     return existing or await _append(tx, company_id, visitor_id, reference, "out", view)
@@ -29,8 +29,8 @@ async def append_inbound(
     return await _append(tx, company_id, visitor.id, reference, "in", view, at)
 
 
-async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
-    return await queries.lock_visitor(tx, company_id, id)
+async def find_locked_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
+    return await queries.find_locked_visitor(tx, company_id, id)
 
 
 async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:

@@ -41,7 +41,7 @@ FIND_MESSAGE = sql(
 )
 
 
-async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
+async def find_locked_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
     return await LOCK_VISITOR.find(tx, company_id, id)
 
 

@@ -42,7 +42,7 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
     TrackingResult,
 )
-from sapa.shipping.carriers.offers import find_offer
+from sapa.shipping.carriers.offers import choose_offer
 from sapa.shipping.carriers.reading import Unreadable, decode
 from sapa.values.provider_accounts import AccountField, BadSignature
 
@@ -157,7 +157,7 @@ class Biteship:
         if ":" in code:
             return code
         try:
-            offer = find_offer(await self.quote(connection, shipment), shipment.service)
+            offer = choose_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
             raise NotSent(f"the price could not be requested: {error}") from None
         except BadCredentials as error:

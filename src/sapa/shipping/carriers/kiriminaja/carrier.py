@@ -41,7 +41,7 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.kiriminaja import calls, wire
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE
-from sapa.shipping.carriers.offers import find_offer
+from sapa.shipping.carriers.offers import choose_offer
 from sapa.shipping.carriers.reading import Unreadable, decode
 from sapa.values.provider_accounts import AccountField
 
@@ -152,7 +152,7 @@ class KiriminAja:
     async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> ServiceOffer | Rejected:
         """The present offer: a booking must send KiriminAja's own price, whatever the shop charges."""
         try:
-            return find_offer(await self.quote(connection, shipment), shipment.service)
+            return choose_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
             raise NotSent(f"the price could not be requested: {error}") from None
         except BadCredentials as error:
