@@ -92,8 +92,8 @@ async def _list_present(page: PageRequest, company: Company) -> dict[str, Channe
     """The connected account of each channel, or the last one."""
     async with page.context.database.connection() as db:
         infos = await get_environment(company).accounts.list_infos(page.context, db, company)
-    ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
-    return {info.source: info for info in ordered}
+    connected_last = sorted(infos, key=lambda info: info.status == "connected")
+    return {info.source: info for info in connected_last}
 
 
 def _list_values(page: PageRequest, channel: Channel) -> dict[str, str]:

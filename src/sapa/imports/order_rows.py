@@ -27,6 +27,7 @@ from sapa.orders.types import (
     OwnOrderId,
 )
 from sapa.values.company import Company
+from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.money import DIGITS, BadMoney, parse_amount
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -140,7 +141,7 @@ async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
     if instant < EARLIEST:
         raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
     # Truncated, because PostgreSQL would round, and the current instant could round into the future.
-    instant = instant.replace(microsecond=instant.microsecond // 1_000 * 1_000)
+    instant = truncate_to_milliseconds(instant)
     if not await queries.is_past(tx, company.id, instant):
         raise Invalid.field("createdAt", "must not be in the future")
     return instant

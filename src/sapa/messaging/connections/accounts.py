@@ -66,7 +66,7 @@ class Accounts(Protocol):
         """The connected channels, oldest connection first."""
 
     async def list_infos(self, context: AppContext, db: Connection, company: Company) -> Sequence[ChannelConnection]:
-        """All current and former connections."""
+        """All current and former connections, the newest last."""
 
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
         """The callback address; None if it is shown only once."""

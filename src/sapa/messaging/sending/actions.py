@@ -88,6 +88,7 @@ async def _record(
         agent_id=send_context.agent_id,
         ticket_id=link.ticket_id if link else None,
         status="pending",
+        # The ticket's time, so that the message sorts with its ticket entry.
         created_at=(link.at if link else None) or plan.clock.now,
         request_id=call_record.id if call_record else None,
         request_stored_at=call_record.clock.real if call_record else None,
