@@ -27,7 +27,7 @@ from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
 from sapa.values.company import Company
 from sapa.values.provider_accounts import AccountField
 
-app = typer.Typer(no_args_is_help=True, help="Channels: WhatsApp, Messenger, Instagram, TikTok, mail, web chat.")
+app = typer.Typer(no_args_is_help=True, help=f"Channels: {', '.join(channel.label for channel in CHANNELS.values())}.")
 
 Result = TypeVar("Result")
 COLUMNS = ["id", "source", "channel", "account", "health", "lastError"]
