@@ -144,8 +144,8 @@ def test_every_channel_is_sent_to() -> None:
     declared = {source: {NAMES[kind] for kind in channel.capabilities.sends} for source, channel in CHANNELS.items()}
     assert sends == declared, "add the sends that a channel lacks to CANNOT in test_sandbox.py"
     by_number = {"MSGAPP_CLOUD", "MSGAPP_COEX", "MAIL"}  # they have magic numbers, or addresses
-    for name, table in {"PEOPLE": PEOPLE, "REFUSING": REFUSING}.items():
-        missing = sorted(set(Source) - by_number - {row.split()[0] for row in table})
+    for name, rows in {"PEOPLE": set(PEOPLE), "REFUSING": set(REFUSING)}.items():
+        missing = sorted(set(Source) - by_number - {row.split()[0] for row in rows})
         assert missing == [], f"add a magic id of these channels to {name} in test_sandbox.py"
 
 

@@ -31,6 +31,7 @@ from sapa.values.company import Company
 ADAPTERS = list(CARRIERS)
 INSTANT = [name for name, simulator in SIMULATORS.items() if simulator.kind == "instant"]
 EXPRESS = [name for name in ADAPTERS if name not in INSTANT]
+PROVIDERS = {name: carrier.provider for name, carrier in CARRIERS.items()}
 SERVICES: dict[str, dict[str, Any]] = {
     "kiriminaja": {"service_name": "JNE Reguler"},
     "gosend": {"service_name": "GoSend Instant"},
@@ -41,7 +42,7 @@ SERVICES: dict[str, dict[str, Any]] = {
 
 async def connect_simulated(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     """The company's account with a carrier's simulator; one that is not its provider's default is connected first."""
-    provider = CARRIERS[adapter].provider
+    provider = PROVIDERS[adapter]
     if CARRIERS[adapter] is not list_adapters(provider)[0]:
         await connections.connect(context, company, provider, adapter, {})
     async with context.database.connection() as db:
