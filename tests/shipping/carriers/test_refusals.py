@@ -19,8 +19,8 @@ from tests.shipping.carriers.peer import Peer, Reply, open_connection, open_peer
 from tests.shipping.carriers.simulated import build_request
 
 TOKEN = Reply(body={"token": "dash-token"})
-LIVES_BY_AWB = {"kiriminaja"}
-"""Carriers that track and cancel by awb in the body: their refusals are among their fixtures."""
+BY_AWB = {"kiriminaja"}
+"""Carriers without a path by order number: their refused cancellations are among the fixtures."""
 ALIVE = {
     "gosend": Reply(body={"orderNo": "GK-11-170563", "status": "allocated"}),
     "dash": Reply(body={"deliveryID": "dlv-77", "status": "PICKING_UP"}),
