@@ -9,6 +9,8 @@ import pytest
 from sapa.console.rendering import HERE
 from sapa.console.translations import read_translations
 from sapa.db.pool import Database
+from sapa.messaging.channels.registry import CHANNEL_NAMES, CHANNELS
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.timeline.types import TYPES
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser, read_token
@@ -52,3 +54,18 @@ async def test_an_error_is_shown_in_the_readers_language(
 @pytest.mark.parametrize("text", TYPES)
 def test_timeline_entries_are_translated(text: str) -> None:
     assert text in read_translations("id")
+
+
+@pytest.mark.parametrize("language", ["en", "id"])
+def test_channel_names_are_translated(language: str) -> None:
+    missing = [name for name in CHANNEL_NAMES if name not in read_translations(language)]
+    assert missing == [], f"add them to console/words/{language}.json"
+
+
+def test_the_fields_of_accounts_are_translated() -> None:
+    """English needs no entry: a label is its own English text."""
+    fields = [field for channel in CHANNELS.values() for field in channel.fields]
+    fields += [field for carrier in CARRIERS.values() for field in carrier.fields]
+    assert sorted({field.label for field in fields} - set(read_translations("id"))) == [], (
+        "add them to console/words/id.json"
+    )

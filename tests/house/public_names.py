@@ -17,7 +17,10 @@ from sapa.events import CATALOGUE
 from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError
 from sapa.http.openapi import build_document
+from sapa.messaging.channels.registry import CHANNEL_NAMES, CHANNELS
 from sapa.settings import read_settings
+from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.providers import PROVIDERS
 from tests.house.source_tree import SOURCE
 
 FILE = Path(__file__).with_suffix(".txt")
@@ -28,7 +31,7 @@ def list_public_names() -> list[str]:
     for module in pkgutil.walk_packages(sapa.__path__, "sapa."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    return sorted({*_of_documents(), *_of_domains(), *_of_operations(), *_of_commands()})
+    return sorted({*_of_documents(), *_of_domains(), *_of_adapters(), *_of_operations(), *_of_commands()})
 
 
 def _of_documents() -> Iterator[str]:
@@ -42,6 +45,15 @@ def _of_documents() -> Iterator[str]:
 def _of_domains() -> Iterator[str]:
     yield from (f"event: {kind}" for kind, event in CATALOGUE.items() if _is_ours(event))
     yield from (f"error: {error.status} {error.code}" for error in _subclasses(ApiError) if _is_ours(error))
+
+
+def _of_adapters() -> Iterator[str]:
+    yield from (f"source: {source}" for source in CHANNELS)
+    yield from (f"channel: {name}" for name in CHANNEL_NAMES)
+    for channel in CHANNELS.values():
+        yield from (f"identity: {kind.name}" for kind in channel.capabilities.identities)
+    yield from (f"provider: {name}" for name in PROVIDERS)
+    yield from (f"carrier: {name}" for name in CARRIERS)
 
 
 def _of_operations() -> Iterator[str]:

@@ -20,6 +20,8 @@ class Family(Struct, frozen=True):
     homes: tuple[str, ...]
     """What belongs to one of them; `{name}` stands for its name, and none belongs to another."""
     registries: tuple[str, ...]
+    instead: str
+    """What to do instead of asking for a name."""
     exceptions: Mapping[str, str] = {}
     """Other files, each with the one form in which it may have names."""
 
@@ -32,12 +34,14 @@ CARRIER_FAMILIES = [
         names=CARRIERS,
         homes=("shipping/carriers/{name}/", "sandbox/carriers/{name}.py"),
         registries=("shipping/carriers/registry.py",),
+        instead="declare a trait of `Carrier` in shipping/carriers/interface.py instead",
         exceptions={"shipping/connections/api.py": EXAMPLES, "shipping/quotes/types.py": EXAMPLES},
     ),
     Family(
         names=PROVIDERS,
         homes=tuple(f"shipping/carriers/{carrier}/" for carrier in CARRIERS),
         registries=("shipping/providers.py",),
+        instead="declare a trait of `ProviderTraits` in shipping/providers.py instead",
         exceptions={"shipping/quotes/types.py": EXAMPLES, "shipping/types.py": EXAMPLES},
     ),
 ]
@@ -70,7 +74,8 @@ def read_files(folder: Path = SOURCE) -> dict[str, str]:
 
 def test_nobody_asks_for_a_carrier_or_a_provider_by_its_name() -> None:
     files = read_files()
-    assert [misplaced for family in CARRIER_FAMILIES for misplaced in list_misplaced(family, files)] == []
+    for family in CARRIER_FAMILIES:
+        assert list_misplaced(family, files) == [], family.instead
 
 
 def test_a_name_in_the_wrong_place_is_seen() -> None:
@@ -104,3 +109,9 @@ def test_every_carrier_serves_a_provider_that_is_declared() -> None:
     assert {carrier.provider for carrier in CARRIERS.values()} == {
         name for name, provider in PROVIDERS.items() if not provider.is_local
     }
+
+
+def test_every_folder_of_a_carrier_is_listed() -> None:
+    folders = {path.parent.name for path in (SOURCE / "shipping/carriers").glob("*/carrier.py")}
+    assert folders == set(CARRIERS), "add the folder's name to shipping/carriers/registry.py"
+    assert all(carrier.name == folder for folder, carrier in CARRIERS.items()), "a carrier's name is its folder's"

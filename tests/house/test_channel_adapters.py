@@ -47,7 +47,8 @@ def _is_folder(name: str) -> bool:
 
 
 def test_no_other_module_names_a_channel() -> None:
-    assert list_named_channels(read_modules()) == []
+    instead = "declare a field of `Capabilities` in messaging/channels/interface.py instead"
+    assert list_named_channels(read_modules()) == [], instead
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 from msgspec import Struct
 
 from sapa.db.pool import Database
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.registry import CHANNELS
 from tests.conftest import Installation
 from tests.factories import make_company, make_key
 from tests.http.wire import eventually
@@ -37,7 +39,15 @@ RECIPIENTS = {
 }
 SENT = {"sentAt"}
 ALL = {"sentAt", "deliveredAt", "readAt"}
-REPORTED = {source: SENT if source == "MAIL" else ALL for source in RECIPIENTS}
+REPORTED = {
+    "MSGAPP_CLOUD": ALL,
+    "MSGAPP_COEX": ALL,
+    "PHOTO_SOCIAL": ALL,
+    "SOCIAL_NETWORK": ALL,
+    "SHORT_VIDEO": ALL,
+    "MAIL": SENT,
+    "WIDGET": ALL,
+}
 """The final timestamps; a read message counts as delivered, even without a report."""
 
 YES, GAYO = {"id": "yes", "title": "Ya"}, {"id": "gayo", "title": "Gayo"}
@@ -51,6 +61,13 @@ SENDS: dict[str, tuple[str, Json]] = {
     "send_message_interactive": ("/messages/send-interactive", {"interactive": BUTTONS}),
 }
 CANNOT = {("SHORT_VIDEO", "send_message_template")}
+NAMES = {
+    "message": "send_message",
+    "template": "send_message_template",
+    "media": "send_message_media",
+    "interactive": "send_message_interactive",
+}
+"""The sends of `Capabilities` by their names in the API."""
 
 Expected = tuple[str, set[str]]
 HAPPENS: dict[str, Expected] = {
@@ -117,6 +134,19 @@ async def channels(installation: Installation, database: Database) -> AsyncItera
         }
         yield SandboxRun(client, company_id, calls)
         await asyncio.gather(*calls.values())
+
+
+def test_every_channel_is_sent_to() -> None:
+    for name, rows in {"RECIPIENTS": set(RECIPIENTS), "REPORTED": set(REPORTED)}.items():
+        missing = sorted(set(Source) - rows)
+        assert missing == [], f"add a row for these channels to {name} in test_sandbox.py"
+    sends = {source: {kind for kind in SENDS if (source, kind) not in CANNOT} for source in RECIPIENTS}
+    declared = {source: {NAMES[kind] for kind in channel.capabilities.sends} for source, channel in CHANNELS.items()}
+    assert sends == declared, "add the sends that a channel lacks to CANNOT in test_sandbox.py"
+    by_number = {"MSGAPP_CLOUD", "MSGAPP_COEX", "MAIL"}  # they have magic numbers, or addresses
+    for name, rows in {"PEOPLE": set(PEOPLE), "REFUSING": set(REFUSING)}.items():
+        missing = sorted(set(Source) - by_number - {row.split()[0] for row in rows})
+        assert missing == [], f"add a magic id of these channels to {name} in test_sandbox.py"
 
 
 @pytest.mark.parametrize("kind", SENDS)

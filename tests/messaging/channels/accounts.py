@@ -17,6 +17,9 @@ SECRETS = {
     "password": "planted-password-1a2b",
 }
 
+WITHOUT_API = frozenset({Source.MAIL, Source.WIDGET})
+"""A mail server, and our own web chat: they have tests of their own."""
+
 ACCOUNTS: Mapping[Source, Mapping[str, str]] = {
     Source.MSGAPP_CLOUD: {"phone_number_id": "1122", "waba_id": "3344", "phone_number": "+6281100001111"},
     Source.MSGAPP_COEX: {"phone_number_id": "1122", "waba_id": "3344", "phone_number": "+6281100001111"},

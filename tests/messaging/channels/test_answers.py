@@ -15,17 +15,11 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client, NotSent, Unclear
 from sapa.settings import WebhookSettings
-from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, SECRETS, build_connection
+from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, SECRETS, WITHOUT_API, build_connection
 from tests.messaging.channels.contents import CONTENTS
 from tests.messaging.channels.peer import Peer
 
-HTTP = [
-    Source.MSGAPP_CLOUD,
-    Source.MSGAPP_COEX,
-    Source.SOCIAL_NETWORK,
-    Source.PHOTO_SOCIAL,
-    Source.SHORT_VIDEO,
-]
+HTTP = [source for source in Source if source not in WITHOUT_API]
 WHATSAPP = {
     "auth": [0, 190, 3, 10, 200, 250, 299, 131005],
     "rate": [4, 80007, 130429, 131056],
@@ -163,10 +157,16 @@ async def test_a_picture_whose_upload_is_unclear_was_not_sent(answer: Any, peer:
 
 VERIFIED = {
     Source.MSGAPP_CLOUD: ("/1122", {"id": "1122", "display_phone_number": "+62 811"}),
+    Source.MSGAPP_COEX: ("/1122", {"id": "1122", "display_phone_number": "+62 811"}),
     Source.SOCIAL_NETWORK: ("/5566", {"id": "5566", "name": "Toko Kopi"}),
     Source.PHOTO_SOCIAL: ("/me", {"user_id": "17841400", "username": "tokokopi"}),
     Source.SHORT_VIDEO: ("/business/get/", {"code": 0, "data": {"username": "tokokopi"}}),
 }
+
+
+def test_every_account_is_verified() -> None:
+    missing = sorted(set(HTTP) - set(VERIFIED))
+    assert missing == [], "add to VERIFIED in test_answers.py the path that verifies these accounts, and its response"
 
 
 @pytest.mark.parametrize("source", VERIFIED)

@@ -16,7 +16,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client
-from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, TOKEN, build_connection
+from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, TOKEN, WITHOUT_API, build_connection
 from tests.messaging.channels.contents import CONTENTS
 from tests.messaging.channels.peer import Peer
 
@@ -41,9 +41,25 @@ ANSWERS: dict[str, Any] = {
     "tiktok": {"code": 0, "message": "OK", "data": {"message": {"message_id": "tt_1"}, "media_id": "media-1"}},
 }
 IDS = {"whatsapp": "wamid.1", "messenger": "m_1", "instagram": "m_1", "tiktok": "tt_1"}
+AUTHORIZATION = {
+    "whatsapp": ("authorization", f"Bearer {TOKEN}"),
+    "messenger": ("authorization", f"Bearer {TOKEN}"),
+    "instagram": ("authorization", f"Bearer {TOKEN}"),
+    "tiktok": ("access-token", TOKEN),
+}
+"""The header with the token."""
 CASES = [
     (source, path.stem) for source, folder in FOLDERS.items() for path in sorted((FIXTURES / folder).glob("*.json"))
 ]
+
+
+def test_every_channel_with_an_api_is_tested() -> None:
+    untested = sorted(set(Source) - set(FOLDERS) - WITHOUT_API)
+    assert untested == [], "add a row for these channels to FOLDERS in test_contract.py"
+    tables: dict[str, dict[str, Any]] = {"PATHS": PATHS, "ANSWERS": ANSWERS, "IDS": IDS, "AUTHORIZATION": AUTHORIZATION}
+    for name, table in tables.items():
+        missing = sorted(set(FOLDERS.values()) - set(table))
+        assert missing == [], f"add a row for these folders to {name} in test_contract.py"
 
 
 def test_every_kind_that_a_channel_can_carry_has_a_fixture() -> None:
@@ -51,7 +67,8 @@ def test_every_kind_that_a_channel_can_carry_has_a_fixture() -> None:
     for source, folder in FOLDERS.items():
         capabilities = CHANNELS[source].capabilities
         needed = {kind for send in capabilities.sends for kind in kinds.get(send, set())} | capabilities.media_types
-        assert needed <= {path.stem for path in (FIXTURES / folder).glob("*.json")}, source
+        missing = sorted(needed - {path.stem for path in (FIXTURES / folder).glob("*.json")})
+        assert missing == [], f"add these requests, one for each kind of CONTENTS, to fixtures/{folder}"
 
 
 @pytest.mark.parametrize(("source", "kind"), CASES)
@@ -66,8 +83,8 @@ async def test_a_request_is_what_the_channel_documents(source: Source, kind: str
     request = next(request for request in peer.requests if request.path == PATHS[folder])
     assert request.json == json.loads((FIXTURES / folder / f"{kind}.json").read_text())
     assert (request.method, request.headers["content-type"]) == ("POST", "application/json")
-    authorization = request.headers["access-token" if folder == "tiktok" else "authorization"]
-    assert authorization == (TOKEN if folder == "tiktok" else f"Bearer {TOKEN}")
+    header, value = AUTHORIZATION[folder]
+    assert request.headers[header] == value
     assert TOKEN not in str(request.query) + request.body.decode()
 
 

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
+from sapa.messaging.channels.interface import Source
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_key
 from tests.http.wire import eventually
@@ -69,6 +70,14 @@ def build_window(source: str, written_at: str) -> Json | None:
         return None
     closes = datetime.fromisoformat(written_at) + timedelta(hours=WINDOW_HOURS[source])
     return {"closesAt": closes.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def test_every_channel_has_a_sender() -> None:
+    missing = sorted(set(Source) - set(SENDERS))
+    assert missing == [], (
+        "add a sender of these channels to SENDERS in inbound/test_actions.py, and the channel to TELLS_NAMES, "
+        "WINDOW_HOURS and WITHOUT_CUSTOMER if it tells names, has a window or has ids that create no customer"
+    )
 
 
 @pytest.mark.parametrize("source", SENDERS)

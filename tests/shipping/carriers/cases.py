@@ -22,6 +22,8 @@ GOSEND = BookedShipment(REFERENCE, "GK-11-170563", None, "170563", "INSTANT", Fa
 DASH = BookedShipment(REFERENCE, "dlv-77", "dlv-77", "dlv-77", "SAME_DAY", False)
 BITESHIP = BookedShipment(REFERENCE, "5dd599ebdefcd4158eb8470b", "JNE0001234567", "trk-1", "EXPRESS", False)
 
+SHIPPED: Mapping[str, BookedShipment] = {"kiriminaja": KIRIMINAJA, "gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}
+
 Do = Callable[[Carrier, CarrierAccount], Awaitable[Any]]
 
 

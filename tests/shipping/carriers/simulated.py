@@ -23,20 +23,15 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
     ShippingPoint,
 )
-from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 from sapa.shipping.connections import actions as connections
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.values.company import Company
 
 ADAPTERS = list(CARRIERS)
-INSTANT = ["gosend", "dash"]
-EXPRESS = ["kiriminaja", "biteship"]
-PROVIDERS = {
-    "kiriminaja": "aggregator_carrier",
-    "gosend": "instant_carrier",
-    "dash": "ev_courier",
-    "biteship": "aggregator_carrier",
-}
+INSTANT = [name for name, simulator in SIMULATORS.items() if simulator.kind == "instant"]
+EXPRESS = [name for name in ADAPTERS if name not in INSTANT]
+PROVIDERS = {name: carrier.provider for name, carrier in CARRIERS.items()}
 SERVICES: dict[str, dict[str, Any]] = {
     "kiriminaja": {"service_name": "JNE Reguler"},
     "gosend": {"service_name": "GoSend Instant"},
@@ -46,9 +41,9 @@ SERVICES: dict[str, dict[str, Any]] = {
 
 
 async def connect_simulated(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
-    """The company's account with a carrier's simulator; Biteship must be connected first."""
+    """The company's account with a carrier's simulator; one that is not its provider's default is connected first."""
     provider = PROVIDERS[adapter]
-    if adapter == "biteship":
+    if CARRIERS[adapter] is not list_adapters(provider)[0]:
         await connections.connect(context, company, provider, adapter, {})
     async with context.database.connection() as db:
         return await connections.get_carrier(context, db, company, provider)
@@ -135,11 +130,11 @@ async def track(connected: ConnectedCarrier, shipment: BookedShipment) -> list[C
 
 
 async def wait_for_awb(connected: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
-    """Waits for the awb, which an express parcel gets a moment later."""
+    """Waits for the awb, which an express parcel gets a moment later. An instant shipment may have none."""
     shipment = build_booked(reference, booked)
     for _ in range(40):
         awb = next((event.awb for event in await track(connected, shipment) if event.awb), None)
-        if awb or connected.carrier.name == "gosend":
+        if awb or connected.carrier.name in INSTANT:
             return msgspec.structs.replace(shipment, awb=awb)
         await asyncio.sleep(0.05)
     raise AssertionError("there is no awb within two seconds")

@@ -12,12 +12,11 @@ from sapa.shipping.carriers import calls
 from sapa.shipping.carriers.dash.carrier import Dash
 from sapa.shipping.carriers.interface import CannotTell, CarrierAway, Rejected
 from sapa.shipping.carriers.registry import CARRIERS
-from tests.shipping.carriers.cases import BITESHIP, CREDENTIALS, DASH, GOSEND, KIRIMINAJA, REFERENCE
+from tests.shipping.carriers.cases import CREDENTIALS, DASH, REFERENCE, SHIPPED
 from tests.shipping.carriers.peer import Peer, Reply, open_connection, open_peer
-from tests.shipping.carriers.simulated import build_request
+from tests.shipping.carriers.simulated import EXPRESS, build_request
 
 ADAPTERS = list(CARRIERS)
-SHIPPED = {"kiriminaja": KIRIMINAJA, "gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}
 TOKEN = Reply(body={"token": "dash-token"})
 PRICES = Reply(body={"status": True, "results": [{"service": "jne", "service_type": "reg", "cost": "12000"}]})
 
@@ -41,7 +40,7 @@ def prepare(peer: Peer, adapter: str, *replies: Reply) -> None:
 
 
 def service(adapter: str) -> dict[str, Any]:
-    named = {"service_code": "jne:reg", "fee": 12000} if adapter in {"kiriminaja", "biteship"} else {}
+    named = {"service_code": "jne:reg", "fee": 12000} if adapter in EXPRESS else {}
     return {"service_type": None if named else "INSTANT", "pickup_city": "3171", **named}
 
 

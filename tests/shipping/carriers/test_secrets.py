@@ -10,10 +10,10 @@ from sapa.shipping.carriers.calls import join_notes, scrub_text, shorten
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, CarrierAway
 from sapa.shipping.carriers.kiriminaja.calls import build_note
 from sapa.shipping.carriers.registry import CARRIERS
-from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
+from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE, SHIPPED
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
 from tests.shipping.carriers.simulated import build_request
-from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, service
+from tests.shipping.carriers.test_failures import TOKEN, service
 
 SECRETS = [value for fields in CREDENTIALS.values() for value in fields.values() if value != "X-Signature"]
 

@@ -16,7 +16,8 @@ from sapa.values.provider_accounts import AccountField
 class Source(StrEnum):
     """The channels."""
 
-    # The registry: a new channel is one line here. Its adapter and its simulator are found by their folder's name.
+    # A new channel is one line at the end: of channels that share a name, a send by that name uses the first. Its
+    # adapter and its simulator are found by the name of its folder.
     MSGAPP_CLOUD = "MSGAPP_CLOUD"
     MSGAPP_COEX = "MSGAPP_COEX"
     PHOTO_SOCIAL = "PHOTO_SOCIAL"
@@ -28,6 +29,10 @@ class Source(StrEnum):
 
 MediaType = Literal["image", "video", "audio", "document"]
 Status = Literal["sent", "delivered", "read", "failed"]
+RefusalCategory = Literal[
+    "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
+    "config", "billing", "transient",
+]  # fmt: skip
 
 
 class ChannelAccount(Struct, frozen=True):
@@ -174,12 +179,17 @@ class SendRefusal(Struct, frozen=True):
 
     code: str
     reason: str
-    category: Literal[
-        "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
-        "config", "billing", "transient",
-    ]  # fmt: skip
+    category: RefusalCategory
     retry_after: float | None = None
     """Seconds after which a retry may succeed; None if a retry is pointless."""
+
+
+class ErrorMeaning(Struct, frozen=True):
+    """What a channel's error code means for the send."""
+
+    category: RefusalCategory
+    retry_after: float | None = None
+    """As in `SendRefusal`."""
 
 
 class StatusReport(Struct, frozen=True):

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec import Struct
 from sapa.messaging.channels.interface import (
     BadAccount,
     ChannelAccount,
+    ErrorMeaning,
     InboundMedia,
     SendRefusal,
 )
@@ -21,18 +22,6 @@ from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
 """Large files take longer than API calls."""
-
-Category = Literal[
-    "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
-    "config", "billing", "transient",
-]  # fmt: skip
-
-
-class ErrorMeaning(Struct, frozen=True):
-    """What an error code means for the send."""
-
-    category: Category
-    retry_after: float | None = None
 
 
 class GraphError(Struct, frozen=True):

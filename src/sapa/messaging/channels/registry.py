@@ -18,6 +18,12 @@ _FOUND: Mapping[Source, Channel] = {
     for channel in import_module(f"{__package__}.{folder}.adapter").CHANNELS
 }
 
+if missing := [source for source in Source if source not in _FOUND]:
+    raise ImportError(
+        f"Source has {', '.join(missing)}, but no folder of {__package__} declares it. Add <folder>/adapter.py with a "
+        f"channel of this source in its CHANNELS, and <folder>/__init__.py"
+    )
+
 CHANNELS: Mapping[Source, Channel] = {source: _FOUND[source] for source in Source}
 
 CHANNEL_NAMES: dict[str, list[Source]] = {

@@ -11,6 +11,7 @@ from sapa.messaging.channels.interface import (
     ChannelAccount,
     Choices,
     Content,
+    ErrorMeaning,
     Identity,
     InboundMedia,
     Interaction,
@@ -24,7 +25,6 @@ from sapa.messaging.channels.interface import (
     StatusReport,
 )
 from sapa.messaging.channels.meta import (
-    ErrorMeaning,
     GraphError,
     post,
     read_refusal,

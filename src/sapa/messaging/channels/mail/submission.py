@@ -17,11 +17,11 @@ from sapa.messaging.channels.interface import (
     BadAccount,
     ChannelAccount,
     OutgoingMessage,
+    RefusalCategory,
     SendReceipt,
     SendRefusal,
 )
 from sapa.messaging.channels.mail.written import build_mail, build_message_id, get_domain, to_ascii_domain
-from sapa.messaging.channels.meta import Category
 from sapa.outbound.client import NotSent, Unclear
 
 SECONDS = 10.0
@@ -132,7 +132,7 @@ def _refuse(error: SMTPResponseException) -> SendRefusal:
     return SendRefusal(str(error.code), text, _classify(error))
 
 
-def _classify(error: SMTPResponseException) -> Category:
+def _classify(error: SMTPResponseException) -> RefusalCategory:
     if isinstance(error, SMTPAuthenticationError) or error.code in {530, 535}:
         return "auth"
     if error.message.startswith("5.7."):

@@ -4,8 +4,7 @@ status."""
 from collections.abc import Mapping
 from typing import Any
 
-from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, SendRefusal
-from sapa.messaging.channels.meta import ErrorMeaning
+from sapa.messaging.channels.interface import ErrorMeaning, OutgoingMessage, SendReceipt, SendRefusal
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.messaging.channels.render import render
 from sapa.outbound.client import ProviderResponse, Unclear

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from sapa.messaging.channels.meta import ErrorMeaning, GraphError
+from sapa.messaging.channels.interface import ErrorMeaning
+from sapa.messaging.channels.meta import GraphError
 
 RETRY_SOON = 1.0
 MINUTE = 60.0

@@ -31,6 +31,7 @@ from sapa.shipping.carriers.interface import (
     CancelPending,
     CancelRefused,
     CannotTell,
+    Carrier,
     CarrierAccount,
     CarrierArea,
     CarrierAway,
@@ -195,3 +196,6 @@ def _parse_problem(connection: CarrierAccount, response: ProviderResponse) -> _P
         return _Problem(str(response.status), f"it answered {response.status} without a reason", None)
     reason = problem.error or problem.message or f"it answered {response.status} without a reason"
     return _Problem(str(problem.code or response.status), scrub(connection, reason), problem.details)
+
+
+CARRIER: Carrier = Biteship()

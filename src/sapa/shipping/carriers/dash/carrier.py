@@ -30,6 +30,7 @@ from sapa.shipping.carriers.interface import (
     CancelPending,
     CancelRefused,
     CannotTell,
+    Carrier,
     CarrierAccount,
     CarrierArea,
     CarrierAway,
@@ -170,3 +171,6 @@ def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
         return f"it answered {response.status} without a reason"
     reason = problem.message or problem.error or f"it answered {response.status} without a reason"
     return scrub(connection, reason)
+
+
+CARRIER: Carrier = Dash()

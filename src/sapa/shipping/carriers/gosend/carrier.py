@@ -31,6 +31,7 @@ from sapa.shipping.carriers.interface import (
     CancelPending,
     CancelRefused,
     CannotTell,
+    Carrier,
     CarrierAccount,
     CarrierArea,
     CarrierAway,
@@ -189,3 +190,6 @@ def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
 
 def _build_reason(error: object) -> str:
     return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+
+
+CARRIER: Carrier = GoSend()

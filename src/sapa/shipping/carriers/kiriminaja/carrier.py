@@ -27,6 +27,7 @@ from sapa.shipping.carriers.interface import (
     CancelPending,
     CancelRefused,
     CannotTell,
+    Carrier,
     CarrierAccount,
     CarrierArea,
     CarrierAway,
@@ -190,3 +191,6 @@ def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
         return scrub(connection, parse(response, wire.Verdict).reason)
     except Unreadable:
         return f"it answered {response.status} without a reason"
+
+
+CARRIER: Carrier = KiriminAja()
