@@ -190,7 +190,9 @@ def broken_prefixes(modules: Modules) -> list[str]:
 
 
 def _find_broken_prefix(function: Function) -> str | None:
-    prefix = function.name.lstrip("_").partition("_")[0]
+    prefix, _, rest = function.name.lstrip("_").partition("_")
+    if not rest or rest.startswith("or_"):
+        return None  # a bare verb, or find_or_create
     returned = ast.unparse(function.returns) if function.returns else "None"
     if prefix == "find" and "None" not in returned:
         return "never returns None: use get_, list_ or another verb"
