@@ -132,7 +132,7 @@ class Machine(RuleBasedStateMachine):
                 return None
             if direction == "deduct" and wallet.available() < points:
                 assert code_of(response) == "INSUFFICIENT_POINTS"
-                assert f"and {wallet.available()} are" in response.text
+                assert f"has {wallet.available()} points available" in response.text
                 return None
             entry = data_of(response)["ledger"]
             if direction == "add":

@@ -5,6 +5,8 @@ statement that changes a row appends the delta of its cell; the worker folds del
 both, in one snapshot.
 """
 
+from functools import partial
+
 from sapa.db import queries
 from sapa.db.pool import Connection, Database
 
@@ -19,11 +21,11 @@ async def get_total(db: Connection, company_id: int, counter: str, cells: list[s
 
 
 async def fold(database: Database) -> None:
-    """Folds the deltas of every company, each batch in its own transaction."""
+    """Folds the deltas of every company, each batch in its own transaction; two folds of one company may deadlock, and
+    one of them is retried."""
     async with database.connection() as db:
         companies = await queries.list_companies_to_fold(db)
     for company_id in companies:
         folded = BATCH
         while folded == BATCH:
-            async with database.transaction() as tx:
-                folded = await queries.fold(tx, company_id, BATCH)
+            folded = await database.transact(partial(queries.fold, company_id=company_id, most=BATCH))
