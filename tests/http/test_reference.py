@@ -75,7 +75,10 @@ class Visit:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     async def load(self) -> Response | None:
-        return await self.page.goto(self.address, wait_until="networkidle")
+        """Waits for both: on a slow machine the network is idle before a large page is parsed."""
+        response = await self.page.goto(self.address, wait_until="load")
+        await self.page.wait_for_load_state("networkidle")
+        return response
 
 
 @pytest.fixture(scope="module")

@@ -156,7 +156,12 @@ async def test_two_workers_fold_every_change_once(scratch: Scratch, database: Da
             totals = [await get_total(db, company_id, "orders") for company_id in range(1, 21)]
         assert totals == [300] * 20
         names = [job.name for job in JOBS]
-        assert await ask(database, "SELECT count(*) FROM leases WHERE name = ANY($1::text[])", names) == len(JOBS)
+        leased = "SELECT count(*) FROM leases WHERE name = ANY($1::text[])"
+
+        async def is_every_job_leased() -> bool:
+            return await ask(database, leased, names) == len(JOBS)
+
+        assert await wait_until(is_every_job_leased, PATIENCE)
     assert "job failed" not in (tmp_path / "first").read_text() + (tmp_path / "second").read_text()
 
 
