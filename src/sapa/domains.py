@@ -36,6 +36,7 @@ from sapa.messaging.media import pages as media_pages
 from sapa.messaging.messages import api as messages
 from sapa.messaging.messages import jobs as message_jobs
 from sapa.messaging.sending import api as sending
+from sapa.messaging.sending import jobs as sending_jobs
 from sapa.messaging.templates import api as templates
 from sapa.messaging.templates import sync as template_sync
 from sapa.messaging.tickets import TICKETS
@@ -144,6 +145,7 @@ SERVICES: list[Service] = [
     Service("sandbox callbacks", sandbox_callbacks.post_due),
     Service("channel tokens", channel_connection_jobs.renew_due),
     Service("inbound", inbound_jobs.process),
+    Service("deferred messages", sending_jobs.send_deferred),
     Service("templates", template_sync.synchronise),
     Service("media", media_jobs.fetch_waiting),
     Service("carrier callbacks", shipping_jobs.process_callbacks),

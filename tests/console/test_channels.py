@@ -20,6 +20,9 @@ WHATSAPP = {
     "access_token": "planted-access-token",
     "app_secret": "planted-app-secret",
 }
+SET_ASIDE = """
+    INSERT INTO channel_callbacks (company_id, connection_id, hash, headers, body, status, tries, error)
+    VALUES ($1, $2, sha256($3), '{}', $3, 'failed', 3, 'It took <too> long.')"""
 SECRETS = ("planted-access-token", "planted-app-secret", "planted-api-key", "planted-other-key")
 
 
@@ -73,6 +76,32 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     assert audit.count("channel.disconnected") == 1
     for seen in (bad.text, refused.text, created.text, shown, failing, audit):
         assert not any(secret in seen for secret in SECRETS)
+
+
+async def test_callbacks_that_were_set_aside_are_shown_and_processed_again(
+    owner: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    form = {"token": await read_token(owner)}
+    mail = {"smtp_host": "mail.shop.example", "address": "halo@shop.example", "unchecked": "1"}
+    assert (await owner.post("/live/channels/MAIL", data=form | mail)).status_code == 200
+    async with database.connection() as db:
+        connection_id = await db.fetchval(
+            "SELECT id FROM channel_connections WHERE company_id = $1 AND source = 'MAIL'", company.live
+        )
+        for body in (b"From: ayu@example.com\r\n\r\nHalo", b"From: budi@example.com\r\n\r\nHalo"):
+            await db.execute(SET_ASIDE, company.live, connection_id, body)
+        first = await db.fetchval("SELECT min(id) FROM channel_callbacks WHERE company_id = $1", company.live)
+    page = "/live/channels/MAIL"
+    assert "2 callbacks set aside" in (await owner.get("/live/channels")).text
+    assert (await owner.get(page)).text.count("It took &lt;too&gt; long.") == 2
+    english = (await owner.get(page)).text
+    assert "Process all again" in english
+    assert (await owner.post(f"{page}/retry", data=form | {"callback": "x"})).status_code == 404
+    assert (await owner.post(f"{page}/retry", data=form | {"callback": str(first)})).status_code == 303
+    assert "1 callbacks set aside" in (await owner.get("/live/channels")).text
+    assert (await owner.post(f"{page}/retry", data=form | {"callback": "all"})).status_code == 303
+    assert "set aside" not in (await owner.get(page)).text
+    assert "callbacks.retried" in (await owner.get("/live/audit")).text
 
 
 async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClient) -> None:

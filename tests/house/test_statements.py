@@ -39,6 +39,8 @@ CROSSING = {
     "sapa.messaging.media.queries.LIST_WAITING",
     "sapa.messaging.templates.queries.LIST_OWNERS",
     "sapa.messaging.messages.queries.LIST_UNSETTLED",
+    "sapa.messaging.sending.queries.LIST_ABANDONED",
+    "sapa.messaging.sending.queries.LIST_DUE",
     "sapa.messaging.widget.queries.PURGE_SESSIONS",
     "sapa.messaging.widget.queries.PURGE_VISITORS",
     "sapa.messaging.widget.queries.PURGE_WINDOWS",

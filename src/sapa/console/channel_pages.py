@@ -13,8 +13,11 @@ from sapa.http.errors import NotFound
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection
+from sapa.messaging.inbound import set_aside
 from sapa.messaging.messages.types import Channel
 from sapa.values.company import Company
+
+MAX_DIGITS = 19
 
 
 @console.get("/{environment}/channels", roles=DEVELOPERS)
@@ -22,7 +25,9 @@ async def list_channels(page: PageRequest) -> Response:
     company = await _get_company(page)
     stored = await _list_present(page, company)
     channels = [(channel, stored.get(channel.source)) for channel in connections.list_channels()]
-    return page.show("channels.html", channels=channels)
+    async with page.context.database.connection() as db:
+        failed = await set_aside.count(db, company)
+    return page.show("channels.html", channels=channels, failed=failed)
 
 
 @console.get("/{environment}/channels/{id}", roles=DEVELOPERS)
@@ -30,10 +35,13 @@ async def show_channel(page: PageRequest) -> Response:
     channel, company = _get_channel(page), await _get_company(page)
     info = (await _list_present(page, company)).get(channel.source)
     is_played = company.is_test
+    async with page.context.database.connection() as db:
+        failed = await set_aside.list_latest(db, company, info.id) if info else []
     return page.show(
         "channel.html",
         channel=channel,
         info=info,
+        failed=failed,
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
         hook=get_environment(company).accounts.find_hook(page.context, company, channel.source),
@@ -73,6 +81,20 @@ async def disconnect_channel(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         await connections.disconnect(tx, company, channel.source)
         await page.record(tx, "channel.disconnected", channel.label)
+    return go_to(page.path(f"/channels/{channel.source}"))
+
+
+@console.post("/{environment}/channels/{id}/retry", roles=DEVELOPERS, shown_by=show_channel)
+async def retry_callbacks(page: PageRequest) -> Response:
+    """Processes callbacks again that were set aside: one, or all of the channel."""
+    channel, company = _get_channel(page), await _get_company(page)
+    info = (await _list_present(page, company)).get(channel.source)
+    number = page.form_value("callback")
+    if info is None or not (number == "all" or (number.isascii() and number.isdigit() and len(number) < MAX_DIGITS)):
+        raise NotFound
+    async with page.context.database.transaction() as tx:
+        await set_aside.retry(tx, company, info.id, None if number == "all" else int(number))
+        await page.record(tx, "callbacks.retried", channel.label)
     return go_to(page.path(f"/channels/{channel.source}"))
 
 

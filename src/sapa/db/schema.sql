@@ -1163,12 +1163,14 @@ CREATE TABLE message_threads (
     CONSTRAINT message_threads_pkey PRIMARY KEY (company_id, connection_id, contact_id)
 ) WITH (fillfactor = 80);
 
--- What channels called back with, as it came. Those of one connection are dealt with in their order, by whoever has
--- locked its lane.
+-- What channels called back with, as it came. Those of one connection are dealt with in their order, by the worker that
+-- holds the lease of its lane.
 CREATE TABLE channel_lanes (
     company_id     bigint NOT NULL,
     connection_id  text   COLLATE "C" NOT NULL,
     source         text   COLLATE "C" NOT NULL,
+    holder         text   COLLATE "C",
+    leased_until   timestamptz,
     CONSTRAINT channel_lanes_pkey PRIMARY KEY (company_id, connection_id)
 );
 
@@ -1186,6 +1188,8 @@ CREATE TABLE channel_callbacks (
     tries          integer        NOT NULL DEFAULT 0,
     due_at         timestamptz    NOT NULL DEFAULT now(),
     received_at    timestamptz(3) NOT NULL DEFAULT now(),
+    -- How often it waited for a message that it refers to. `tries` counts what was started.
+    postponements  integer        NOT NULL DEFAULT 0,
     CONSTRAINT channel_callbacks_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT channel_callbacks_hash_key UNIQUE (company_id, connection_id, hash),
     CONSTRAINT channel_callbacks_status_check CHECK (status IN ('waiting', 'done', 'failed'))
@@ -1193,7 +1197,26 @@ CREATE TABLE channel_callbacks (
 
 CREATE INDEX channel_callbacks_waiting_idx ON channel_callbacks (company_id, connection_id, id)
     WHERE status = 'waiting';
+CREATE INDEX channel_callbacks_failed_idx ON channel_callbacks (company_id, connection_id, id)
+    WHERE status = 'failed';
 CREATE INDEX channel_callbacks_received_idx ON channel_callbacks (company_id, received_at);
+
+-- Messages that their channel refused for the moment, and when they are sent again. The row goes with the outcome.
+CREATE TABLE deferred_messages (
+    company_id     bigint         NOT NULL,
+    message_id     text           COLLATE "C" NOT NULL,
+    connection_id  text           COLLATE "C" NOT NULL,
+    outgoing       bytea          NOT NULL,
+    tries          integer        NOT NULL DEFAULT 1,
+    -- The company's time.
+    deferred_at    timestamptz(3) NOT NULL,
+    due_at         timestamptz(3) NOT NULL,
+    -- While a worker sends it. If the worker dies meanwhile, the outcome is unknown.
+    claimed_at     timestamptz,
+    CONSTRAINT deferred_messages_pkey PRIMARY KEY (company_id, message_id)
+);
+
+CREATE INDEX deferred_messages_due_idx ON deferred_messages (due_at);
 
 -- Files that came with messages: first where they can be had, then their bytes in parts.
 CREATE TABLE message_media (
@@ -1491,6 +1514,8 @@ CREATE TABLE messages (
     ticket_id          text           COLLATE "C",
     -- Of a letter that came in: the ids of the conversation up to it, the oldest first.
     thread             text[],
+    -- Of a received mail: what the receiving server found out about its sender.
+    authentication     json,
     CONSTRAINT messages_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT messages_direction_check CHECK (direction IN ('in', 'out')),
     CONSTRAINT messages_status_check CHECK (CASE direction

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from sapa.messaging.channels.interface import (
+    Attachment,
     BadAccount,
     Content,
     Identity,
+    Media,
     OutgoingMessage,
+    SendDeferral,
     SendReceipt,
     SendRefusal,
     Source,
@@ -36,7 +39,7 @@ async def server() -> AsyncIterator[MailServer]:
 
 async def send(
     server: MailServer, client: Client, content: Content | None = None, to: str = BUDI.value, **more: Any
-) -> SendReceipt | SendRefusal:
+) -> SendReceipt | SendRefusal | SendDeferral:
     account = more.pop("account", {})
     connection = build_connection(Source.MAIL, server.address, client, more.pop("company", LIVE), **account)
     return await MAIL.send(
@@ -120,26 +123,48 @@ async def test_input_cannot_inject_headers_or_markup(server: MailServer, client:
 
 
 @pytest.mark.parametrize(
-    ("verb", "answer", "category", "has_retry"),
+    ("verb", "answer", "category"),
     [
-        ("RCPT", "550 5.1.1 no such user", "recipient", False),
-        ("RCPT", "451 4.7.1 greylisted", "transient", True),
-        ("MAIL", "552 5.3.4 too large", "validation", False),
-        ("DATA", "554 5.7.1 looks like spam", "policy", False),
-        ("DATA", "452 4.3.1 full", "transient", True),
-        ("AUTH", "no", "auth", False),
+        ("RCPT", "550 5.1.1 no such user", "recipient"),
+        ("MAIL", "552 5.3.4 too large", "validation"),
+        ("DATA", "554 5.7.1 looks like spam", "policy"),
+        ("AUTH", "no", "auth"),
     ],
 )
 async def test_a_rejection_by_the_server_is_a_refusal(
-    verb: str, answer: str, category: str, has_retry: bool, server: MailServer, client: Client
+    verb: str, answer: str, category: str, server: MailServer, client: Client
 ) -> None:
     server.answers[verb] = answer
     refused = await send(server, client)
     assert isinstance(refused, SendRefusal)
-    assert (refused.category, refused.retry_after is not None) == (category, has_retry)
+    assert (refused.category, refused.retry_after) == (category, None)
     if verb != "AUTH":
         assert f"{refused.code} {refused.reason}" == answer
     assert SECRETS["password"] not in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("verb", "answer"),
+    [("MAIL", "421 4.3.2 shutting down"), ("RCPT", "451 4.7.1 greylisted"), ("DATA", "452 4.3.1 full")],
+)
+async def test_a_temporary_rejection_is_a_deferral(verb: str, answer: str, server: MailServer, client: Client) -> None:
+    server.answers[verb] = answer
+    deferred = await send(server, client)
+    assert isinstance(deferred, SendDeferral)
+    assert f"{deferred.code} {deferred.reason}" == answer
+
+
+async def test_a_file_that_we_hold_is_attached(server: MailServer, client: Client) -> None:
+    files = [Attachment("nota.pdf", "application/pdf", b"%PDF"), Attachment("foto ☕.jpg", "image/jpeg", b"\xff\xd8")]
+    await send(server, client, Media("document", "https://sapa.example/media/x", "Nota Anda"), attachments=files)
+    [mail] = server.mails
+    attached = [(part.get_filename(), part.get_content_type(), part.get_content()) for part in mail.iter_attachments()]
+    assert attached == [(file.filename, file.mime_type, file.content) for file in files]
+    plain, page = mail.get_body(("plain",)), mail.get_body(("html",))
+    assert plain is not None
+    assert page is not None
+    assert plain.get_content().strip() == "Nota Anda"
+    assert "sapa.example" not in page.get_content()
 
 
 @pytest.mark.parametrize(("verb", "failure"), [("MAIL", NotSent), ("RCPT", NotSent), ("DATA", Unclear)])

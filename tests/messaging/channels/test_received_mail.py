@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sapa.messaging.channels.interface import (
     Identity,
     ReceivedItem,
+    SenderAuthentication,
     Source,
     StatusReport,
 )
@@ -73,16 +74,71 @@ def test_the_reply_address_comes_before_the_headers(field: str) -> None:
     assert item.quoted == ID
 
 
-def test_a_contact_forms_author_gets_the_reply() -> None:
-    [item] = read(build_mail(From="form@shop.example", Reply_To="Ayu <ayu@example.com>"))
-    assert (item.sender, item.sender_name) == ([Identity("email", "ayu@example.com")], "Ayu")
+def test_reply_to_does_not_decide_who_the_customer_is() -> None:
+    [item] = read(build_mail(From="Mallory <mallory@example.net>", Reply_To="Ayu <ayu@example.com>"))
+    assert (item.sender, item.sender_name) == ([Identity("email", "mallory@example.net")], "Mallory")
 
 
-def test_the_companys_own_message_is_an_echo() -> None:
-    [item] = read(build_mail(From="halo@shop.example", To="budi@example.com"))
+AUTHORITY = {"authentication_authority": "mx.shop.example"}
+
+
+def read_checked(results: str, **headers: str) -> Any:
+    [item] = MAIL.read_callback(
+        {**ACCOUNT, **AUTHORITY}, build_mail(Authentication_Results=results, **headers).as_bytes()
+    )
+    return item
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        "mx.shop.example; dmarc=pass header.from=shop.example",
+        "MX.shop.example 1; spf=fail smtp.mailfrom=other.example; dkim=pass (2048-bit) header.d=shop.example",
+        "mx.shop.example; dkim=pass header.i=@mail.shop.example",
+        "mx.shop.example; spf=pass (ok; really) smtp.mailfrom=halo@shop.example",
+    ],
+)
+def test_an_authenticated_message_of_the_company_is_an_echo(results: str) -> None:
+    own = {"From": "halo@shop.example", "To": "budi@example.com"}
+    item = read_checked(results, **own)
     assert (item.is_echo, item.sender, item.reference) == (True, [BUDI], None)
-    [sent] = read(build_mail(From="halo@shop.example", To="budi@example.com", Message_ID=ID))
+    sent = read_checked(results, **own, Message_ID=ID)
     assert (sent.is_echo, sent.reference) == (True, REFERENCE)
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        "",
+        "mx.shop.example; none",
+        "mx.shop.example; dmarc=fail header.from=shop.example",
+        "mx.shop.example; dmarc=pass header.from=shop.example.evil.example",
+        "mx.shop.example; dkim=pass header.d=notshop.example",
+        "mx.shop.example; spf=pass smtp.mailfrom=evil.example",
+        "mx.shop.example; spf=softfail (dmarc=pass header.from=shop.example) smtp.mailfrom=x",
+        "mx.evil.example; dmarc=pass header.from=shop.example",
+        "mx.shop.example.evil.example; dmarc=pass header.from=shop.example",
+    ],
+)
+def test_a_forged_message_of_the_company_is_not_its_own(results: str) -> None:
+    own = {"From": "halo@shop.example", "To": "budi@example.com"}
+    item = read_checked(results, **own)
+    assert (item.is_echo, item.sender) == (False, [Identity("email", "halo@shop.example")])
+    [unchecked] = read(build_mail(Authentication_Results="mx.shop.example; dmarc=pass header.from=shop.example", **own))
+    assert (unchecked.is_echo, unchecked.authentication) == (False, None)
+
+
+def test_a_copy_of_our_own_mail_is_a_report_on_it() -> None:
+    [item] = read(build_mail(From="halo@shop.example", To="budi@example.com", Message_ID=ID))
+    assert (item.status, item.reference) == ("sent", REFERENCE)
+
+
+def test_the_checks_of_the_receiving_server_are_kept() -> None:
+    item = read_checked("mx.shop.example; spf=pass smtp.mailfrom=example.com; dkim=fail header.d=example.com; arc=pass")
+    assert item.authentication == SenderAuthentication("pass", "fail", None)
+    several = read_checked("mx.shop.example; dkim=fail header.d=a.example; dkim=pass header.d=b.example; dmarc=none")
+    assert several.authentication == SenderAuthentication(None, "pass", "none")
+    assert read_checked("mx.other.example; spf=pass").authentication is None
 
 
 @pytest.mark.parametrize(
@@ -95,6 +151,13 @@ def test_the_companys_own_message_is_an_echo() -> None:
         ({"X_Autoreply": "yes"}, True),
         ({"Precedence": "auto_reply"}, True),
         ({"Return_Path": "<>"}, True),
+        ({"From": "MAILER-DAEMON@example.com"}, True),
+        ({"From": "Postmaster <postmaster@example.com>"}, True),
+        ({"X_Auto_Response_Suppress": "All"}, True),
+        ({"X_Auto_Response_Suppress": "DR, OOF, AutoReply"}, True),
+        ({"Precedence": "bulk"}, True),
+        ({"Precedence": "list"}, True),
+        ({"List_Id": "News <news.example.com>"}, True),
     ],
 )
 def test_automatic_mail_is_recognised(headers: dict[str, str], is_automatic: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.messaging.inbound import hooks as callbacks
-from sapa.messaging.inbound import jobs as inbound
+from sapa.messaging.inbound.jobs import CallbackProcessor
 from sapa.messaging.inbound.queries import CallbackLane
 from sapa.settings import read_settings
 from tests.cli.command import sapa
@@ -29,7 +29,7 @@ from tests.messaging.whatsapp_account import (
 )
 
 COUNT = "SELECT count(*) FROM channel_callbacks WHERE company_id = $1"
-STATUSES = "SELECT status, position, error FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
+STATUSES = "SELECT status, position, tries, error FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
 AGE = """
     UPDATE channel_callbacks SET received_at = now() - make_interval(days => $3) WHERE company_id = $1 AND id = $2"""
 IDS = "SELECT id FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
@@ -118,6 +118,7 @@ async def test_a_long_history_is_processed_in_parts_without_events(
     assert await count(database, EVENTS, company) == 0
     (row,) = await wait_until_processed(database, company, 1)
     assert (row["status"], row["position"]) == ("done", 250)
+    assert row["tries"] == 1, "it is parsed once, however many transactions it takes"
 
 
 async def test_the_same_callback_again_changes_nothing(
@@ -142,9 +143,11 @@ async def test_two_workers_process_each_item_once_and_in_order(
     is_over = asyncio.Event()
 
     async def hurry(context: AppContext) -> None:
+        processor = CallbackProcessor(context)
         while not is_over.is_set():
-            await inbound.advance(context, lane)
+            await processor.advance(lane)
             await asyncio.sleep(0.005)
+        await processor.close()
 
     rush = asyncio.gather(*map(hurry, contexts))
     try:

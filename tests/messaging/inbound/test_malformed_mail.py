@@ -63,8 +63,8 @@ async def test_malformed_mail_is_stored_and_blocks_nothing(
             rows = await db.fetch(CALLBACKS, company.live)
         return rows if len(rows) == len(mails) and all(row["status"] != "waiting" for row in rows) else None
 
-    assert [row["status"] for row in await eventually(settle)] == ["failed", *["done"] * (len(MALFORMED) + 1)]
+    assert {row["status"] for row in await eventually(settle)} == {"done"}
     async with database.connection() as db:
         bodies = [row["body"] for row in await db.fetch(BODIES, company.live)]
-    assert len(bodies) == len(MALFORMED) + 1
+    assert len(bodies) == len(mails)
     assert {"late", "Halo", "half of a character: ?", "The last one"} <= set(bodies)

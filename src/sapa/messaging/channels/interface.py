@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
@@ -80,12 +80,12 @@ class Identity(Struct, frozen=True):
     value: str
 
 
-class Text(Struct, frozen=True):
+class Text(Struct, frozen=True, tag=True, tag_field="content"):
     body: str
     subject: str | None = None
 
 
-class Media(Struct, frozen=True):
+class Media(Struct, frozen=True, tag=True, tag_field="content"):
     type: MediaType
     url: str
     caption: str | None = None
@@ -108,14 +108,14 @@ class Section(Struct, frozen=True):
     rows: Sequence[ListRow]
 
 
-class Buttons(Struct, frozen=True):
+class Buttons(Struct, frozen=True, tag=True, tag_field="content"):
     body: str
     buttons: Sequence[Button]
     header: str | None = None
     footer: str | None = None
 
 
-class Choices(Struct, frozen=True):
+class Choices(Struct, frozen=True, tag=True, tag_field="content"):
     """A list of choices."""
 
     body: str
@@ -125,7 +125,7 @@ class Choices(Struct, frozen=True):
     footer: str | None = None
 
 
-class LinkButton(Struct, frozen=True):
+class LinkButton(Struct, frozen=True, tag=True, tag_field="content"):
     """A button that opens an address."""
 
     body: str
@@ -133,7 +133,7 @@ class LinkButton(Struct, frozen=True):
     url: str
 
 
-class TemplateCall(Struct, frozen=True):
+class TemplateCall(Struct, frozen=True, tag=True, tag_field="content"):
     """A template with its parameters; `rendered` is the text for channels without templates."""
 
     name: str
@@ -145,6 +145,12 @@ class TemplateCall(Struct, frozen=True):
 
 
 Content = Text | Media | Buttons | Choices | LinkButton | TemplateCall
+
+
+class Attachment(Struct, frozen=True):
+    filename: str
+    mime_type: str
+    content: bytes
 
 
 class OutgoingMessage(Struct, frozen=True):
@@ -159,6 +165,8 @@ class OutgoingMessage(Struct, frozen=True):
     """Mail: the Message-IDs of the thread so far."""
     subject: str | None = None
     """Mail: the thread's subject, for content without a subject of its own."""
+    attachments: Sequence[Attachment] = ()
+    """Mail: the files of the message that we hold ourselves. Its content names no other address for them."""
     is_automatic: bool = False
     """Sent by a machine. Mail says so in a header, so that machines do not reply to each other."""
 
@@ -192,7 +200,14 @@ class ErrorMeaning(Struct, frozen=True):
     """As in `SendRefusal`."""
 
 
-class StatusReport(Struct, frozen=True):
+class SendDeferral(Struct, frozen=True):
+    """The channel certainly did not accept the message, and asks to send it again later, in minutes or hours."""
+
+    code: str
+    reason: str
+
+
+class StatusReport(Struct, frozen=True, tag=True, tag_field="item"):
     """A channel's report on our message: by its id, by our reference, or for all messages up to a watermark."""
 
     status: Status
@@ -223,7 +238,16 @@ class Interaction(Struct, frozen=True):
     title: str
 
 
-class ReceivedItem(Struct, frozen=True):
+class SenderAuthentication(Struct, frozen=True):
+    """What the receiving mail server found out about a mail's sender: pass, fail, none and so on; null if it did not
+    check."""
+
+    spf: Annotated[str | None, Meta(examples=["pass"])]
+    dkim: Annotated[str | None, Meta(examples=["pass"])]
+    dmarc: Annotated[str | None, Meta(examples=["pass"])]
+
+
+class ReceivedItem(Struct, frozen=True, tag=True, tag_field="item"):
     """A message from a customer, or (`is_echo`) one that the company sent by other means."""
 
     message_id: str
@@ -247,9 +271,10 @@ class ReceivedItem(Struct, frozen=True):
     is_imported: bool = False
     thread: Sequence[str] = ()
     subject: str | None = None
+    authentication: SenderAuthentication | None = None
 
 
-class MessageAmendment(Struct, frozen=True):
+class MessageAmendment(Struct, frozen=True, tag=True, tag_field="item"):
     """A message was edited, deleted or reacted to."""
 
     kind: Literal["edit", "revoke", "reaction"]
@@ -259,7 +284,7 @@ class MessageAmendment(Struct, frozen=True):
     sender: Identity | None = None
 
 
-class NumberChanged(Struct, frozen=True):
+class NumberChanged(Struct, frozen=True, tag=True, tag_field="item"):
     """A customer has a new phone number."""
 
     old: Identity
@@ -267,7 +292,7 @@ class NumberChanged(Struct, frozen=True):
     at: datetime
 
 
-class TemplateVerdict(Struct, frozen=True):
+class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
     """The channel's decision on a template."""
 
     name: str
@@ -305,6 +330,8 @@ class Capabilities(Struct, frozen=True):
     """Whether a file may have a caption."""
     has_link_buttons: bool = True
     """Whether links can be native buttons; otherwise the text holds the link."""
+    has_attachments: bool = False
+    """Whether a message carries files itself; otherwise the channel fetches them."""
     has_threads: bool = False
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
 
@@ -330,7 +357,9 @@ class Channel(Protocol):
 
     async def verify(self, connection: ChannelAccount) -> None: ...
 
-    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal: ...
+    async def send(
+        self, connection: ChannelAccount, message: OutgoingMessage
+    ) -> SendReceipt | SendRefusal | SendDeferral: ...
 
     async def fetch_media(
         self, connection: ChannelAccount, media: InboundMedia, most_bytes: int

@@ -138,6 +138,7 @@ def _build_message(
         subject=_clean(inbound.subject),
         media_url=media_url,
         interaction=_build_choice(inbound),
+        authentication=encode(inbound.authentication) if inbound.authentication else None,
         feature_source=feature,
         status=status,
         created_at=at,

@@ -24,6 +24,19 @@ class StoredChannelCallback(Struct, frozen=True):
     body: bytes
     position: int
     tries: int
+    """Including the current one."""
+    postponements: int
+    error: str | None
+
+
+class FailedCallback(Struct, frozen=True):
+    """A callback that was set aside."""
+
+    id: int
+    size: int
+    tries: int
+    error: str | None
+    received_at: str
 
 
 INSERT_LANE = sql(
@@ -51,38 +64,107 @@ LIST_LANES = sql(
     crosses="the worker finds callbacks of all companies, then processes them company by company",
 )
 
-LOCK_LANE = sql("SELECT source FROM channel_lanes WHERE company_id = $1 AND connection_id = $2 FOR UPDATE SKIP LOCKED")
-
-FIND_NEXT = sql(
+LOCK_LANE = sql(
     """
-    SELECT id, body, position, tries
-      FROM channel_callbacks
-     WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
-     ORDER BY id
-     LIMIT 1""",
+    SELECT source
+      FROM channel_lanes
+     WHERE company_id = $1 AND connection_id = $2
+       AND (holder = $3 OR leased_until IS NULL OR leased_until < clock_timestamp())
+       FOR UPDATE SKIP LOCKED"""
+)
+
+LEASE_LANE = sql(
+    """
+    UPDATE channel_lanes
+       SET holder = $3, leased_until = clock_timestamp() + make_interval(secs => $4)
+     WHERE company_id = $1 AND connection_id = $2"""
+)
+
+# Also a lock: nobody else takes the lane before the transaction ends.
+EXTEND_LEASE = sql(
+    """
+    UPDATE channel_lanes
+       SET leased_until = clock_timestamp() + make_interval(secs => $4)
+     WHERE company_id = $1 AND connection_id = $2 AND holder = $3"""
+)
+
+RELEASE_LANE = sql(
+    """
+    UPDATE channel_lanes
+       SET holder = NULL, leased_until = NULL
+     WHERE company_id = $1 AND connection_id = $2 AND holder = $3"""
+)
+
+CLAIM_NEXT = sql(
+    """
+    UPDATE channel_callbacks
+       SET tries = tries + 1
+     WHERE company_id = $1 AND id = (
+           SELECT id FROM channel_callbacks
+            WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
+            ORDER BY id
+            LIMIT 1)
+    RETURNING id, body, position, tries, postponements, error""",
     row=StoredChannelCallback,
 )
 
-RECORD_PROGRESS = sql(
+UNCLAIM = sql("UPDATE channel_callbacks SET tries = tries - 1 WHERE company_id = $1 AND id = $2 AND tries > 0")
+
+RECORD_PROGRESS = sql("UPDATE channel_callbacks SET position = $3, error = $4 WHERE company_id = $1 AND id = $2")
+
+FINISH = sql(
     """
     UPDATE channel_callbacks
-       SET position = $3, status = CASE WHEN $4 THEN 'waiting' WHEN COALESCE($5, error) IS NULL THEN 'done'
-                                        ELSE 'failed' END,
-           error = COALESCE($5, error)
+       SET position = $3, status = 'done', error = NULL
+     WHERE company_id = $1 AND id = $2"""
+)
+
+SET_ASIDE = sql("UPDATE channel_callbacks SET status = 'failed', error = $3 WHERE company_id = $1 AND id = $2")
+
+RETRY_LATER = sql(
+    """
+    UPDATE channel_callbacks
+       SET position = 0, due_at = now() + make_interval(secs => $3), error = $4
      WHERE company_id = $1 AND id = $2"""
 )
 
 POSTPONE = sql(
     """
     UPDATE channel_callbacks
-       SET position = 0, tries = tries + 1, due_at = now() + make_interval(secs => $3), error = NULL
+       SET position = 0, tries = tries - 1, postponements = postponements + 1,
+           due_at = now() + make_interval(secs => $3), error = NULL
      WHERE company_id = $1 AND id = $2"""
+)
+
+LIST_FAILED = sql(
+    """
+    SELECT id, octet_length(body) AS size, tries, error, received_at
+      FROM channel_callbacks
+     WHERE company_id = $1 AND connection_id = $2 AND status = 'failed'
+     ORDER BY id DESC
+     LIMIT $3""",
+    row=FailedCallback,
+)
+
+COUNT_FAILED = sql(
+    """
+    SELECT connection_id, count(*)
+      FROM channel_callbacks
+     WHERE company_id = $1 AND status = 'failed'
+     GROUP BY connection_id"""
+)
+
+RETRY_FAILED = sql(
+    """
+    UPDATE channel_callbacks
+       SET status = 'waiting', position = 0, tries = 0, postponements = 0, due_at = now(), error = NULL
+     WHERE company_id = $1 AND connection_id = $2 AND status = 'failed' AND ($3::bigint IS NULL OR id = $3)"""
 )
 
 REPLAY = sql(
     """
     UPDATE channel_callbacks
-       SET status = 'waiting', position = 0, tries = 0, due_at = now(), error = NULL
+       SET status = 'waiting', position = 0, tries = 0, postponements = 0, due_at = now(), error = NULL
      WHERE company_id = $1 AND connection_id = $2 AND received_at >= $3 AND received_at < $4"""
 )
 
@@ -114,23 +196,69 @@ async def list_lanes(db: Connection, limit: int) -> list[CallbackLane]:
     return await LIST_LANES.all(db, limit)
 
 
-async def lock_lane(tx: Tx, lane: CallbackLane) -> bool:
+async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
     """False while another worker holds it."""
-    return await LOCK_LANE.value(tx, lane.company_id, lane.connection_id) is not None
+    if await LOCK_LANE.value(tx, lane.company_id, lane.connection_id, holder) is None:
+        return False
+    await LEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder, seconds)
+    return True
 
 
-async def find_next(tx: Tx, lane: CallbackLane) -> StoredChannelCallback | None:
-    return await FIND_NEXT.find(tx, lane.company_id, lane.connection_id)
+async def extend_lease(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
+    """False if the lease ended and another worker took the lane."""
+    return await EXTEND_LEASE.run(tx, lane.company_id, lane.connection_id, holder, seconds) == 1
 
 
-async def record_progress(tx: Tx, company_id: int, id: int, position: int, is_left: bool, error: str | None) -> None:
-    """`position` items are processed; `is_left` means that there are more."""
-    await RECORD_PROGRESS.run(tx, company_id, id, position, is_left, error)
+async def release_lane(tx: Tx, lane: CallbackLane, holder: str) -> None:
+    await RELEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder)
+
+
+async def claim_next(tx: Tx, lane: CallbackLane) -> StoredChannelCallback | None:
+    """The oldest callback that is due, with one more try."""
+    return await CLAIM_NEXT.find(tx, lane.company_id, lane.connection_id)
+
+
+async def unclaim(tx: Tx, company_id: int, id: int) -> None:
+    """The try was not used up."""
+    await UNCLAIM.run(tx, company_id, id)
+
+
+async def record_progress(tx: Tx, company_id: int, id: int, position: int, error: str | None) -> None:
+    """`position` items are processed, and there are more."""
+    await RECORD_PROGRESS.run(tx, company_id, id, position, error)
+
+
+async def finish(tx: Tx, company_id: int, id: int, position: int) -> None:
+    await FINISH.run(tx, company_id, id, position)
+
+
+async def set_aside(tx: Tx, company_id: int, id: int, error: str) -> None:
+    await SET_ASIDE.run(tx, company_id, id, error)
+
+
+async def retry_later(tx: Tx, company_id: int, id: int, by: timedelta, error: str) -> None:
+    """Processes the whole callback again later; items that are stored already are recognised."""
+    await RETRY_LATER.run(tx, company_id, id, by.total_seconds(), error)
 
 
 async def postpone(tx: Tx, company_id: int, id: int, by: timedelta) -> None:
-    """Processes the whole callback again later; items that are stored already are recognised."""
+    """The same for a callback that came too early, which is not a failure."""
     await POSTPONE.run(tx, company_id, id, by.total_seconds())
+
+
+async def list_failed(db: Connection, company_id: int, connection_id: str, limit: int) -> list[FailedCallback]:
+    """The newest first."""
+    return await LIST_FAILED.all(db, company_id, connection_id, limit)
+
+
+async def count_failed(db: Connection, company_id: int) -> dict[str, int]:
+    """By connection."""
+    return {record[0]: record[1] for record in await db.fetch(COUNT_FAILED.text, company_id)}
+
+
+async def retry_failed(tx: Tx, company_id: int, connection_id: str, id: int | None) -> int:
+    """One of them, or all."""
+    return await RETRY_FAILED.run(tx, company_id, connection_id, id)
 
 
 async def replay(tx: Tx, company_id: int, connection_id: str, since: datetime, until: datetime) -> int:

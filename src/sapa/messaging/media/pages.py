@@ -1,14 +1,11 @@
 """Serves the files of messages at signed addresses that expire after 15 minutes."""
 
-import base64
-import binascii
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -19,15 +16,13 @@ from sapa.db.pool import Connection
 from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
 from sapa.messaging.media import queries
+from sapa.messaging.media.links import LINK_SECONDS, MediaLink, build_link, read_link
 from sapa.messaging.media.queries import MediaRow
 from sapa.messaging.messages.types import MessageId2
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
-from sapa.values.sealing import BadSecretKey
 
-LINK_SECONDS = 900
 MAX_NAME_LENGTH = 200
-_LINK = "media link"
 
 # Safe to show in a browser; all other types are downloads.
 _HARMLESS = {
@@ -58,13 +53,6 @@ class MessageFiles(Struct, frozen=True, rename="camel"):
     files: list[MediaFile]
 
 
-class MediaLink(Struct, frozen=True, array_like=True):
-    company_id: int
-    message_id: str
-    number: int
-    until: int
-
-
 async def describe(context: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
     until = int(time.time()) + LINK_SECONDS
     rows = await queries.list_media(db, company.id, message_id)
@@ -75,31 +63,14 @@ async def describe(context: AppContext, db: Connection, company: Company, messag
 
 def _describe(context: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
-    url = _build_link(context, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
+    url = build_link(context, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
     expires = format_instant(datetime.fromtimestamp(until, UTC)) if is_there else None
     return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
 
 
-def _build_link(context: AppContext, link: MediaLink) -> str:
-    sealed = context.vault.seal(msgspec.json.encode(link), 0, _LINK)
-    return f"{context.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
-
-
-def _read_link(context: AppContext, token: str) -> MediaLink:
-    """An altered or expired link is not found."""
-    try:
-        sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        link = msgspec.json.decode(context.vault.open(sealed, 0, _LINK), type=MediaLink)
-    except (BadSecretKey, binascii.Error, ValueError):
-        raise NotFound from None
-    if link.until < time.time():
-        raise NotFound("This link has expired. Get a new one.")
-    return link
-
-
 def build_pages(context: AppContext) -> list[Route]:
     async def serve(request: Request) -> Response:
-        link = _read_link(context, request.path_params["token"])
+        link = read_link(context, request.path_params["token"])
         async with context.database.connection() as db:
             row = await queries.get_media(db, link.company_id, link.message_id, link.number)
         if row.status != "stored":

@@ -201,6 +201,20 @@ async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Messag
     return message
 
 
+async def mark_deferred(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message:
+    """The channel did not take the message yet, and it is sent again later."""
+    locked = await queries.lock_message(tx, company.id, id)
+    if locked.status != "pending":
+        return await queries.get_message(tx, company.id, id)
+    message = await queries.set_error(tx, company.id, id, encode(SendError(code, reason)))
+    await queries.insert_events(tx, company.id, [NewEvent(id, "deferred", now, now, code=code, detail=reason)])
+    return message
+
+
+async def is_pending(tx: Tx, company: Company, id: str) -> bool:
+    return (await queries.lock_message(tx, company.id, id)).status == "pending"
+
+
 async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
     """Fails a message that stayed without an outcome; None if it has one."""
     locked = await queries.lock_message(tx, company.id, id)

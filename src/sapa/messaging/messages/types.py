@@ -9,6 +9,7 @@ from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import Channel as Channel
+from sapa.messaging.channels.interface import SenderAuthentication
 from sapa.messaging.channels.interface import Source as Source
 from sapa.messaging.contacts.types import Window
 from sapa.messaging.messages.state import DeliveryState
@@ -52,7 +53,8 @@ class Message(Struct, frozen=True, rename="camel"):
     """A message, to a customer or from one.
 
     ack is −1 failed, 0 pending, 1 sent, 2 delivered, 3 read. The outcome of a pending message is not known yet: the
-    channel did not answer in time, and the message is not sent again automatically.
+    channel did not answer in time, and the message is not sent again automatically; or a mail server asked to try
+    later, and it is sent again for some hours.
     """
 
     ack: Annotated[int, Meta(examples=[1])]
@@ -81,6 +83,14 @@ class Message(Struct, frozen=True, rename="camel"):
     agent_id: Annotated[int | None, Meta(examples=[None])]
     metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None), Meta(examples=[None])]
     error: Annotated[Raw | None, StoredJson(SendError | None)]
+    authentication: Annotated[
+        Raw | None,
+        StoredJson(SenderAuthentication | None),
+        Meta(
+            examples=[None],
+            description="Of a received mail: what your mail server found out about its sender; null if nothing.",
+        ),
+    ]
     conflict: Annotated[
         bool, Meta(description="The channel reported a failure first, and later that the message arrived.")
     ]
@@ -118,7 +128,8 @@ class MessageEvent(Struct, frozen=True, rename="camel"):
     kind: Annotated[
         str,
         Meta(
-            examples=["delivered"], description="A status, or replied, edited, revoked, reacted, unclear, incomplete."
+            examples=["delivered"],
+            description="A status, or replied, edited, revoked, reacted, unclear, deferred, incomplete.",
         ),
     ]
     at: Timestamp
@@ -192,6 +203,7 @@ class NewMessage(Struct, frozen=True, kw_only=True):
     interactive: bytes | None = None
     interaction: bytes | None = None
     metadata: bytes | None = None
+    authentication: bytes | None = None
     feature_source: str
     agent_id: int | None = None
     ticket_id: str | None = None

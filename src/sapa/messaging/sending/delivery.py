@@ -1,7 +1,7 @@
 """Calls the channel and stores the outcome.
 
-The channel's acceptance or refusal is final. If the outcome is unknown, the message stays pending until the channel
-reports on it, and is never sent again automatically.
+The channel's acceptance or refusal is final. A message that the channel deferred is sent again later. If the outcome is
+unknown, the message stays pending until the channel reports on it, and is never sent again automatically.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,18 +12,22 @@ import structlog
 from msgspec import Struct
 
 from sapa.access.actions import read_clock
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, Tx
 from sapa.db.retry import retry
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
-from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, SendRefusal
+from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, SendReceipt, SendRefusal
 from sapa.messaging.connections import accounts
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message, SendError, SendFailed
+from sapa.messaging.sending import deferrals
+from sapa.messaging.sending.attachments import attach_files
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -48,21 +52,28 @@ class UnknownOutcome(Struct, frozen=True):
     reason: str
 
 
+SendOutcome = SendReceipt | SendRefusal | SendDeferral | UnknownOutcome
+
+
 async def deliver(
     call: OutboundCall, plan: SendPlan, call_record: CallRecord | None, message: Message
 ) -> Message | Accepted[Message]:
     company, id = call.company, message.message_id2
-    outcome = await _dispatch(plan, id)
+    outcome = await _dispatch(call.context, plan, id)
     if isinstance(outcome, SendRefusal):
-        failure = await _retry_storing(
+        failure = await retry_storing(
             lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
         )
         raise failure  # not concluded: a refusal frees the Idempotency-Key
     if isinstance(outcome, SendReceipt):
-        return await _retry_storing(
+        return await retry_storing(
             lambda: call.conclude(lambda tx: _accept(tx, company, plan, call_record, id, outcome))
         )
-    return await _retry_storing(lambda: call.conclude(lambda tx: _mark_unclear(tx, company, call_record, id, outcome)))
+    if isinstance(outcome, SendDeferral):
+        return await retry_storing(
+            lambda: call.conclude(lambda tx: _defer(tx, company, plan, call_record, id, outcome))
+        )
+    return await retry_storing(lambda: call.conclude(lambda tx: _mark_unclear(tx, company, call_record, id, outcome)))
 
 
 class _RefusedForNow(Exception):
@@ -71,11 +82,11 @@ class _RefusedForNow(Exception):
         self.pause = pause
 
 
-async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
+async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> SendOutcome:
     """Retries only what the channel certainly did not accept, and only for a limited time."""
 
-    async def try_once() -> SendReceipt | SendRefusal | UnknownOutcome:
-        outcome = await _try_send(plan, reference)
+    async def try_once() -> SendOutcome:
+        outcome = await try_send(context, plan.connected, _build_outgoing(plan, reference))
         if (
             isinstance(outcome, SendRefusal)
             and outcome.retry_after is not None
@@ -92,21 +103,24 @@ async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
         return failure.outcome
 
 
-async def _try_send(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
+async def try_send(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
+    """One try."""
+    connection = connected.connection
     try:
-        return await plan.connected.channel.send(plan.connected.connection, _build_outgoing(plan, reference))
+        if connected.channel.capabilities.has_attachments:
+            message = await attach_files(context, connection.company, message)
+        return await connected.channel.send(connection, message)
     except NotSent as error:
         return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", RETRY_PAUSE)
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        connection = plan.connected.connection
         log.exception(
             "channel adapter failed",
             company_id=connection.company.id,
             connection_id=connection.id,
             source=connection.source,
-            message_id=reference,
+            message_id=message.reference,
         )
         return UnknownOutcome("The channel's response could not be parsed.")
 
@@ -118,7 +132,7 @@ def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
     return OutgoingMessage(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
 
 
-async def _retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
+async def retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
     """Retries storing the outcome while the database is away or busy, or while an echo of the message is processed.
     Nobody else knows the outcome, and storing it twice changes nothing."""
     temporary = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
@@ -138,6 +152,17 @@ async def _accept(
     if call_record is not None:
         await history.record_response(tx, call_record, message)
     return message
+
+
+async def _defer(
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, deferral: SendDeferral
+) -> Message | Accepted[Message]:
+    outgoing = _build_outgoing(plan, id)
+    message = await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral)
+    result = Accepted(message) if message.status == "pending" else message
+    if call_record is not None:
+        await history.record_response(tx, call_record, result)
+    return result
 
 
 async def _mark_unclear(

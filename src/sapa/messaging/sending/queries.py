@@ -1,8 +1,10 @@
-"""Queries for the mail that a message answers, and for the rate of each connection."""
+"""Queries for the mail that a message answers, the rate of each connection, and messages to send again."""
+
+from datetime import datetime
 
 from msgspec import Struct
 
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
 
@@ -13,6 +15,20 @@ class ReceivedMail(Struct, frozen=True):
     """The Message-ID."""
     subject: str | None
     thread: list[str] | None
+
+
+class DueMessage(Struct, frozen=True):
+    """A deferred message whose time has come."""
+
+    company_id: int
+    message_id: str
+
+
+class DeferredMessage(Struct, frozen=True):
+    connection_id: str
+    outgoing: bytes
+    tries: int
+    deferred_at: datetime
 
 
 FIND = sql(
@@ -43,6 +59,51 @@ FIND_WAIT = sql(
 )
 
 
+DEFER = sql(
+    """
+    INSERT INTO deferred_messages (company_id, message_id, connection_id, outgoing, deferred_at, due_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (company_id, message_id) DO NOTHING"""
+)
+
+# A few per company, so that one company does not fill the list.
+LIST_DUE = sql(
+    """
+    SELECT company_id, message_id
+      FROM (SELECT d.company_id, d.message_id, d.due_at,
+                   row_number() OVER (PARTITION BY d.company_id ORDER BY d.due_at) AS place
+              FROM deferred_messages d
+              JOIN companies c ON c.company_id = d.company_id
+             WHERE d.due_at <= now() + c.clock_offset AND d.claimed_at IS NULL) AS due
+     WHERE place <= $1
+     ORDER BY due_at
+     LIMIT $2""",
+    row=DueMessage,
+    crosses="the worker finds deferred messages of all companies, then sends them one by one",
+)
+
+LIST_ABANDONED = sql(
+    "SELECT company_id, message_id FROM deferred_messages WHERE claimed_at < now() - make_interval(secs => $1)",
+    row=DueMessage,
+    crosses="the worker finds deferred messages whose worker died, then settles them one by one",
+)
+
+CLAIM_DEFERRED = sql(
+    """
+    UPDATE deferred_messages
+       SET claimed_at = now(), tries = tries + 1
+     WHERE company_id = $1 AND message_id = $2 AND claimed_at IS NULL
+    RETURNING connection_id, outgoing, tries, deferred_at""",
+    row=DeferredMessage,
+)
+
+RESCHEDULE = sql(
+    "UPDATE deferred_messages SET due_at = $3, claimed_at = NULL WHERE company_id = $1 AND message_id = $2"
+)
+
+DELETE_DEFERRED = sql("DELETE FROM deferred_messages WHERE company_id = $1 AND message_id = $2")
+
+
 async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | None:
     return await FIND.find(db, company_id, id)
 
@@ -58,3 +119,31 @@ async def reserve_slot(
 async def find_wait(db: Connection, company_id: int, connection_id: str) -> float | None:
     seconds: float | None = await FIND_WAIT.value(db, company_id, connection_id)
     return seconds
+
+
+async def defer(
+    tx: Tx, company_id: int, message_id: str, connection_id: str, outgoing: bytes, now: datetime, due_at: datetime
+) -> None:
+    await DEFER.run(tx, company_id, message_id, connection_id, outgoing, now, due_at)
+
+
+async def list_due(db: Connection, max_per_company: int, limit: int) -> list[DueMessage]:
+    """Longest waiting first."""
+    return await LIST_DUE.all(db, max_per_company, limit)
+
+
+async def list_abandoned(db: Connection, seconds: float) -> list[DueMessage]:
+    return await LIST_ABANDONED.all(db, seconds)
+
+
+async def claim_deferred(tx: Tx, company_id: int, message_id: str) -> DeferredMessage | None:
+    """None if another worker was faster."""
+    return await CLAIM_DEFERRED.find(tx, company_id, message_id)
+
+
+async def reschedule(tx: Tx, company_id: int, message_id: str, due_at: datetime) -> None:
+    await RESCHEDULE.run(tx, company_id, message_id, due_at)
+
+
+async def delete_deferred(tx: Tx, company_id: int, message_id: str) -> None:
+    await DELETE_DEFERRED.run(tx, company_id, message_id)

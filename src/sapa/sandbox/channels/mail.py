@@ -28,6 +28,8 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 
 SIGNATURE = "x-sapa-signature"
 _TEXT = {"content-type": "text/plain"}
+_TEMPORARY = {451, 130429}
+"""Refusals of scripts after which a retry may succeed."""
 
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
@@ -43,7 +45,9 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     return await run_script(
         context, call, accepted, get_script(to),
         accept=lambda accepted: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
-        refuse=lambda code: HookAnswer(451, b"4.7.1 Greylisted, please try again later", _TEXT),
+        refuse=lambda code: HookAnswer(451, b"4.7.1 Greylisted, please try again later", _TEXT)
+        if code in _TEMPORARY
+        else HookAnswer(550, b"5.1.1 No such user here", _TEXT),
         broken=HookAnswer(451, b"4.3.0 Local error in processing", _TEXT),
         build_callback=lambda accepted, step, at: build_callback(accepted, step, at, mail),
     )  # fmt: skip

@@ -12,11 +12,13 @@ from sapa.messaging.channels.interface import (
     InboundMedia,
     Item,
     OutgoingMessage,
+    SendDeferral,
     SendReceipt,
     SendRefusal,
     Source,
 )
 from sapa.messaging.channels.mail import submission
+from sapa.messaging.channels.mail.authentication import AUTHORITY
 from sapa.messaging.channels.mail.received import parse_callback
 from sapa.outbound.client import Unclear
 from sapa.values.provider_accounts import AccountField, BadSignature
@@ -44,6 +46,11 @@ class Mail:
         AccountField("password", "Password", is_required=False),
         _optional("sender_name", "Sender name"),
         _optional("inbound_address", "Address whose mail is posted to the hook, including + suffixes", ADDRESS),
+        _optional(
+            "authentication_authority",
+            "Name of the receiving mail server in its Authentication-Results headers",
+            AUTHORITY,
+        ),
         AccountField("hook_secret", "Secret that signs incoming mail", is_required=False),
     )
     capabilities = Capabilities(
@@ -55,6 +62,7 @@ class Mail:
         identities=(EMAIL,),
         per_second=20,
         has_link_buttons=False,
+        has_attachments=True,
         has_threads=True,
     )
 
@@ -65,7 +73,9 @@ class Mail:
     async def verify(self, connection: ChannelAccount) -> None:
         await submission.verify(connection)
 
-    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
+    async def send(
+        self, connection: ChannelAccount, message: OutgoingMessage
+    ) -> SendReceipt | SendRefusal | SendDeferral:
         return await submission.submit(connection, message)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:

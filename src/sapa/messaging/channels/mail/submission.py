@@ -18,6 +18,7 @@ from sapa.messaging.channels.interface import (
     ChannelAccount,
     OutgoingMessage,
     RefusalCategory,
+    SendDeferral,
     SendReceipt,
     SendRefusal,
 )
@@ -25,14 +26,13 @@ from sapa.messaging.channels.mail.written import build_mail, build_message_id, g
 from sapa.outbound.client import NotSent, Unclear
 
 SECONDS = 10.0
-RETRY_SECONDS = 60.0
 
 
 class NotOffered(Exception):
     """The server lacks a required extension."""
 
 
-async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
+async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal | SendDeferral:
     """Before DATA the server has nothing. After DATA a lost connection leaves the outcome unknown."""
     sender, recipient = connection.account["address"], message.to.value
     try:
@@ -125,10 +125,10 @@ async def _hand_over(server: SMTP, content: bytes) -> None:
         raise Unclear(f"the mail server did not confirm the mail: {error}") from error
 
 
-def _refuse(error: SMTPResponseException) -> SendRefusal:
+def _refuse(error: SMTPResponseException) -> SendRefusal | SendDeferral:
     text = " ".join(error.message.split()) or "the mail server gave no reason"
-    if error.code < 500:
-        return SendRefusal(str(error.code), text, "transient", RETRY_SECONDS)
+    if 400 <= error.code < 500:
+        return SendDeferral(str(error.code), text)
     return SendRefusal(str(error.code), text, _classify(error))
 
 

@@ -46,8 +46,11 @@ def build_mail(account: Mapping[str, str], message: OutgoingMessage) -> EmailMes
         mail["Reply-To"] = _build_address(reply_to)
     if message.is_automatic:
         mail["Auto-Submitted"] = "auto-replied"
-    mail.set_content(render(message.content) + "\n")
+    mail.set_content(_build_text(message) + "\n")
     mail.add_alternative(_build_page(account, message), subtype="html")
+    for file in message.attachments:
+        maintype, _, subtype = file.mime_type.partition("/")
+        mail.add_attachment(file.content, maintype=maintype, subtype=subtype, filename=file.filename)
     return mail
 
 
@@ -90,6 +93,12 @@ def _thread(message: OutgoingMessage) -> dict[str, str]:
     return {"In-Reply-To": str(answered), "References": " ".join(references)}
 
 
+def _build_text(message: OutgoingMessage) -> str:
+    content = message.content
+    is_attached = isinstance(content, Media) and bool(message.attachments)
+    return (content.caption or "") if isinstance(content, Media) and is_attached else render(content)
+
+
 def _build_page(account: Mapping[str, str], message: OutgoingMessage) -> str:
     return f"<!doctype html>\n<html><body>\n{_build_body(account, message)}\n</body></html>\n"
 
@@ -99,6 +108,8 @@ def _build_body(account: Mapping[str, str], message: OutgoingMessage) -> str:
     match content:
         case LinkButton():
             return _paragraphs(content.body) + _link(content.url, content.display_text)
+        case Media() if message.attachments:
+            return _paragraphs(content.caption)
         case Media():
             return _paragraphs(content.caption) + _link(content.url, content.filename or content.url)
         case TemplateCall(header_media=Media(url=url)):

@@ -1,0 +1,68 @@
+"""Bounces of many servers: permanent failures are recorded, delays are not.
+
+SAPA_BOUNCE_CORPUS is a folder of bounces from elsewhere (`*.eml`, all of permanent failures) to measure as well.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sapa.messaging.channels.interface import Identity, ReceivedItem, Source, StatusReport
+from sapa.messaging.channels.mail.adapter import MAIL
+from sapa.messaging.channels.mail.bounces import is_bounce, list_failures
+from sapa.messaging.channels.mail.mime import parse_mail
+from tests.messaging.channels.accounts import ACCOUNTS
+from tests.messaging.channels.bounce_mails import RECIPIENT, REFERENCE, BounceMail, list_delays, list_permanent
+
+ACCOUNT = ACCOUNTS[Source.MAIL]
+PERMANENT = list(list_permanent())
+CORPUS = os.environ.get("SAPA_BOUNCE_CORPUS")
+
+
+def is_recorded(mail: BounceMail) -> bool:
+    items = MAIL.read_callback(ACCOUNT, mail.content)
+    return bool(items) and all(
+        isinstance(item, StatusReport) and (item.status, item.reference) == ("failed", REFERENCE) for item in items
+    )
+
+
+def test_permanent_failures_are_recorded() -> None:
+    missed = [mail.name for mail in PERMANENT if not is_recorded(mail)]
+    assert len(PERMANENT) >= 100
+    assert len(missed) <= len(PERMANENT) // 10, missed
+
+
+def test_the_recipient_and_the_reason_are_found() -> None:
+    reports = [item for mail in PERMANENT for item in MAIL.read_callback(ACCOUNT, mail.content)]
+    known = [
+        item for item in reports if isinstance(item, StatusReport) and item.recipient == Identity("email", RECIPIENT)
+    ]
+    reasons = [item for item in reports if isinstance(item, StatusReport) and item.reason != "The mail came back."]
+    assert min(len(known), len(reasons)) >= 0.9 * len(PERMANENT)
+
+
+@pytest.mark.parametrize("mail", list(list_delays()), ids=lambda mail: mail.name)
+def test_a_delay_is_not_a_failure(mail: BounceMail) -> None:
+    assert not any(isinstance(item, StatusReport) for item in MAIL.read_callback(ACCOUNT, mail.content))
+
+
+def test_a_customers_mail_that_quotes_ours_is_not_a_bounce() -> None:
+    mail = f"""From: Budi <{RECIPIENT}>
+To: halo@shop.example
+Subject: Delivery failure?
+In-Reply-To: <{REFERENCE}@shop.example>
+
+The parcel was not delivered. 550 5.1.1
+> Message-ID: <{REFERENCE}@shop.example>
+"""
+    [item] = MAIL.read_callback(ACCOUNT, mail.encode())
+    assert isinstance(item, ReceivedItem)
+    assert not item.is_automatic
+
+
+@pytest.mark.skipif(not CORPUS, reason="SAPA_BOUNCE_CORPUS is not set")
+def test_the_bounces_of_a_corpus_are_recognised() -> None:
+    mails = {path.name: parse_mail(path.read_bytes()) for path in Path(CORPUS or "").rglob("*.eml")}
+    missed = [name for name, mail in mails.items() if not (is_bounce(mail) and list_failures(mail))]
+    assert len(missed) <= len(mails) // 10, missed
