@@ -61,8 +61,8 @@ async def test_a_record_holds_the_raw_call(
     assert (record["companyId"], record["response"]["data"]) == (company.test, answer.json()["data"])
 
 
-READER = [Scope.MESSAGES_READ]
-SENDER = [Scope.MESSAGES_READ, Scope.MESSAGES_WRITE]
+READER: list[str] = [Scope.MESSAGES_READ]
+SENDER: list[str] = [Scope.MESSAGES_READ, Scope.MESSAGES_WRITE]
 
 
 async def read_headers(installation: Installation, key: str) -> list[dict[str, str]]:
@@ -81,8 +81,8 @@ async def test_a_key_with_more_rights_is_masked(
             copies = {"authorization": f"Bearer {key}", "x-copy": key}
             await client.post("/messages/send", json=build_message(), headers=copies)
 
-    async def read(scopes: list[Scope], products: list[KeyProduct]) -> list[str]:
-        reader = await make_key(database, company.test, scopes=list(scopes), products=list(products))
+    async def read(scopes: list[str], products: list[str]) -> list[str]:
+        reader = await make_key(database, company.test, scopes=scopes, products=products)
         records = await read_headers(installation, reader.raw)
         assert [headers["x-copy"] for headers in records] == [sender, owner], "nothing else is masked"
         assert [headers["authorization"] for headers in records] == [f"Bearer {sender}", f"Bearer {owner}"]
@@ -91,7 +91,7 @@ async def test_a_key_with_more_rights_is_masked(
     masked = [f"svc_test_…{key[-4:]}" for key in (sender, owner)]
     assert await read(READER, list(KeyProduct)) == masked
     assert await read(SENDER, list(KeyProduct)) == [sender, masked[1]]
-    assert await read(SENDER, list(KeyProduct)[:1]) == masked
+    assert await read(SENDER, []) == masked
     assert await read(list(Scope), list(KeyProduct)) == [sender, owner]
     assert [headers["x-api-key"] for headers in await read_headers(installation, sender)] == [sender, masked[1]]
 

@@ -33,6 +33,7 @@ from sapa.messaging.connections.types import (
 )
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
+from sapa.values.sealing import ResealedBatch, Vault
 
 MAX_VALUE_LENGTH = 4096
 
@@ -165,6 +166,13 @@ async def disconnect(tx: Tx, company: Company, source: Source) -> None:
     stored = await queries.find_connection(tx, company.id, source)
     if stored is None or not await queries.disconnect(tx, company.id, stored.id):
         raise ChannelNotConnected
+
+
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
 
 
 async def verify(connected: ConnectedChannel) -> str | None:

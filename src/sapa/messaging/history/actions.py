@@ -46,7 +46,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.values.company import Company
 from sapa.values.json import encode
-from sapa.values.sealing import Vault
+from sapa.values.sealing import ResealedBatch, Vault
 
 ENDPOINT_TYPES: dict[str, EndpointType] = {
     "/messages/send": "send_message",
@@ -139,6 +139,13 @@ async def list_page(db: Connection, vault: Vault, reader: Key, query: RecordsQue
     pages = -(-total // query.limit)
     meta = RecordsMeta(query.page, query.limit, total, pages, query.page < pages, query.page > 1)
     return RecordsPage(await _mask_keys(db, reader, records), meta)
+
+
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
 
 
 def get_endpoint_type(request: RequestInfo) -> EndpointType:

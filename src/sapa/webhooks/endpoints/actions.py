@@ -8,7 +8,7 @@ from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import CHANNEL
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings
-from sapa.values.sealing import Vault
+from sapa.values.sealing import ResealedBatch, Vault
 from sapa.webhooks.endpoints import queries
 from sapa.webhooks.endpoints.fields import (
     build_endpoint,
@@ -107,6 +107,13 @@ async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bo
     secret = new_secret()
     stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))
     return NewSecret(secret, build_endpoint(vault, stored))
+
+
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
 
 
 async def delete(tx: Tx, company_id: int, id: str) -> None:
