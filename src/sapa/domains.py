@@ -25,8 +25,10 @@ from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
+from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.history import actions as history_actions
 from sapa.messaging.history import api as history
 from sapa.messaging.inbound import hooks as inbound_hooks
 from sapa.messaging.inbound import jobs as inbound_jobs
@@ -76,9 +78,12 @@ from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
+from sapa.values.sealing import Vault
 from sapa.webhooks.dispatch import dispatcher
+from sapa.webhooks.endpoints import actions as endpoint_actions
 from sapa.webhooks.replay import jobs as replay_jobs
-from sapa.work import retention
+from sapa.work import retention, rotation
+from sapa.work.rotation import SealedTable
 from sapa.work.worker import Job, Service
 
 ROUTES: list[Routes] = [
@@ -136,8 +141,20 @@ JOBS: list[Job] = [
 def build_jobs(settings: Settings) -> list[Job]:
     """All jobs, including those that depend on the operator's settings."""
     keep_partitions = partial(retention.keep_partitions, history_months=settings.history_months)
-    return [*JOBS, Job("keep partitions", 3600, keep_partitions)]
+    jobs = [*JOBS, Job("keep partitions", 3600, keep_partitions)]
+    if settings.secret_key:
+        reseal = partial(rotation.reseal_requested, tables=SEALED_TABLES, vault=Vault(settings.secret_key))
+        jobs.append(Job("reseal secrets", 10, reseal))
+    return jobs
 
+
+SEALED_TABLES: list[SealedTable] = [
+    SealedTable("api_requests", history_actions.reseal),
+    SealedTable("carrier_connections", carrier_connection_actions.reseal),
+    SealedTable("channel_connections", channel_connection_actions.reseal),
+    SealedTable("webhook_endpoints", endpoint_actions.reseal),
+]
+"""Everything that is sealed with SAPA_SECRET_KEY, for its rotation."""
 
 SERVICES: list[Service] = [
     Service("webhooks", dispatcher.deliver),

@@ -88,7 +88,8 @@ class Settings(Struct, frozen=True):
     history_months: int
     """SAPA_HISTORY_MONTHS: how many months the records of send calls are kept, in addition to the current one."""
     secret_key: str | None
-    """SAPA_SECRET_KEY: 32 bytes in base64 that encrypt stored secrets. By default the data folder's own key."""
+    """SAPA_SECRET_KEY: 32 bytes in base64 that encrypt stored secrets. Of several keys, separated by commas, the first
+    one encrypts and all decrypt. By default the data folder's own key."""
     log_level: str
     """SAPA_LOG_LEVEL: debug, info, warning or error."""
 

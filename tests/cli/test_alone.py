@@ -11,6 +11,8 @@ import pytest
 from sapa import __version__
 from tests.cli.command import sapa, sapa_process
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+
 pytestmark = pytest.mark.processes
 
 
@@ -61,6 +63,15 @@ def test_doctor_shows_people_a_table(data: Path) -> None:
     assert outcome.code == 0
     assert "✓" in outcome.out
     assert "✗" not in outcome.out
+
+
+def test_doctor_warns_of_what_is_open_to_a_network(data: Path) -> None:
+    outcome = sapa(data, "doctor", "--json", SAPA_HOST=EVERYWHERE, SAPA_PUBLIC_URL="http://sapa.example.com")
+    findings = {finding["what"]: finding for finding in outcome.json()}
+    for what in ("network", "metrics", "public URL"):
+        assert (findings[what]["well"], findings[what]["warning"]) == (False, True)
+        assert findings[what]["mend"]
+    assert "!" in sapa(data, "doctor", SAPA_HOST=EVERYWHERE).out
 
 
 def test_doctor_says_what_to_fix_when_the_database_is_away(data: Path) -> None:

@@ -12,13 +12,17 @@ import pytest
 
 from sapa.access import actions as access
 from sapa.db.pool import Database
+from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
+from sapa.webhooks.endpoints import actions as webhooks
+from sapa.webhooks.types import EndpointIn
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, MadeKey, make_customer, make_endpoint, make_import, make_key
 from tests.webhooks.station import Station, until
 
 PATIENCE = 40
+INSECURE = WebhookSettings(allow_insecure=True, allowed_networks=())
 _SECRET = re.compile(r'id="secret">([^<]+)<')
 _ENDS = re.compile(r'data-until="([^"]+)"')
 
@@ -135,3 +139,27 @@ async def test_the_lines_that_failed_come_as_a_file(
     assert header == "line,field,reason"
     assert [int(row.partition(",")[0]) for row in rows] == list(range(2, 103))
     assert (await owner.get(file.replace(job["id"], job["id"][:-4] + "0000"))).status_code == 404
+
+
+async def test_another_receiver_needs_the_headers_again(
+    post: Database, client: Environments, seal: Vault, station: Station, owner: httpx.AsyncClient
+) -> None:
+    stored = {"Authorization": "Bearer swordfish"}
+    async with post.transaction() as tx:
+        body = EndpointIn(url=station.url("hooks"), headers=stored)
+        endpoint = (await webhooks.create(tx, seal, INSECURE, client.live, body)).endpoint
+    path, elsewhere = f"/live/webhooks/{endpoint.id}", "https://thief.example.com/hooks"
+    refused = await submit(owner, path, url=elsewhere, all="1")
+    assert refused.status_code == 400
+    assert 'id="headers-problem"' in refused.text
+    assert "Authorization" in refused.text
+    assert "swordfish" not in refused.text
+    assert (await submit(owner, path, url=elsewhere, all="1", headers="Authorization")).status_code == 400
+    assert endpoint.url in (await owner.get(path)).text
+    again = await submit(owner, path, url=elsewhere, all="1", headers="X-Token: 1\r\nX-Shop: melati")
+    assert again.status_code == 303
+    async with post.connection() as db:
+        moved = await webhooks.get(db, seal, client.live, endpoint.id)
+    assert (moved.url, moved.headers) == (elsewhere, ["X-Token", "X-Shop"])
+    assert (await submit(owner, path, url=station.url("hooks"), all="1", no_headers="1")).status_code == 303
+    assert "X-Token" not in (await owner.get(path)).text

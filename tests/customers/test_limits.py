@@ -31,7 +31,7 @@ LIMITS: list[tuple[str, Any, Any]] = [
     ("externalId", "€" * 255, "€" * 256),
     ("firstName", "😀" * 255, "x" * 256),
     ("lastName", "😀" * 255, "x" * 256),
-    ("imageUrl", "u" * 2048, "u" * 2049),
+    ("imageUrl", "http://x/" + "u" * 2039, "http://x/" + "u" * 2040),
     ("tags", texts(250), texts(251)),
     ("tags", ["😀" * 100], ["x" * 101]),
     ("addresses", build_addresses(50), build_addresses(51)),

@@ -51,6 +51,8 @@ async def customer(api: httpx.AsyncClient) -> dict[str, Any]:
         ("firstName", None, None),
         ("lastName", None, None),
         ("imageUrl", None, None),
+        ("imageUrl", "", ""),
+        ("imageUrl", "HTTP://example.com", "HTTP://example.com"),
         ("tags", None, []),
         ("tags", [], []),
         ("addresses", None, []),
@@ -145,6 +147,33 @@ async def test_a_field_that_cannot_be_changed_is_refused(
     assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["javascript:alert(1)", "JavaScript://x/%0aalert(1)", "data:text/html,x", " https://x", "//x", "/x", "http://"],
+)
+async def test_a_picture_has_a_web_address(api: httpx.AsyncClient, customer: dict[str, Any], url: str) -> None:
+    new = {"email": "budi@example.com", "imageUrl": url}
+    for response in (
+        await api.post("/customers", json=new),
+        await api.put(f"/customers/{customer['id']}", json={"imageUrl": url}),
+    ):
+        (problem,) = refusal(response, 400, "VALIDATION_ERROR")["details"]
+        assert problem == {"field": "imageUrl", "message": "must be a URL that starts with https:// or http://"}
+
+
+@pytest.mark.parametrize("email", ["ayu@localhost", "ayu@test"])
+async def test_an_email_without_a_dot_in_its_domain_is_refused(
+    api: httpx.AsyncClient, customer: dict[str, Any], email: str
+) -> None:
+    for response in (
+        await api.post("/customers", json={"email": email}),
+        await api.put(f"/customers/{customer['id']}", json={"email": email}),
+    ):
+        (problem,) = refusal(response, 400, "VALIDATION_ERROR")["details"]
+        assert problem["field"] == "email"
+        assert "no dot" in problem["message"]
+
+
 async def test_concurrent_changes_of_different_fields_all_arrive(
     api: httpx.AsyncClient, database: Database, company: Environments, customer: dict[str, Any]
 ) -> None:
@@ -152,7 +181,7 @@ async def test_concurrent_changes_of_different_fields_all_arrive(
         "firstName": "F",
         "lastName": "L",
         "tags": ["t"],
-        "imageUrl": "u",
+        "imageUrl": "https://example.com/u",
         "additionalData": {"n": 1},
     }
     changes = [{name: value} for name, value in new.items()]

@@ -105,6 +105,21 @@ async def test_a_table_on_standard_output_has_the_fields_of_the_api(
     assert (cells["phoneNumber"], cells["externalId"], cells["tags"]) == ("+628123456789", "-7", "a b,[c]")
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+async def test_no_cell_is_a_formula_where_spreadsheets_split_lines_elsewhere(
+    installation: Installation, company: Environments, api: httpx.AsyncClient, separator: str
+) -> None:
+    names = [f'x{separator}=HYPERLINK("http://x")', f"{separator}@SUM(A1)", f'x{separator}"=1+1"', "x\n=1+1", "=1+1"]
+    for name in names:
+        await make_customer(api, firstName=name)
+    done = sapa_process(installation.data, "export", "customers", "--company", str(company.live))
+    cells = [cell for line in done.out.splitlines() for cell in line.split(separator)]
+    assert not [cell for cell in cells if cell.lstrip('"')[:1] in {*"=@+-"}]
+    (file := installation.data.parent / f"formulas-{company.live}.csv").write_text(done.out)
+    again = run_import(installation, company.live, file, "customers")
+    assert again.counts == (0, 0, len(names), 0), again.errors
+
+
 @pytest.mark.smoke
 async def test_ndjson_is_what_the_api_returns(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path

@@ -8,7 +8,7 @@ import asyncpg
 from sapa.db.pool import Connection
 
 DIRECTORY = {
-    "organisations", "companies", "api_keys", "developer_tokens", "leases", "schema_migrations",
+    "organisations", "companies", "api_keys", "developer_tokens", "leases", "secret_rotations", "schema_migrations",
     "areas", "area_arrivals", "area_datasets",
     "users", "memberships", "sessions", "one_time_links", "sign_in_attempts", "audit_entries",
 }  # fmt: skip

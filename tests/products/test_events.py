@@ -21,7 +21,7 @@ VARIANTS = st.fixed_dictionaries(
     optional={
         "key": NAMES,
         "sku": NAMES,
-        "media": NAMES,
+        "media": NAMES.map("https://example.com/{}".format),
         "compareAtPrice": PRICES,
         "inventoryQuantity": st.integers(1, 10**9),
     },

@@ -242,7 +242,14 @@ async def test_stock_follows_a_ledger_of_takings_and_returns(
 async def test_variants_are_found_as_an_order_line_stores_them(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
-    variant = {"title": "M", "key": "medium", "price": 299000.5, "compareAtPrice": 350000, "sku": "A", "media": "u"}
+    variant = {
+        "title": "M",
+        "key": "medium",
+        "price": 299000.5,
+        "compareAtPrice": 350000,
+        "sku": "A",
+        "media": "http://u",
+    }
     shirt = await make_product(api, name="Shirt", variants=[variant, {"title": "L", "price": 0}])
     draft = await make_stock(api, 1, name="Draft", status="draft")
     archived = await make_stock(api, 1, name="Old", status="archived")
@@ -255,7 +262,7 @@ async def test_variants_are_found_as_an_order_line_stores_them(
     assert set(found) == set(ids)
     medium, large, drafted, old = (found[id] for id in ids)
     assert (medium.id, medium.key, medium.title, medium.inventory_sku, medium.media) == (
-        ids[0], "medium", "M", "A", "u",
+        ids[0], "medium", "M", "A", "http://u",
     )  # fmt: skip
     assert (str(medium.price), str(medium.compare_at_price)) == ("299000.5", "350000")
     assert (large.key, large.price, large.compare_at_price, large.inventory_sku) == ("L", Decimal(0), None, None)

@@ -261,7 +261,7 @@ CHANGES = st.fixed_dictionaries(
         "title": st.sampled_from(["S", "M", "L"]),
         "price": st.integers(0, 5),
         "compareAtPrice": st.none() | st.integers(0, 5),
-        "media": st.none() | st.just("u"),
+        "media": st.none() | st.just("http://u"),
         "inventoryQuantity": st.none() | st.integers(0, 3),
     },
 )
@@ -323,7 +323,14 @@ async def test_a_change_waits_for_one_under_way_and_keeps_what_that_one_did(
 async def test_concurrent_changes_of_different_fields_all_arrive(
     api: httpx.AsyncClient, database: Database, company: Environments, product: dict[str, Any]
 ) -> None:
-    new: dict[str, Any] = {"name": "N", "description": "D", "media": "m", "medias": ["x"], "tags": ["t"], "types": []}
+    new: dict[str, Any] = {
+        "name": "N",
+        "description": "D",
+        "media": "http://m",
+        "medias": ["http://x"],
+        "tags": ["t"],
+        "types": [],
+    }
     changes = [{name: value} for name, value in new.items()] + [{"variants": [{"key": "L", "price": 9}]}]
     responses = await asyncio.gather(*(api.put(f"/products/{product['id']}", json=change) for change in changes))
     assert [response.status_code for response in responses] == [200] * len(changes)

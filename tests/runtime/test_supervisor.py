@@ -17,6 +17,8 @@ from sapa.runtime.embedded import open_embedded
 from sapa.runtime.processes import wait_until
 from tests.conftest import TLS, copy_prepared, free_port
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+
 PATIENCE = 60
 
 
@@ -284,6 +286,22 @@ async def test_children_get_the_lesser_password_only(running: Serving) -> None:
         assert environment["SAPA_SECRET_KEY"]
         assert "sapa_owner" not in str(environment)
     assert "SAPA_SECRET_KEY" not in running.get("postgres").environ()
+
+
+async def test_a_service_that_faces_a_network_keeps_its_keys_out_of_the_log(serve: Start, folder: Path) -> None:
+    copy_prepared(folder / "data")
+    sapa = serve(SAPA_HOST=EVERYWHERE, SAPA_PUBLIC_URL="http://sapa.example.com")
+    await sapa.ready()
+    file = folder / "data" / "first-start.txt"
+    assert str(file) in sapa.output
+    assert "svc_" not in sapa.output
+    assert "/console/link/" not in sapa.output
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "svc_live_" in file.read_text()
+    for what in ("network", "metrics", "public URL"):
+        assert f"Warning: {what}: " in sapa.output
+    assert (folder / "data" / "metrics").stat().st_mode & 0o777 == 0o700
+    await sapa.clean_up()
 
 
 async def test_outside_database(serve: Start, folder: Path) -> None:

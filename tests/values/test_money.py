@@ -25,6 +25,7 @@ amounts = st.decimals(min_value=0, max_value=10**13, allow_nan=False, allow_infi
         ("0.00", "IDR", b"0"),
         ("-0.0", "IDR", b"0"),
         ("0e5", "IDR", b"0"),
+        ("0e-999999999", "IDR", b"0"),
         ("0.30", "IDR", b"0.3"),
         ("853000.0", "IDR", b"853000"),
         ("1.5E+5", "IDR", b"150000"),
@@ -52,6 +53,9 @@ def test_an_amount_is_printed_in_its_shortest_form(given: str, currency: str, pr
         ("12345678901234.56", "IDR", "15 digits"),
         ("1e999999", "IDR", "15 digits"),
         ("1e-999999", "IDR", "2 decimal places"),
+        ("1e-999999999", "IDR", "2 decimal places"),
+        ("1e-999999999", "JPY", "whole number"),
+        ("123456e-99999999999", "CLF", "4 decimal places"),
         ("1." + "0" * 40 + "1", "IDR", "2 decimal places"),
     ],
 )

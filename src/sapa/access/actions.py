@@ -1,6 +1,7 @@
 """How companies and keys change; used by the console and the command line."""
 
 import time
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from sapa.access import queries
@@ -89,6 +90,17 @@ async def create_key(tx: Tx, company_id: int, body: KeyIn) -> NewKey:
 async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
     """The keys of a company, or of all; without their secret values."""
     return await queries.list_keys(db, company_id)
+
+
+async def list_beyond(db: Connection, reader: Key, raw_keys: Collection[str]) -> set[str]:
+    """Those of the reader's company that work now and have a scope or product that the reader lacks."""
+    # Most readers have everything, and then nothing is looked up.
+    if not raw_keys or (reader.scopes.issuperset(Scope) and reader.products.issuperset(KeyProduct)):
+        return set()
+    by_hash = {hash_key(raw): raw for raw in raw_keys}
+    scopes, products = list(reader.scopes), list(reader.products)
+    beyond = await queries.list_beyond(db, reader.company.id, list(by_hash), scopes, products)
+    return {by_hash[hash] for hash in beyond}
 
 
 async def list_used_after_rotation(db: Connection, company_id: int) -> set[str]:

@@ -167,6 +167,16 @@ LOAD_KEY = sql(
     crosses="a request brings only a raw key, which identifies the company",
 )
 
+LIST_BEYOND = sql(
+    """
+    SELECT coalesce(array_agg(k.hash), '{}')
+      FROM api_keys k
+      JOIN companies c ON c.company_id = $1
+     WHERE k.company_id = $1 AND k.hash = ANY($2) AND k.status = 'active'
+       AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)
+       AND NOT (k.scopes <@ $3::text[] AND k.products <@ $4::text[])"""
+)
+
 EXPIRE_KEYS = sql(
     """
     UPDATE api_keys AS k
@@ -249,6 +259,12 @@ async def get_key(db: Connection, id: str) -> KeyInfo:
 
 async def find_valid_key(db: Connection, hash: bytes) -> StoredKey | None:
     return await LOAD_KEY.find(db, hash)
+
+
+async def list_beyond(
+    db: Connection, company_id: int, hashes: list[bytes], scopes: list[str], products: list[str]
+) -> set[bytes]:
+    return set(await LIST_BEYOND.value(db, company_id, hashes, scopes, products))
 
 
 async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:

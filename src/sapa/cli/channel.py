@@ -69,8 +69,8 @@ def connect(
     no_check: Annotated[bool, typer.Option("--no-check", help="Do not check the account with the channel.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Connect an account, or change the connected one: fields that you leave out stay as they are. The callback address
-    is shown once."""
+    """Connect an account, or change the connected one: fields that you leave out stay as they are, except a password
+    for another mail server. The callback address is shown once."""
     fields = _parse_fields(CHANNELS[source], pairs or [])
 
     async def run(context: AppContext, company: Company) -> NewChannelConnection:

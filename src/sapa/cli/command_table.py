@@ -28,6 +28,7 @@ COMMANDS = {
     "shipment": "sapa.cli.shipment:app",
     "webhook": "sapa.cli.webhook:app",
     "token": "sapa.cli.token:app",
+    "secrets": "sapa.cli.secrets:app",
     "channel": "sapa.cli.channel:app",
     "user": "sapa.cli.user:app",
     "agent": "sapa.cli.agent:app",

@@ -3,11 +3,14 @@
 import asyncio
 import sys
 
+import typer
+
 from sapa.cli.process_settings import Host, Port, TlsCert, TlsKey, get_database_url, read_settings_with
 from sapa.db.pool import Database
 from sapa.domains import SERVICES, build_jobs, build_process_context, install
 from sapa.logs import configure_logs
 from sapa.runtime import api_server
+from sapa.runtime.exposure import list_exposures
 from sapa.settings import Settings, read_settings
 from sapa.work.worker import CONNECTIONS_OF_A_SERVICE, Worker
 
@@ -16,6 +19,8 @@ def api(port: Port = None, host: Host = None, tls_cert: TlsCert = None, tls_key:
     """Run only the API processes, with SAPA_DATABASE_URL."""
     settings = read_settings_with(port, host, None, tls_cert, tls_key)
     get_database_url(settings)
+    for exposure in list_exposures(settings):
+        typer.echo(f"Warning: {exposure.sentence}", err=True)
     sys.exit(api_server.run(settings))
 
 

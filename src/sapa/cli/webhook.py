@@ -95,7 +95,7 @@ def update(
     description: Description = None,
     json: AsJson = False,
 ) -> None:
-    """Change an endpoint. Events and headers replace the existing ones."""
+    """Change an endpoint. Events and headers replace the existing ones. With another origin, pass the headers again."""
     if (all_events and event) or (no_headers and header):
         raise typer.BadParameter("use either --event or --all-events, and either --header or --no-headers")
     patch = EndpointPatch(

@@ -94,6 +94,7 @@ async def change_webhook(page: PageRequest) -> Response:
         url=page.form_value("url") or UNSET,
         events=[] if page.form_value("all") else page.form_values("event") or UNSET,
         description=description,
+        headers={} if page.form_value("no_headers") else _parse_headers(page.form_value("headers")) or UNSET,
     )
     async with page.context.database.transaction() as tx:
         endpoint = await webhooks.update(
@@ -101,6 +102,13 @@ async def change_webhook(page: PageRequest) -> Response:
         )
         await page.record(tx, "webhook.changed", endpoint.url)
     return go_to(page.path(f"/webhooks/{id}"))
+
+
+def _parse_headers(text: str) -> dict[str, str]:
+    lines = [line.partition(":") for line in text.splitlines() if line.strip()]
+    if not all(colon for _, colon, _ in lines):
+        raise Invalid.field("headers", "must have one header per line, as Name: value")
+    return {name.strip(): value.strip() for name, _, value in lines}
 
 
 @console.post("/{environment}/webhooks/{id}/resume", roles=DEVELOPERS, shown_by=show_webhook)

@@ -10,6 +10,7 @@ from sapa.http.responses import StoredJson, Timestamp
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
 from sapa.values.ids import CustomerId, IdKind
+from sapa.values.web_addresses import WEB_ADDRESS
 
 ADDRESS_ID = IdKind("addr_")
 
@@ -26,7 +27,15 @@ Phone = Annotated[
 ]
 Name = Annotated[str, Meta(max_length=255, examples=["Ayu"])]
 LastName = Annotated[str, Meta(max_length=255, examples=["Lestari"])]
-Url = Annotated[str, Meta(max_length=2048, examples=["https://example.com/ayu.png"])]
+Url = Annotated[
+    str,
+    Meta(
+        max_length=2048,
+        pattern=f"^$|{WEB_ADDRESS}",
+        examples=["https://example.com/ayu.png"],
+        description="With https or http.",
+    ),
+]
 Tag = Annotated[str, Meta(min_length=1, max_length=100, examples=["vip"], description="Without a comma.")]
 ExternalId = Annotated[
     str,

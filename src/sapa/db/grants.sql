@@ -11,6 +11,7 @@ GRANT SELECT, INSERT, UPDATE ON companies TO {app};
 GRANT SELECT, INSERT, UPDATE ON api_keys TO {app};
 GRANT SELECT, INSERT, DELETE ON developer_tokens TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON leases TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON secret_rotations TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON rate_windows TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_records TO {app};

@@ -8,6 +8,7 @@ from msgspec import inspect
 
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.schemas import wire_type
+from sapa.values.web_addresses import WEB_ADDRESS
 
 MOST_BYTES = 1_048_576
 MOST_UPLOADED = 32 * 1_048_576
@@ -116,6 +117,8 @@ def _build_message(what: str, path: str, body: Any) -> str:
     if length := _LENGTH.fullmatch(what):
         bound = "at most" if length["sign"] == "<" else "at least"
         return f"must have {bound} {length['bound']} {_LENGTH_UNITS.get(length['wanted'], 'characters')}"
+    if WEB_ADDRESS in what:
+        return "must be a URL that starts with https:// or http://"
     if expected := _EXPECTED.fullmatch(what):
         wanted = " or ".join(_TYPE_NAMES.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
         got = f", not {_TYPE_NAMES.get(expected['got'], expected['got'])}" if expected["got"] else ""

@@ -67,6 +67,12 @@ def is_well_formed(raw: str) -> bool:
     return parts is not None and _checksum(parts[1]) == parts[2]
 
 
+def mask_key(raw: str) -> str:
+    """Prefix and last four characters, as the list of keys shows them."""
+    prefix = next((prefix for prefix in PREFIXES.values() if raw.startswith(prefix)), "")
+    return f"{prefix}…{raw[-4:]}"
+
+
 def hash_key(raw: str) -> bytes:
     return sha256(raw.encode()).digest()
 

@@ -29,9 +29,10 @@ from sapa.orders.types import (
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.money import DIGITS, BadMoney, parse_amount
+from sapa.values.web_addresses import WEB_ADDRESS
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
-Url = Annotated[str, Meta(max_length=2048)]
+Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 

@@ -303,7 +303,7 @@ async def purge_old(database: Database) -> None:
 
 def _checked_email(email: str) -> str:
     try:
-        return parse_email(email.strip(), needs_public_domain=True)
+        return parse_email(email.strip())
     except BadEmail as error:
         raise Invalid.field("email", f"cannot be used: {error}") from None
 

@@ -11,6 +11,7 @@ from sapa.http.responses import StoredJson, Timestamp
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount
+from sapa.values.web_addresses import WEB_ADDRESS
 
 PRODUCT_ID = IdKind("prod_")
 VARIANT_ID = IdKind("var_")
@@ -37,7 +38,16 @@ OwnId = Annotated[
 ]
 ProductName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Batik shirt"])]
 Description = Annotated[str, Meta(max_length=20_000, examples=["Hand-printed in Pekalongan."])]
-Url = Annotated[str, Meta(min_length=1, max_length=2048, examples=["https://example.com/shirt.png"])]
+Url = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=2048,
+        pattern=WEB_ADDRESS,
+        examples=["https://example.com/shirt.png"],
+        description="With https or http.",
+    ),
+]
 Medias = Annotated[list[Url], Meta(max_length=100, examples=[["https://example.com/shirt-back.png"]])]
 Tag = Annotated[str, Meta(min_length=1, max_length=100, examples=["new"], description="Without a comma.")]
 Tags = Annotated[list[Tag], Meta(max_length=250, examples=[["new"]])]

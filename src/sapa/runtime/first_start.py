@@ -1,10 +1,16 @@
 """The first start: a demo company with keys, shown once."""
 
+import os
+from pathlib import Path
+from typing import TextIO
+
 from sapa.access import actions
 from sapa.access.types import KeyIn, KeyProduct, Scope
 from sapa.db.pool import open_database
 from sapa.demo.shop import DEMO_COMPANY
 from sapa.people import actions as people
+from sapa.runtime.exposure import is_loopback
+from sapa.runtime.processes import CannotStart
 from sapa.settings import Settings
 
 WELCOME = """
@@ -27,9 +33,26 @@ Try it:
   curl {address}/customer/v1/customers -H 'x-api-key: {test}'
 """
 
+WELCOME_FILE = """
+Welcome to Sapa. A demo company was created for you. Its keys, and the link that makes you its first owner, are in
 
-async def prepare(app_url: str, settings: Settings) -> str | None:
-    """Creates the demo company when there is no company yet; returns the text that shows its keys."""
+  {file}
+
+which only this user can read. Copy them, then delete the file.
+"""
+
+
+def find_file(settings: Settings, output: TextIO) -> Path | None:
+    """Where the keys are written; None if they are printed.
+
+    The output of a service or a container is often a log that others read and that is kept.
+    """
+    is_private = is_loopback(settings.server.host) or output.isatty()
+    return None if is_private else settings.data / "first-start.txt"
+
+
+async def prepare(app_url: str, settings: Settings, file: Path | None = None) -> str | None:
+    """Creates the demo company when there is no company yet; returns the text to print."""
     async with open_database(app_url) as database, database.transaction() as tx:
         await actions.lock_first_start(tx)
         if await actions.list_companies(tx):
@@ -39,4 +62,21 @@ async def prepare(app_url: str, settings: Settings) -> str | None:
         live = await actions.create_key(tx, company.live_company_id, everything)
         test = await actions.create_key(tx, company.test_company_id, everything)
         link = await people.make_setup_link(tx, company.live_company_id)
-    return WELCOME.format(live=live.key, test=test.key, link=link, address=settings.server.address)
+        welcome = WELCOME.format(live=live.key, test=test.key, link=link, address=settings.server.address)
+        if file is None:
+            return welcome
+        _write(file, welcome)  # before the commit: without the file nobody would know the keys
+        return WELCOME_FILE.format(file=file)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.unlink(missing_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        advice = "Choose another folder with --data."
+        raise CannotStart(f"The first keys cannot be written to {file} ({error.strerror}). {advice}") from None

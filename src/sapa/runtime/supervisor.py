@@ -88,7 +88,7 @@ class Supervisor:
             return stack.enter_context(TemporaryDirectory(prefix="sapa-metrics-"))
         folder = self.settings.data / "metrics"
         rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
         return str(folder)
 
     async def _open_database(self, stack: AsyncExitStack) -> tuple[str, str]:
@@ -103,7 +103,8 @@ class Supervisor:
     async def _prepare_database(self, owner_url: str, app_url: str) -> None:
         try:
             await migrate(owner_url, app_url)
-            welcome = await first_start.prepare(app_url, self.settings)
+            file = first_start.find_file(self.settings, sys.stdout)
+            welcome = await first_start.prepare(app_url, self.settings, file)
         except MigrationRefused as reason:
             raise CannotStart(str(reason)) from reason
         except (DatabaseAway, asyncpg.PostgresError) as error:

@@ -12,12 +12,12 @@ class BadEmail(ValueError):
     """A text that is not an e-mail address; the message says why."""
 
 
-def parse_email(text: str, *, needs_public_domain: bool = False) -> str:
-    """The normalised address. A public domain has a dot, or is `test`."""
+def parse_email(text: str) -> str:
+    """The normalised address."""
     try:
-        parsed = validate_email(
-            text, check_deliverability=False, globally_deliverable=needs_public_domain, test_environment=True
-        )
+        parsed = validate_email(text, check_deliverability=False, globally_deliverable=False, test_environment=True)
     except EmailNotValidError as error:
         raise BadEmail(str(error)) from None
+    if "." not in parsed.domain:
+        raise BadEmail("The part after the @-sign has no dot.")
     return parsed.normalized

@@ -43,10 +43,10 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
     """A price or total in its shortest form; raises if it is negative or has more decimal places than the currency."""
     if not amount.is_finite() or amount < 0:
         raise BadMoney("must be a number, 0 or more")
-    # Checked before any computation: 1e999999 is a short text and a very long number.
+    # Checked before any computation: 1e999999 is a short text and a very long number, 1e-999999999 would round to 0.
     if amount.adjusted() >= MOST_DIGITS:
         raise BadMoney(f"must have at most {MOST_DIGITS} digits")
-    short = shorten(amount)
+    short = amount if amount and amount.adjusted() < -MOST_DIGITS else shorten(amount)
     digits = DIGITS[currency]
     if -_exponent(short) > digits:
         raise BadMoney(f"must have at most {digits} decimal places, like {currency}" if digits else

@@ -1,5 +1,7 @@
 """What accounts at channels and carriers have in common."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 
@@ -14,6 +16,8 @@ class AccountField(Struct, frozen=True):
     """Generated when it is left out, and shown once."""
     pattern: str = r".*"
     """What its value looks like."""
+    destination: Sequence[str] = ()
+    """Of a secret: the fields that say where it is sent. When one of them changes, it has to be entered again."""
 
 
 class BadSignature(Exception):

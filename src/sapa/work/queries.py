@@ -4,9 +4,11 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.work.types import Rotation
 
 _INSTALLATION = "figures of the whole installation"
 _LEASES = "leases belong to the installation, not to a company"
+_KEYS = "the secret key belongs to the installation, not to a company"
 _PARTITIONS = "partitions hold every company's rows"
 
 
@@ -49,6 +51,42 @@ PURGE_IDEMPOTENCY = sql(
             ORDER BY created_at LIMIT $2)""",
     crosses="the worker purges old records of every company",
 )
+
+_ROTATION = "key_id, requested_at, finished_at, sealed_table, company_id, position, resealed, unreadable"
+
+FIND_ROTATION = sql(f"SELECT {_ROTATION} FROM secret_rotations", row=Rotation, crosses=_KEYS)
+
+LOCK_ROTATION = sql(
+    f"SELECT {_ROTATION} FROM secret_rotations WHERE key_id = $1 AND finished_at IS NULL FOR UPDATE",
+    row=Rotation,
+    crosses=_KEYS,
+)
+
+DELETE_ROTATIONS = sql("DELETE FROM secret_rotations WHERE key_id <> $1", crosses=_KEYS)
+
+# One that is under way goes on; one that has finished begins again.
+START_ROTATION = sql(
+    """
+    INSERT INTO secret_rotations AS r (key_id)
+    VALUES ($1)
+        ON CONFLICT (key_id) DO UPDATE
+       SET requested_at = now(), finished_at = NULL, sealed_table = '', company_id = 0, position = '', resealed = 0,
+           unreadable = 0
+     WHERE r.finished_at IS NOT NULL""",
+    crosses=_KEYS,
+)
+
+ADVANCE_ROTATION = sql(
+    """
+    UPDATE secret_rotations
+       SET sealed_table = $2, company_id = $3, position = $4, resealed = resealed + $5, unreadable = unreadable + $6
+     WHERE key_id = $1""",
+    crosses=_KEYS,
+)
+
+FINISH_ROTATION = sql("UPDATE secret_rotations SET finished_at = now() WHERE key_id = $1", crosses=_KEYS)
+
+FIND_COMPANY_FROM = sql("SELECT min(company_id) FROM companies WHERE company_id >= $1", crosses=_KEYS)
 
 KEEP_DAYS = sql("SELECT keep_day_partitions($1, $2, $3)", crosses=_PARTITIONS)
 
@@ -99,6 +137,36 @@ async def release_leases(db: Connection, holder: str) -> None:
 
 async def purge_idempotency_records(tx: Tx, hours: int, most: int) -> int:
     return await PURGE_IDEMPOTENCY.run(tx, hours, most)
+
+
+async def find_rotation(db: Connection) -> Rotation | None:
+    return await FIND_ROTATION.find(db)
+
+
+async def find_unfinished_rotation(tx: Tx, key_id: str) -> Rotation | None:
+    """Locked; None if this key's rotation was not requested, or has finished."""
+    return await LOCK_ROTATION.find(tx, key_id)
+
+
+async def start_rotation(tx: Tx, key_id: str) -> None:
+    await DELETE_ROTATIONS.run(tx, key_id)
+    await START_ROTATION.run(tx, key_id)
+
+
+async def advance_rotation(
+    tx: Tx, key_id: str, table: str, company_id: int, position: str, resealed: int, unreadable: int
+) -> None:
+    await ADVANCE_ROTATION.run(tx, key_id, table, company_id, position, resealed, unreadable)
+
+
+async def finish_rotation(tx: Tx, key_id: str) -> None:
+    await FINISH_ROTATION.run(tx, key_id)
+
+
+async def find_company_from(tx: Tx, company_id: int) -> int | None:
+    """The first company whose id is at least this one."""
+    found: int | None = await FIND_COMPANY_FROM.value(tx, company_id)
+    return found
 
 
 async def keep_days(tx: Tx, table: str, ahead: int, past: int) -> None:

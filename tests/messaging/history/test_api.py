@@ -9,7 +9,8 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from sapa.access.types import Scope
+from sapa.access import actions as access
+from sapa.access.types import KeyProduct, Scope
 from sapa.db.counters import fold
 from sapa.db.pool import Database, open_database
 from sapa.domains import ROUTES, build_jobs
@@ -58,6 +59,65 @@ async def test_a_record_holds_the_raw_call(
     assert (request["query"], request["baseUrl"], request["hostname"]) == ({}, "/messaging/v1", "127.0.0.1")
     assert (request["headers"]["x-api-key"], request["headers"]["x-own"]) == (key, "Own")
     assert (record["companyId"], record["response"]["data"]) == (company.test, answer.json()["data"])
+
+
+READER: list[str] = [Scope.MESSAGES_READ]
+SENDER: list[str] = [Scope.MESSAGES_READ, Scope.MESSAGES_WRITE]
+
+
+async def read_headers(installation: Installation, key: str) -> list[dict[str, str]]:
+    """The headers of the records as this key sees them, the newest first."""
+    async with connect_messaging(installation, key) as client:
+        return [record["request"]["headers"] for record in (await list_records(client))["data"]]
+
+
+async def test_a_key_with_more_rights_is_masked(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    owner = (await make_key(database, company.test)).raw
+    sender = (await make_key(database, company.test, scopes=SENDER)).raw
+    for key in (owner, sender):
+        async with connect_messaging(installation, key) as client:
+            copies = {"authorization": f"Bearer {key}", "x-copy": key}
+            await client.post("/messages/send", json=build_message(), headers=copies)
+
+    async def read(scopes: list[str], products: list[str]) -> list[str]:
+        reader = await make_key(database, company.test, scopes=scopes, products=products)
+        records = await read_headers(installation, reader.raw)
+        assert [headers["x-copy"] for headers in records] == [sender, owner], "nothing else is masked"
+        assert [headers["authorization"] for headers in records] == [f"Bearer {sender}", f"Bearer {owner}"]
+        return [headers["x-api-key"] for headers in records]
+
+    masked = [f"svc_test_…{key[-4:]}" for key in (sender, owner)]
+    assert await read(READER, list(KeyProduct)) == masked
+    assert await read(SENDER, list(KeyProduct)) == [sender, masked[1]]
+    assert await read(SENDER, []) == masked
+    assert await read(list(Scope), list(KeyProduct)) == [sender, owner]
+    assert [headers["x-api-key"] for headers in await read_headers(installation, sender)] == [sender, masked[1]]
+
+
+async def test_a_recorded_key_is_judged_by_its_rights_of_today(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    reader = await make_key(database, company.test, scopes=READER)
+    revoked, expired, unknown, working = [await make_key(database, company.test) for _ in range(4)]
+    async with database.transaction() as tx:
+        rotated = await access.rotate_key(tx, working.id)
+    for key in (revoked, expired, unknown, working):
+        async with connect_messaging(installation, key.raw) as client:
+            await send(client)
+    async with database.transaction() as tx:
+        await access.revoke_key(tx, revoked.id)
+        await tx.execute("UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE id = $1", expired.id)
+        await tx.execute("UPDATE api_keys SET hash = sha256(hash) WHERE id = $1", unknown.id)
+    shown = [headers["x-api-key"] for headers in await read_headers(installation, reader.raw)]
+    assert shown == [f"svc_test_…{working.raw[-4:]}", unknown.raw, expired.raw, revoked.raw]
+    async with database.transaction() as tx:
+        await tx.execute("UPDATE api_keys SET scopes = $2 WHERE id = $1", working.id, list(READER))
+        await tx.execute("UPDATE api_keys SET products = '{}' WHERE id = $1", working.id)
+    shown = [headers["x-api-key"] for headers in await read_headers(installation, reader.raw)]
+    assert shown[0] == working.raw
+    assert rotated.key not in shown
 
 
 async def test_records_are_sealed_in_the_database(

@@ -20,6 +20,7 @@ HEADERS: Mapping[str, dict[str, str]] = {
     "dash": {"authorization": "Bearer dash-callback"},
     "biteship": {"x-signature": "biteship-sign"},
 }
+NO_LINKS = {"cancelled_by", "cancellation_reason"}
 SIGNING = [adapter for adapter, headers in HEADERS.items() if headers]
 
 GOSEND: dict[str, Any] = {
@@ -206,3 +207,22 @@ def test_an_unknown_status_is_recorded_without_effect(adapter: str) -> None:
     event = read(adapter, {**BODIES[adapter], **UNKNOWN[adapter]})[0]
     assert event.status is None
     assert "teleported" in event.text.lower()
+
+
+@pytest.mark.parametrize(
+    "link", ["javascript:alert(1)", "JAVASCRIPT://x", "data:text/html,x", "//track.example", "track.example/9"]
+)
+@pytest.mark.parametrize(
+    ("adapter", "body"),
+    [
+        ("gosend", GOSEND | {"driver_photo_url": None, "liveTrackingUrl": None, "pod_url": None}),
+        ("dash", DASH | {"trackingURL": None}),
+        ("biteship", BITESHIP | {"courier_link": None, "courier_driver_photo_url": None}),
+    ],
+)
+def test_a_link_that_a_browser_would_run_is_left_out(adapter: str, body: dict[str, Any], link: str) -> None:
+    planted = {name: link if value is None and name not in NO_LINKS else value for name, value in body.items()}
+    content = msgspec.json.encode(planted)
+    (event,) = CARRIERS[adapter].read_callback(CREDENTIALS[adapter], HEADERS[adapter], content)
+    assert link.encode() in content
+    assert link not in repr(event)

@@ -90,6 +90,22 @@ async def test_an_account_has_the_credentials_it_was_connected_with(
     assert await list_connected(context, owner) == {PROVIDERS[adapter]: adapter}
 
 
+@pytest.mark.parametrize("adapter", list(CARRIERS))
+async def test_no_secret_of_an_account_is_kept_for_another(context: AppContext, owner: Company, adapter: str) -> None:
+    carrier, credentials = CARRIERS[adapter], CREDENTIALS[adapter]
+    await connections.connect(context, owner, carrier.provider, adapter, credentials, verify=False)
+    for field in carrier.fields:
+        others = {name: value for name, value in credentials.items() if name != field.name}
+        if field.is_secret and field.is_required:
+            with pytest.raises(Invalid, match=f"^{field.name}: is required"):
+                await connections.connect(context, owner, carrier.provider, adapter, others, verify=False)
+        elif field.is_secret:
+            await connections.connect(context, owner, carrier.provider, adapter, others, verify=False)
+            connected = await find(context, owner, carrier.provider)
+            assert connected is not None
+            assert connected.connection.credentials == others
+
+
 async def test_an_operator_may_put_another_address_in_a_carriers_place(
     context: AppContext, owner: Company, tester: Company
 ) -> None:

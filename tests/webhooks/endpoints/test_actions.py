@@ -265,7 +265,7 @@ def test_an_update_changes_only_the_given_fields(installation: Installation, com
         assert changed == expected == show(installation, made["id"])
 
     change()
-    change("--url", "https://HOOKS.example.com:8443/x?a=b", url="https://hooks.example.com:8443/x?a=b")
+    change("--url", "https://HOOKS.example.com/x?a=b", url="https://hooks.example.com/x?a=b")
     change("--event", "customer.deleted", events=["customer.deleted"])
     change("--all-events", events=[])
     change("--header", "X-A: 1", "--header", "X-B: 2", headers=["X-A", "X-B"])
@@ -273,6 +273,29 @@ def test_an_update_changes_only_the_given_fields(installation: Installation, com
     change("--description", "Another", description="Another")
     change("--description", "", description=None)
     assert changed_at(expected) > made["updatedAt"]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://thief.example.com/sapa", "https://hooks.example.com:8443/sapa", "http://hooks.example.com/sapa"]
+)
+def test_headers_are_asked_for_again_when_the_origin_changes(
+    installation: Installation, company: Environments, url: str
+) -> None:
+    options = ["--all-events", "--header", "Authorization: Bearer swordfish", "--json"]
+    made = create(installation, company.live, *options).json()
+
+    def update(*arguments: str) -> Outcome:
+        words = ["webhook", "update", made["id"], *arguments, "--json"]
+        return sapa(installation.data, *words, SAPA_WEBHOOK_ALLOW_INSECURE="1")
+
+    assert update("--url", url).sentence() == "headers: must be entered again, because the URL's origin changes"
+    assert show(installation, made["id"])["url"] == URL
+    assert update("--url", "https://HOOKS.example.com:443/other").json()["headers"] == ["Authorization"]
+    moved = update("--url", url, "--header", "X-Token: another").json()
+    assert (moved["url"], moved["headers"], moved["secretHint"]) == (url, ["X-Token"], made["secretHint"])
+    back = update("--url", URL, "--no-headers").json()
+    assert (back["url"], back["headers"]) == (URL, [])
+    assert update("--url", url).json()["url"] == url, "without headers nothing has to be entered"
 
 
 def test_a_contradiction_is_refused(installation: Installation, company: Environments) -> None:

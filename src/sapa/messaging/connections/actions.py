@@ -33,6 +33,7 @@ from sapa.messaging.connections.types import (
 )
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
+from sapa.values.sealing import ResealedBatch, Vault
 
 MAX_VALUE_LENGTH = 4096
 
@@ -49,13 +50,14 @@ class ConnectionDraft(Struct, frozen=True):
 async def prepare(
     context: AppContext, db: Connection, company: Company, source: Source, fields: Mapping[str, str]
 ) -> ConnectionDraft:
-    """A missing field keeps its value if the same account is connected already."""
+    """A missing field keeps its value if the same account is connected already and its secrets go to the same place."""
     if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
     existing = await STORED.find_by_source(context, db, company, source)
     stored = _list_stored_fields(channel, existing, fields)
     values = {name: value for name, value in {**stored, **fields}.items() if value}
+    _check_destinations(channel, stored, fields, values)
     generated = {
         field.name: secrets.token_urlsafe(32)
         for field in channel.fields
@@ -72,6 +74,16 @@ def _list_stored_fields(
     stored = {**existing.connection.account, **existing.connection.credentials}
     account_id = accounts.get_account_id(channel, {**stored, **fields})
     return stored if account_id == accounts.get_account_id(channel, stored) else {}
+
+
+def _check_destinations(
+    channel: Channel, stored: Mapping[str, str], fields: Mapping[str, str], values: Mapping[str, str]
+) -> None:
+    """Otherwise the stored secret could be read by sending it to a server of one's own."""
+    for field in channel.fields:
+        has_moved = any(stored.get(name) != values.get(name) for name in field.destination)
+        if has_moved and field.name in stored and field.name not in fields:
+            raise Invalid.field(field.name, "must be entered again, because the server that gets it changes")
 
 
 def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
@@ -154,6 +166,13 @@ async def disconnect(tx: Tx, company: Company, source: Source) -> None:
     stored = await queries.find_connection(tx, company.id, source)
     if stored is None or not await queries.disconnect(tx, company.id, stored.id):
         raise ChannelNotConnected
+
+
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
 
 
 async def verify(connected: ConnectedChannel) -> str | None:

@@ -1,10 +1,13 @@
 """Queries for connections with channels."""
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.values.sealing import SealedValue
 
 
 class StoredChannelConnection(Struct, frozen=True):
@@ -137,6 +140,25 @@ RENEW = sql(
      WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
 )
 
+LOCK_SEALED = sql(
+    """
+    SELECT id AS position, id AS bound_to, credentials AS sealed
+      FROM channel_connections
+     WHERE company_id = $1 AND id > $2 AND credentials IS NOT NULL
+     ORDER BY id
+     LIMIT $3
+       FOR NO KEY UPDATE""",
+    row=SealedValue,
+)
+
+REPLACE_SEALED = sql(
+    """
+    UPDATE channel_connections AS c
+       SET credentials = new.sealed
+      FROM unnest($2::text[], $3::bytea[]) AS new (id, sealed)
+     WHERE c.company_id = $1 AND c.id = new.id"""
+)
+
 LOCK_COMPANY = sql("SELECT company_id FROM companies WHERE company_id = $1 FOR NO KEY UPDATE")
 
 
@@ -189,6 +211,14 @@ async def record_verified(db: Connection, company_id: int, id: str) -> None:
 
 async def record_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
     await RECORD_HEALTH.run(db, company_id, id, error)
+
+
+async def lock_sealed(tx: Tx, company_id: int, after: str, limit: int) -> list[SealedValue]:
+    return await LOCK_SEALED.all(tx, company_id, after, limit)
+
+
+async def replace_sealed(tx: Tx, company_id: int, sealed: Mapping[str, bytes]) -> None:
+    await REPLACE_SEALED.run(tx, company_id, list(sealed), list(sealed.values()))
 
 
 async def list_due(db: Connection, limit: int) -> list[DueRenewal]:

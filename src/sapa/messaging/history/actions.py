@@ -4,17 +4,18 @@ A record's timestamps and a later failure are read from the message itself, so t
 response are sealed together.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
-from sapa.access.actions import read_clock
+from sapa.access.actions import list_beyond, read_clock
 from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import ApiError, ErrorBody
+from sapa.http.keys import Key, mask_key
 from sapa.http.outbound_call import RequestInfo
 from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import Source
@@ -45,7 +46,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.values.company import Company
 from sapa.values.json import encode
-from sapa.values.sealing import Vault
+from sapa.values.sealing import ResealedBatch, Vault
 
 ENDPOINT_TYPES: dict[str, EndpointType] = {
     "/messages/send": "send_message",
@@ -54,6 +55,7 @@ ENDPOINT_TYPES: dict[str, EndpointType] = {
     "/messages/send-interactive": "send_message_interactive",
 }
 MAX_TEMPLATE_NAME_LENGTH = 512
+KEY_HEADER = "x-api-key"
 
 
 class CallRecord(Struct, frozen=True):
@@ -115,8 +117,9 @@ async def record_refusal(context: AppContext, company: Company, request: Request
         await queries.insert_record(tx, company.id, new)
 
 
-async def list_page(db: Connection, vault: Vault, company: Company, query: RecordsQuery) -> RecordsPage:
-    """The newest first."""
+async def list_page(db: Connection, vault: Vault, reader: Key, query: RecordsQuery) -> RecordsPage:
+    """The newest first. The keys of other callers are masked if they may do more than the reader."""
+    company = reader.company
     record_filter = RecordFilter(
         query.template_id,
         min(max(query.start_date or EARLIEST, EARLIEST), LATEST),
@@ -132,7 +135,17 @@ async def list_page(db: Connection, vault: Vault, company: Company, query: Recor
             if query.offset < total
             else []
         )
-    return _build_page(vault, company, stored, query, total)
+    records = [_build_record(vault, company, record) for record in stored]
+    pages = -(-total // query.limit)
+    meta = RecordsMeta(query.page, query.limit, total, pages, query.page < pages, query.page > 1)
+    return RecordsPage(await _mask_keys(db, reader, records), meta)
+
+
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
 
 
 def get_endpoint_type(request: RequestInfo) -> EndpointType:
@@ -194,12 +207,17 @@ def _parse_body(body: bytes) -> tuple[str | None, Source | None]:
     return template_id, find_source(word) if isinstance(word, str) else None
 
 
-def _build_page(
-    vault: Vault, company: Company, stored: Sequence[StoredRecord], query: RecordsQuery, total: int
-) -> RecordsPage:
-    pages = -(-total // query.limit)
-    meta = RecordsMeta(query.page, query.limit, total, pages, query.page < pages, query.page > 1)
-    return RecordsPage([_build_record(vault, company, record) for record in stored], meta)
+async def _mask_keys(db: Connection, reader: Key, records: list[RequestRecord]) -> list[RequestRecord]:
+    """Otherwise a key that may read messages could take the rights of any key that sends them."""
+    sent = {raw for record in records if (raw := record.request.headers.get(KEY_HEADER))}
+    beyond = await list_beyond(db, reader, sent)
+    return [_mask_key(record) if record.request.headers.get(KEY_HEADER) in beyond else record for record in records]
+
+
+def _mask_key(record: RequestRecord) -> RequestRecord:
+    headers = record.request.headers
+    masked = replace(record.request, headers=headers | {KEY_HEADER: mask_key(headers[KEY_HEADER])})
+    return replace(record, request=masked)
 
 
 def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> RequestRecord:

@@ -13,6 +13,7 @@ async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
     """List the calls that send messages.
 
     The newest first, refused calls included. Each one is shown as received, with the caller's key: keep the response
-    secret. A retry with the same Idempotency-Key is not recorded again.
+    secret. A working key that has a scope or product your key lacks is masked in `x-api-key`: `svc_test_…RiHj`. A retry
+    with the same Idempotency-Key is not recorded again.
     """
-    return await actions.list_page(call.db, call.context.vault, call.company, query)
+    return await actions.list_page(call.db, call.context.vault, call.key, query)

@@ -5,7 +5,7 @@ and one per hour of the company's time. A cell's name begins with the month in w
 purged together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Raw, Struct
@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from sapa.db.counters import get_total
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.values.sealing import SealedValue
 
 COUNTER = "api_requests"
 HOUR = timedelta(hours=1)
@@ -54,6 +55,14 @@ class StoredRecord(Struct, frozen=True):
     error: Raw | None
 
 
+class SealedRecord(Struct, frozen=True):
+    """A record's key and its sealed part."""
+
+    stored_at: str
+    id: str
+    snapshot: bytes
+
+
 class HourOffset(Struct, frozen=True):
     """An hour, and the number of records newer than that hour."""
 
@@ -90,6 +99,25 @@ INSERT = sql(
 )
 
 RESEAL = sql("UPDATE api_requests SET snapshot = $4 WHERE company_id = $1 AND stored_at = $2 AND id = $3")
+
+LOCK_SEALED = sql(
+    """
+    SELECT stored_at, id, snapshot
+      FROM api_requests
+     WHERE company_id = $1 AND (stored_at, id) > ($2, $3)
+     ORDER BY stored_at, id
+     LIMIT $4
+       FOR NO KEY UPDATE""",
+    row=SealedRecord,
+)
+
+REPLACE_SEALED = sql(
+    """
+    UPDATE api_requests AS r
+       SET snapshot = new.snapshot
+      FROM unnest($2::timestamptz[], $3::text[], $4::bytea[]) AS new (stored_at, id, snapshot)
+     WHERE r.company_id = $1 AND r.stored_at = new.stored_at AND r.id = new.id"""
+)
 
 # Whole hours come from their cells; the first and the last hour of the window are counted by index.
 _TOTAL = """
@@ -163,6 +191,17 @@ async def reseal(tx: Tx, company_id: int, stored_at: datetime, id: str, snapshot
     await RESEAL.run(tx, company_id, stored_at, id, snapshot)
 
 
+async def lock_sealed(tx: Tx, company_id: int, after: str, limit: int) -> list[SealedValue]:
+    stored_at, id = _parse_position(after) if after else (EARLIEST, "")
+    records = await LOCK_SEALED.all(tx, company_id, stored_at, id, limit)
+    return [SealedValue(f"{record.stored_at} {record.id}", record.id, record.snapshot) for record in records]
+
+
+async def replace_sealed(tx: Tx, company_id: int, sealed: Mapping[str, bytes]) -> None:
+    keys = [_parse_position(position) for position in sealed]
+    await REPLACE_SEALED.run(tx, company_id, [at for at, _ in keys], [id for _, id in keys], list(sealed.values()))
+
+
 async def count_records(db: Connection, company_id: int, record_filter: RecordFilter) -> int:
     if record_filter.is_unbounded:
         return await get_total(db, company_id, build_counters(record_filter.template_id)[0])
@@ -233,6 +272,11 @@ def build_counters(template_id: str | None) -> tuple[str, str]:
     """The monthly counter and the hourly one."""
     group = "" if template_id is None else f"/{template_id}"
     return f"{COUNTER}/months{group}", f"{COUNTER}/hours{group}"
+
+
+def _parse_position(text: str) -> tuple[datetime, str]:
+    stored_at, _, id = text.partition(" ")
+    return datetime.fromisoformat(stored_at), id
 
 
 def _floor(instant: datetime) -> datetime:

@@ -19,7 +19,7 @@ EndpointType = Literal["send_message", "send_message_template", "send_message_me
 
 
 class RequestSnapshot(Struct, frozen=True, rename="camel"):
-    """The call as received. It contains the caller's key: keep it secret."""
+    """The call as received. It contains the caller's key, unless that key may do more than yours: keep it secret."""
 
     ip: Annotated[str, Meta(examples=["203.0.113.7"])]
     ips: Annotated[list[str], Meta(examples=[["203.0.113.7"]], description="The addresses that proxies reported.")]

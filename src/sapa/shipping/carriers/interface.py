@@ -6,10 +6,12 @@ from decimal import Decimal
 from typing import Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from sapa.values.provider_accounts import AccountField
+from sapa.values.web_addresses import is_web_address
 
 Level = Literal["provinces", "cities", "districts", "sub-districts"]
 
@@ -126,11 +128,22 @@ class Quote(Struct, frozen=True):
     notes: Sequence[QuoteNote]
 
 
+def _keep_web_addresses(result: Struct, *names: str) -> None:
+    """A carrier's link that is not http or https is left out: people click it."""
+    for name in names:
+        link = getattr(result, name)
+        if link is not None and not is_web_address(link):
+            force_setattr(result, name, None)
+
+
 class Driver(Struct, frozen=True):
     name: str | None = None
     phone: str | None = None
     photo: str | None = None
     license_plate: str | None = None
+
+    def __post_init__(self) -> None:
+        _keep_web_addresses(self, "photo")
 
 
 class Booked(Struct, frozen=True):
@@ -147,6 +160,9 @@ class Booked(Struct, frozen=True):
     driver: Driver | None = None
     price: Decimal | None = None
     distance: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        _keep_web_addresses(self, "tracking_url")
 
 
 class Rejected(Struct, frozen=True):
@@ -203,6 +219,10 @@ class CarrierEvent(Struct, frozen=True):
     cancelled_by: str | None = None
     is_present: bool = False
     """The present status, without a reliable time: `occurred_at` may be too early."""
+
+    def __post_init__(self) -> None:
+        _keep_web_addresses(self, "tracking_url")
+        force_setattr(self, "proof", [link for link in self.proof if is_web_address(link)])
 
 
 class TrackingResult(Struct, frozen=True):

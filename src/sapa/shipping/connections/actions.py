@@ -37,6 +37,7 @@ from sapa.shipping.environment import TEST, get_environment
 from sapa.shipping.providers import LOCAL_PROVIDERS
 from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
+from sapa.values.sealing import ResealedBatch, Vault
 
 HOOKS = "/hooks/carriers/"
 
@@ -107,7 +108,10 @@ async def connect(
 ) -> NewCarrierConnection:
     """Connects a carrier in place of the provider's former one. The audit entry is written in the same transaction."""
     carrier = get_adapter(provider, adapter)
-    credentials = _check_credentials(context, company, carrier, entered)
+    supplied = get_environment(company).build_credentials(context, company.id, carrier)
+    credentials = _check_credentials(carrier, supplied, entered)
+    # A simulator's credentials change with the secret key, so they are not stored.
+    own = {name: value for name, value in credentials.items() if value != supplied.get(name)}
     id = CONNECTION_ID.new()
     connection = await _open_account(context, company, id, carrier, credentials)
     if verify:
@@ -116,7 +120,7 @@ async def connect(
     async with context.database.transaction() as tx:
         stored = await queries.replace(
             tx, company.id, id, provider, carrier.name,
-            context.vault.seal(msgspec.json.encode(credentials), company.id, id),
+            context.vault.seal(msgspec.json.encode(own), company.id, id),
             msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
         )  # fmt: skip
         left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
@@ -167,6 +171,13 @@ async def check(context: AppContext, company: Company, provider: str) -> Health:
     return Health(provider, connected.carrier.name, error is None, error)
 
 
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
+
+
 async def disconnect(tx: Tx, company: Company, provider: str) -> None:
     """Deletes an account and its credentials; a test environment falls back to the simulator."""
     if not await queries.delete(tx, company.id, provider):
@@ -184,7 +195,8 @@ def _list_unstored(company: Company) -> dict[str, str]:
 async def _connect_stored(context: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
     unsealed = context.vault.open(stored.sealed, company.id, stored.id)
-    credentials = msgspec.json.decode(unsealed, type=dict[str, str])
+    supplied = get_environment(company).build_credentials(context, company.id, carrier)
+    credentials = supplied | msgspec.json.decode(unsealed, type=dict[str, str])
     return ConnectedCarrier(carrier, await _open_account(context, company, stored.id, carrier, credentials))
 
 
@@ -225,16 +237,13 @@ async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, st
     return "connected", None
 
 
-def _check_credentials(
-    context: AppContext, company: Company, carrier: Carrier, entered: Mapping[str, str]
-) -> dict[str, str]:
+def _check_credentials(carrier: Carrier, supplied: Mapping[str, str], entered: Mapping[str, str]) -> dict[str, str]:
     """Requires every required field and rejects unknown ones; a simulator's credentials are filled in."""
     names = {field.name for field in carrier.fields}
     unknown = sorted(set(entered) - names)
     if unknown:
         raise Invalid.field(unknown[0], f"is not a field of {carrier.label}; use {', '.join(sorted(names))}")
-    supplied = get_environment(company).build_credentials(context, company.id, carrier)
-    credentials = supplied | {name: value.strip() for name, value in entered.items() if value.strip()}
+    credentials = {**supplied} | {name: value.strip() for name, value in entered.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:
             raise Invalid.field(field.name, f"is required: the {field.label} of your account with {carrier.label}")

@@ -1,10 +1,12 @@
 """SQL of accounts with carriers."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.connections.types import StoredCarrierConnection, TokenOwner
+from sapa.values.sealing import SealedValue
 
 _COLUMNS = "id, provider, adapter, sealed, public_fields, status, verified_at, last_error, created_at"
 
@@ -49,6 +51,25 @@ REPLACE = sql(
 )
 
 # A shipment with a poll or cancellation due is with its carrier.
+LOCK_SEALED = sql(
+    """
+    SELECT id AS position, id AS bound_to, sealed
+      FROM carrier_connections
+     WHERE company_id = $1 AND id > $2
+     ORDER BY id
+     LIMIT $3
+       FOR NO KEY UPDATE""",
+    row=SealedValue,
+)
+
+REPLACE_SEALED = sql(
+    """
+    UPDATE carrier_connections AS c
+       SET sealed = new.sealed
+      FROM unnest($2::text[], $3::bytea[]) AS new (id, sealed)
+     WHERE c.company_id = $1 AND c.id = new.id"""
+)
+
 COUNT_OPEN = sql(
     """
     SELECT count(*) FROM shipments
@@ -106,6 +127,14 @@ async def count_open(tx: Tx, company_id: int, provider: str, adapter: str) -> in
 
 async def delete(tx: Tx, company_id: int, provider: str) -> bool:
     return await DELETE.run(tx, company_id, provider) > 0
+
+
+async def lock_sealed(tx: Tx, company_id: int, after: str, limit: int) -> list[SealedValue]:
+    return await LOCK_SEALED.all(tx, company_id, after, limit)
+
+
+async def replace_sealed(tx: Tx, company_id: int, sealed: Mapping[str, bytes]) -> None:
+    await REPLACE_SEALED.run(tx, company_id, list(sealed), list(sealed.values()))
 
 
 async def record_health(db: Connection, company_id: int, id: str, error: str | None) -> None:

@@ -1,12 +1,14 @@
 """How webhook endpoints change. The console and the command line both call these."""
 
 from msgspec import UNSET
+from yarl import URL
 
 from sapa.access.types import CompanyNotFound
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import CHANNEL
+from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings
-from sapa.values.sealing import Vault
+from sapa.values.sealing import ResealedBatch, Vault
 from sapa.webhooks.endpoints import queries
 from sapa.webhooks.endpoints.fields import (
     build_endpoint,
@@ -64,11 +66,19 @@ async def update(
     url = locked.url if patch.url is UNSET else check_url(patch.url, settings)
     kinds = locked.kinds if patch.events is UNSET else check_events(patch.events)
     description = locked.description if patch.description is UNSET else check_description(patch.description)
-    headers = open_headers(vault, locked) if patch.headers is UNSET else check_headers(patch.headers)
+    headers = _keep_headers(vault, locked, url) if patch.headers is UNSET else check_headers(patch.headers)
     stored = await queries.update_endpoint(
         tx, company_id, id, url, kinds, description, seal_headers(vault, company_id, id, headers)
     )
     return build_endpoint(vault, stored)
+
+
+def _keep_headers(vault: Vault, locked: StoredEndpoint, url: str) -> dict[str, str]:
+    """Headers may hold passwords, so another receiver does not get them."""
+    headers = open_headers(vault, locked)
+    if headers and URL(url).origin() != URL(locked.url).origin():
+        raise Invalid.field("headers", "must be entered again, because the URL's origin changes")
+    return headers
 
 
 async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:
@@ -97,6 +107,13 @@ async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bo
     secret = new_secret()
     stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))
     return NewSecret(secret, build_endpoint(vault, stored))
+
+
+async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
+    """One batch of a rotation of the secret key."""
+    batch = vault.reseal(await queries.lock_sealed(tx, company_id, after, limit), company_id)
+    await queries.replace_sealed(tx, company_id, batch.sealed)
+    return batch
 
 
 async def delete(tx: Tx, company_id: int, id: str) -> None:

@@ -1,7 +1,10 @@
 """How webhook endpoints are stored."""
 
+from collections.abc import Mapping
+
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.values.sealing import SealedValue
 from sapa.webhooks.types import OVERLAP_SECONDS, EndpointNotFound, Notice, StoredEndpoint
 
 _ENDPOINTS = """
@@ -82,6 +85,35 @@ DELETE_QUEUED = sql("DELETE FROM webhook_queue WHERE company_id = $1 AND endpoin
 
 DELETE = sql("DELETE FROM webhook_endpoints WHERE company_id = $1 AND id = $2")
 
+LOCK_SEALED = sql(
+    """
+    SELECT e.id || '/' || s.name AS position, s.bound_to, s.sealed
+      FROM webhook_endpoints e
+     CROSS JOIN LATERAL (
+           VALUES ('headers', e.id || '/headers', e.headers),
+                  ('previous_secret', e.id, e.previous_secret),
+                  ('secret', e.id, e.secret)) AS s (name, bound_to, sealed)
+     WHERE e.company_id = $1 AND s.sealed IS NOT NULL AND e.id || '/' || s.name > $2
+     ORDER BY e.id, s.name
+     LIMIT $3
+       FOR NO KEY UPDATE OF e""",
+    row=SealedValue,
+)
+
+REPLACE_SEALED = sql(
+    """
+    WITH new AS (
+        SELECT split_part(position, '/', 1) AS id, split_part(position, '/', 2) AS name, sealed
+          FROM unnest($2::text[], $3::bytea[]) AS n (position, sealed)
+    )
+    UPDATE webhook_endpoints AS e
+       SET headers = coalesce((SELECT sealed FROM new WHERE new.id = e.id AND name = 'headers'), e.headers),
+           previous_secret = coalesce((SELECT sealed FROM new WHERE new.id = e.id AND name = 'previous_secret'),
+                                      e.previous_secret),
+           secret = coalesce((SELECT sealed FROM new WHERE new.id = e.id AND name = 'secret'), e.secret)
+     WHERE e.company_id = $1 AND e.id IN (SELECT id FROM new)"""
+)
+
 LIST_NOTICES = sql(
     """
     SELECT id, kind, resource_id, message, created_at
@@ -158,6 +190,14 @@ async def rotate_secret(tx: Tx, company_id: int, id: str, secret: bytes) -> Stor
 async def delete_endpoint(tx: Tx, company_id: int, id: str) -> None:
     await DELETE_QUEUED.run(tx, company_id, id)
     await DELETE.run(tx, company_id, id)
+
+
+async def lock_sealed(tx: Tx, company_id: int, after: str, limit: int) -> list[SealedValue]:
+    return await LOCK_SEALED.all(tx, company_id, after, limit)
+
+
+async def replace_sealed(tx: Tx, company_id: int, sealed: Mapping[str, bytes]) -> None:
+    await REPLACE_SEALED.run(tx, company_id, list(sealed), list(sealed.values()))
 
 
 async def list_notices(db: Connection, company_id: int, limit: int) -> list[Notice]:

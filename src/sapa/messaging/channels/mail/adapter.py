@@ -43,7 +43,7 @@ class Mail:
         _optional("smtp_port", "Port of the mail server (587; 465 for tls)", r"[0-9]{1,5}"),
         _optional("security", "starttls, tls or plain (starttls)", "starttls|tls|plain"),
         _optional("username", "User name"),
-        AccountField("password", "Password", is_required=False),
+        AccountField("password", "Password", is_required=False, destination=("smtp_host", "smtp_port", "security")),
         _optional("sender_name", "Sender name"),
         _optional("inbound_address", "Address whose mail is posted to the hook, including + suffixes", ADDRESS),
         _optional(

@@ -1,0 +1,44 @@
+"""What an installation that can be reached over a network leaves open."""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from sapa.settings import Settings
+
+
+class Exposure(Struct, frozen=True):
+    """Something that strangers on the network can use, and how to close it."""
+
+    what: str
+    found: str
+    fix: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.what}: {self.found}. {self.fix}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def list_exposures(settings: Settings) -> list[Exposure]:
+    server = settings.server
+    found: list[Exposure] = []
+    if not is_loopback(server.host):
+        if not server.tls_cert and not server.trusted_proxies:
+            fix = "Set SAPA_TLS_CERT and SAPA_TLS_KEY, or put a proxy with TLS in front and name it in"
+            found.append(Exposure("network", f"listens on {server.host} without TLS", f"{fix} SAPA_TRUSTED_PROXIES."))
+        fix = "Let a firewall or a proxy refuse that path from outside."
+        found.append(Exposure("metrics", f"/metrics is open to everybody who reaches {server.host}", fix))
+    public = urlsplit(server.public_url or "")
+    if public.scheme == "http" and not is_loopback(public.hostname or ""):
+        fix = "Serve HTTPS and set SAPA_PUBLIC_URL to the https address."
+        found.append(Exposure("public URL", f"links in mail and pages lead to {server.public_url}", fix))
+    return found
