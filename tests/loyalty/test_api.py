@@ -65,7 +65,7 @@ async def test_an_adjustment_returns_the_wallet_and_its_entry(sandbox: httpx.Asy
     assert made["wallet"]["version"] == "1"
     deducted = (await adjust(sandbox, ayu, "deduct", 30)).json()["data"]
     assert (deducted["ledger"]["entryType"], deducted["ledger"]["pointsDelta"]) == ("adjust_deduct", "-30")
-    assert deducted["ledger"]["metadata"] is None
+    assert deducted["ledger"]["metadata"] == {}
     assert await history_of(sandbox, ayu) == [deducted["ledger"], entry]
     wallet = deducted["wallet"]
     assert (wallet["availablePoints"], wallet["lifetimeEarnedPoints"], wallet["lifetimeBurnedPoints"]) == (
