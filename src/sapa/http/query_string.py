@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from sapa.http.errors import Invalid
+from sapa.values.instants import format_instant
 
 _is_integer = re.compile(r"-?[0-9]{1,16}").fullmatch
 _is_date_time = re.compile(
