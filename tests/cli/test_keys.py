@@ -44,7 +44,7 @@ def test_a_new_key_works_at_once_in_its_companys_environment(
     installation: Installation, company: dict[str, Any]
 ) -> None:
     for id, prefix in ((company["liveCompanyId"], "svc_live_"), (company["testCompanyId"], "svc_test_")):
-        created = create_key(installation, id, "--all-scopes", "--product", "CRM", "--json").json()
+        created = create_key(installation, id, "--all-scopes", "--json").json()
         assert created["id"].startswith("key_")
         assert created["key"].startswith(prefix)
         assert len(created["scopes"]) == ALL_SCOPES
@@ -159,7 +159,7 @@ def test_a_taken_name_is_one_sentence(installation: Installation, company: dict[
     [
         (["--scope", "orders:EAT"], "scope: 'orders:EAT' is unknown; use one of customers:READ"),
         (["--all-scopes", "--product", "ERP"], "product: 'ERP' is unknown; use one of CRM"),
-        (["--all-scopes", "--allow-ip", "10.0.0.0/8"], "allow-ip: '10.0.0.0/8' is too broad"),
+        (["--all-scopes", "--allow-ip", "10.0.0.0/7"], "allow-ip: '10.0.0.0/7' is too broad"),
         (["--all-scopes", "--rate-limit", "0"], "rate-limit: must be from 1 to 1000000 requests a minute"),
         (["--all-scopes", "--expires-at", "soon"], "expires-at: must be an ISO 8601 date-time"),
     ],
