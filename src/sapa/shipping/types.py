@@ -143,6 +143,11 @@ NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
 
 
+def choose_payment_status(stored: str | None, reported: str | None) -> str | None:
+    """What a carrier reports, unless the payment was settled before."""
+    return reported if reported is not None and stored in {None, "pending"} else stored
+
+
 class Shipment(Struct, frozen=True, rename="camel"):
     """A shipment. Units are kilograms, centimetres and kilometres, and money in major units."""
 
