@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.analytics.report import build_duration
-from sapa.analytics.window import SampleRange, parse_window
+from sapa.analytics.window import SampleRange, build_window
 from sapa.http.errors import Invalid
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -15,45 +15,40 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def window_of(start_at: str | None, end_at: str | None) -> SampleRange:
+    start, end = (None if text is None else instant(text) for text in (start_at, end_at))
+    return build_window(start, end, NOW)
+
+
 @pytest.mark.parametrize(
     ("start_at", "end_at", "start", "end"),
     [
         (None, None, "2026-03-01T12:00:00Z", "2026-03-31T12:00:00Z"),
         ("2026-03-30T00:00:00Z", None, "2026-03-30T00:00:00Z", "2026-03-31T12:00:00Z"),
         (None, "2026-02-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-02-01T00:00:00Z"),
-        ("2026-02-01", "2026-02-01", "2026-02-01T00:00:00Z", "2026-02-01T23:59:59.999999Z"),
+        ("2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z"),
         ("2026-03-29T01:59:59+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T00:59:59Z", "2026-03-29T01:00:00Z"),
         ("2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),
-        ("2026-02-01T07:00:00 07:00", "2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z"),
-        ("2026-02-01T00:00:00.1234567Z", "2026-02-02T00:00:00-12:00", "2026-02-01T00:00:00.123456Z", "2026-02-02T12Z"),
-        (None, "0001-01-02", "0001-01-01T00:00:00Z", "0001-01-02T23:59:59.999999Z"),
-        ("9999-12-31", "9999-12-31", "9999-12-31T00:00:00Z", "9999-12-31T23:59:59.999999Z"),
+        (None, "0001-01-02T00:00:00Z", "0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
     ],
 )  # fmt: skip
 def test_windows(start_at: str | None, end_at: str | None, start: str, end: str) -> None:
-    assert parse_window(start_at, end_at, NOW) == SampleRange(instant(start), instant(end))
+    assert window_of(start_at, end_at) == SampleRange(instant(start), instant(end))
 
 
 @pytest.mark.parametrize(
-    ("start_at", "end_at", "field"),
+    ("start_at", "end_at"),
     [
-        ("2026-02-30", None, "startAt"),
-        ("2026-02-01T00:00:00", None, "startAt"),
-        ("yesterday", None, "startAt"),
-        ("", None, "startAt"),
-        (None, "2026-02-01T25:00:00Z", "endAt"),
-        (None, "20260201", "endAt"),
-        (None, "٢٠٢٦-02-01", "endAt"),
-        ("2026-02-02", "2026-02-01", "startAt"),
-        ("2026-04-01T00:00:00Z", None, "startAt"),
-        ("2026-02-01T00:00:00.000001Z", "2026-02-01T00:00:00Z", "startAt"),
+        ("2026-02-02T00:00:00Z", "2026-02-01T00:00:00Z"),
+        ("2026-04-01T00:00:00Z", None),
+        ("2026-02-01T00:00:00.000001Z", "2026-02-01T00:00:00Z"),
     ],
 )
-def test_invalid_windows(start_at: str | None, end_at: str | None, field: str) -> None:
-    with pytest.raises(Invalid, match=f"^{field}: must") as refused:
-        parse_window(start_at, end_at, NOW)
+def test_a_window_does_not_begin_after_its_end(start_at: str, end_at: str | None) -> None:
+    with pytest.raises(Invalid, match=r"^startAt: must not be after endAt") as refused:
+        window_of(start_at, end_at)
     assert refused.value.details is not None
-    assert [one.field for one in refused.value.details] == [field]
+    assert [one.field for one in refused.value.details] == ["startAt"]
 
 
 MIDNIGHT = datetime(2026, 2, 1, tzinfo=UTC)

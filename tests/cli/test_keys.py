@@ -44,7 +44,7 @@ def test_a_new_key_works_at_once_in_its_companys_environment(
     installation: Installation, company: dict[str, Any]
 ) -> None:
     for id, prefix in ((company["liveCompanyId"], "svc_live_"), (company["testCompanyId"], "svc_test_")):
-        created = create_key(installation, id, "--all-scopes", "--product", "CRM", "--json").json()
+        created = create_key(installation, id, "--all-scopes", "--json").json()
         assert created["id"].startswith("key_")
         assert created["key"].startswith(prefix)
         assert len(created["scopes"]) == ALL_SCOPES
@@ -56,10 +56,11 @@ def test_a_new_key_works_at_once_in_its_companys_environment(
 
 def test_a_key_has_the_scopes_it_was_created_with(installation: Installation, company: dict[str, Any]) -> None:
     options = ["--scope", "orders:READ", "--scope", "customers:READ", "--rate-limit", "7", "--json"]
-    options += ["--allow-ip", "127.0.0.1", "--allow-ip", "2001:db8::/64", "--expires-at", "2999-01-31T00:00:00Z"]
+    options += ["--allow-ip", "127.0.0.1", "--allow-ip", "2001:db8::/64", "--allow-ip", "10.1.2.3/8"]
+    options += ["--expires-at", "2999-01-31T00:00:00Z"]
     created = create_key(installation, company["liveCompanyId"], *options).json()
     assert created["scopes"] == ["customers:READ", "orders:READ"]
-    assert created["allowList"] == ["127.0.0.1/32", "2001:db8::/64"]
+    assert created["allowList"] == ["127.0.0.1/32", "2001:db8::/64", "10.0.0.0/8"]
     assert created["expiresAt"] == "2999-01-31T00:00:00.000Z"
     assert call(installation, created["key"]).headers["ratelimit-limit"] == "7"
     assert call(installation, created["key"], "POST").code == "INSUFFICIENT_SCOPE"
@@ -158,7 +159,7 @@ def test_a_taken_name_is_one_sentence(installation: Installation, company: dict[
     [
         (["--scope", "orders:EAT"], "scope: 'orders:EAT' is unknown; use one of customers:READ"),
         (["--all-scopes", "--product", "ERP"], "product: 'ERP' is unknown; use one of CRM"),
-        (["--all-scopes", "--allow-ip", "10.0.0.0/8"], "allow-ip: '10.0.0.0/8' is too broad"),
+        (["--all-scopes", "--allow-ip", "10.0.0.0/7"], "allow-ip: '10.0.0.0/7' is too broad"),
         (["--all-scopes", "--rate-limit", "0"], "rate-limit: must be from 1 to 1000000 requests a minute"),
         (["--all-scopes", "--expires-at", "soon"], "expires-at: must be an ISO 8601 date-time"),
     ],

@@ -96,6 +96,7 @@ async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
     page = (await agent.get(f"/test/shipments/{id}?track=1")).text
     assert "Asked just now." in page
     assert (await parcels.get(sandbox, id))["awb"] in page
+    assert "<dt>Payment</dt><dd>paid</dd>" in page
     assert f"/shipments/{id}" in (await agent.get(f"/test/orders/{order['id']}")).text
     cancelled = await submit(agent, f"/shipments/{id}/cancel", reason="The customer moved")
     assert cancelled.status_code == 303

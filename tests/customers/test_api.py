@@ -50,6 +50,10 @@ def refusal(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
     return error
 
 
+def taken_by(customer: dict[str, Any], field: str) -> dict[str, str]:
+    return {"field": field, "message": "belongs to an existing customer", "id": customer["id"]}
+
+
 @pytest.mark.smoke
 async def test_a_customer_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
     response = await api.post("/customers", json=EVERYTHING)
@@ -127,9 +131,10 @@ async def test_a_phone_number_alone_is_enough(api: httpx.AsyncClient) -> None:
     ],
 )
 async def test_an_email_is_unique_in_any_case(api: httpx.AsyncClient, first: str, second: str) -> None:
-    await make_customer(api, email=first)
+    made = await make_customer(api, email=first)
     error = refusal(await api.post("/customers", json={"email": second}), 409, "CUSTOMER_EXISTS")
     assert error["message"] == "A customer with this email already exists."
+    assert error["details"] == [taken_by(made, "email")]
     assert (await api.get("/customers")).json()["meta"]["total"] == 1
 
 
@@ -171,6 +176,7 @@ async def test_a_phone_number_is_stored_in_e164(
         assert made["phoneNumber"] == stored
         error = refusal(await api.post("/customers", json={"phoneNumber": stored}), 409, "CUSTOMER_EXISTS")
         assert error["message"] == "A customer with this phoneNumber already exists."
+        assert error["details"] == [taken_by(made, "phoneNumber")]
 
 
 @pytest.mark.parametrize(
@@ -292,9 +298,21 @@ async def test_a_deleted_customer_is_gone_and_its_email_phone_and_external_id_ar
     assert anew.json()["data"]["id"] != made["id"]
 
 
+async def test_a_conflict_names_every_field_and_whose_it_is(api: httpx.AsyncClient) -> None:
+    first = await make_customer(api, email="ayu@example.com")
+    second = await make_customer(api, phoneNumber="08123456789", externalId="shop-1")
+    body = {"email": "AYU@example.com", "phoneNumber": "+62 8123456789", "externalId": "shop-1"}
+    error = refusal(await api.post("/customers", json=body), 409, "CUSTOMER_EXISTS")
+    assert error["details"] == [
+        taken_by(first, "email"), taken_by(second, "phoneNumber"), taken_by(second, "externalId"),
+    ]  # fmt: skip
+    assert (await api.get("/customers")).json()["meta"]["total"] == 2
+
+
 async def test_a_taken_external_id_is_a_conflict(api: httpx.AsyncClient) -> None:
-    await make_customer(api, externalId="shop-1")
+    made = await make_customer(api, externalId="shop-1")
     body = {"email": "other@example.com", "externalId": "shop-1"}
     error = refusal(await api.post("/customers", json=body), 409, "CUSTOMER_EXISTS")
     assert error["message"] == "A customer with this externalId already exists."
+    assert error["details"] == [taken_by(made, "externalId")]
     await make_customer(api, externalId="SHOP-1")

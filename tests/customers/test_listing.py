@@ -73,10 +73,10 @@ async def test_the_ends_of_the_allowed_ranges_are_allowed(api: httpx.AsyncClient
     [
         *((f"limit={value}", "limit") for value in ("0", "101", "-1", "abc", "1.0", "1e1", "", "+5", "0x10", "٣")),
         *((f"page={value}", "page") for value in ("0", "-1", "abc", "1.5", "1000001", "9" * 30, "", "1%20", "true")),
-        ("sort=name:asc", "sort"), ("sort=email", "sort"), ("sort=email:up", "sort"), ("sort=", "sort"),
+        ("sort=name:asc", "sort"), ("sort=email", "sort"), ("sort=email:up", "sort"),
         ("sort=email:ASC", "sort"), ("sort=email:asc,firstName:asc", "sort"), ("sort=email:asc;id", "sort"),
-        ("search=", "search"), (f"search={'x' * 201}", "search"), ("tags=", "tags"), ("tags=,", "tags"),
-        ("tags=%20,%20", "tags"), ("createdFrom=", "createdFrom"), ("createdFrom=2026-01-01", "createdFrom"),
+        ("search=%20", "search"), (f"search={'x' * 201}", "search"), ("tags=,", "tags"),
+        ("tags=%20,%20", "tags"), ("createdFrom=2026-01-01", "createdFrom"),
         ("createdTo=2026-01-01T00:00:00", "createdTo"), ("updatedFrom=yesterday", "updatedFrom"),
         ("updatedTo=2026-02-30T00:00:00Z", "updatedTo"), ("createdTo=1767225600", "createdTo"),
         ("createdTo=2026-01-01T25:00:00Z", "createdTo"), ("createdFrom=2026-01-01T00:00:00%2B0700", "createdFrom"),

@@ -132,10 +132,11 @@ async def test_the_last_way_to_reach_a_customer_cannot_be_cleared(
 
 @pytest.mark.parametrize(("field", "value"), [("email", "TAKEN@example.com"), ("phoneNumber", "+62 8123456789")])
 async def test_another_customers_email_and_phone_are_taken(api: httpx.AsyncClient, field: str, value: str) -> None:
-    await make_customer(api, email="taken@example.com", phoneNumber="08123456789")
+    other = await make_customer(api, email="taken@example.com", phoneNumber="08123456789")
     made = await make_customer(api, firstName="Budi")
     body = {field: value, "firstName": "Changed"}
-    refusal(await api.put(f"/customers/{made['id']}", json=body), 409, "CUSTOMER_EXISTS")
+    error = refusal(await api.put(f"/customers/{made['id']}", json=body), 409, "CUSTOMER_EXISTS")
+    assert error["details"] == [{"field": field, "message": "belongs to an existing customer", "id": other["id"]}]
     assert (await api.get(f"/customers/{made['id']}")).json()["data"] == made
 
 

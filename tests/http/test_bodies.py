@@ -1,6 +1,7 @@
 """Bodies: what is refused, with which words, and that nothing sent to us is ever a 500."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from http.client import HTTPException
@@ -184,6 +185,21 @@ async def test_another_content_type_is_a_415(
 ) -> None:
     reply = post(installation, key, b'{"email":"a@example.com"}', content_type)
     assert (reply.status, reply.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "deflate", "gzip, identity"])
+async def test_a_compressed_body_is_a_415_that_says_so(installation: Installation, key: MadeKey, encoding: str) -> None:
+    headers = [("x-api-key", key.raw), ("content-type", JSON), ("content-encoding", encoding)]
+    reply = send(installation, "POST", "/customers", headers, gzip.compress(b'{"email":"a@example.com"}'))
+    assert (reply.status, reply.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    message = "Compressed bodies are not supported. Send the body without Content-Encoding."
+    assert reply.json()["error"]["message"] == message
+
+
+@pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
+async def test_a_plain_body_may_say_that_it_is_plain(installation: Installation, key: MadeKey, encoding: str) -> None:
+    headers = [("x-api-key", key.raw), ("content-type", JSON), ("content-encoding", encoding)]
+    assert send(installation, "POST", "/customers", headers, b'{"email":"a@example.com"}').status == 201
 
 
 def padded(size: int) -> bytes:

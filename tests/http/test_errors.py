@@ -20,7 +20,7 @@ JSON = ("content-type", "application/json")
 
 
 def is_envelope(body: Any) -> bool:
-    """Exactly {error: {code, message}} and at most details of {field, message} beside them."""
+    """Exactly {error: {code, message}} and at most details of {field, message}, some with an id, beside them."""
     error = body["error"]
     details = error.get("details", [])
     return (
@@ -28,7 +28,7 @@ def is_envelope(body: Any) -> bool:
         and {"code", "message"} <= set(error) <= {"code", "message", "details"}
         and bool(re.fullmatch(r"[A-Z]+(_[A-Z]+)*", error["code"]))
         and bool(error["message"])
-        and all(set(detail) == {"field", "message"} for detail in details)
+        and all({"field", "message"} <= set(detail) <= {"field", "message", "id"} for detail in details)
     )
 
 

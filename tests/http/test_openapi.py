@@ -263,6 +263,7 @@ def test_parameters_have_location_schema_and_required(parcels: Schema) -> None:
         "in": "query",
         "description": "Sent then or later.",
         "schema": {"type": "string", "format": "date-time"},
+        "allowEmptyValue": True,
     }
     assert value["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
     assert (value["tags"]["style"], value["tags"]["explode"]) == ("form", False)

@@ -100,7 +100,7 @@ BAD_LINES: dict[str, tuple[bytes, str, str]] = {
     "no e-mail address": (b"x,nobody,A,,\n", "email", "must be an e-mail address"),
     "unreachable": (b"x,,A,,\n", "", "needs an email or a phoneNumber"),
     "too long": (b"x,x@example.com," + b"A" * 256 + b",,\n", "firstName", "at most 255 characters"),
-    "taken e-mail": (b"x,ayu1@example.com,A,,\n", "", "A customer with this email already exists."),
+    "taken e-mail": (b"x,ayu1@example.com,A,,\n", "email", "belongs to an existing customer"),
     "space at the end": (b"x ,x@example.com,A,,\n", "externalId", "whitespace"),
 }
 

@@ -65,7 +65,7 @@ async def test_an_adjustment_returns_the_wallet_and_its_entry(sandbox: httpx.Asy
     assert made["wallet"]["version"] == "1"
     deducted = (await adjust(sandbox, ayu, "deduct", 30)).json()["data"]
     assert (deducted["ledger"]["entryType"], deducted["ledger"]["pointsDelta"]) == ("adjust_deduct", "-30")
-    assert deducted["ledger"]["metadata"] is None
+    assert deducted["ledger"]["metadata"] == {}
     assert await history_of(sandbox, ayu) == [deducted["ledger"], entry]
     wallet = deducted["wallet"]
     assert (wallet["availablePoints"], wallet["lifetimeEarnedPoints"], wallet["lifetimeBurnedPoints"]) == (
@@ -268,7 +268,7 @@ async def test_the_history_is_filtered_by_direction_and_paged_by_instants(sandbo
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "limit=x", "before=yesterday", "before=", "filter=added", "filter=", "after=x"]
+    "query", ["limit=0", "limit=101", "limit=x", "before=yesterday", "before=", "limit=", "filter=added", "after=x"]
 )
 async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
     response = await sandbox.get(f"/loyalty/customers/{ayu}/history?{query}")

@@ -52,7 +52,7 @@ async def test_redemptions_keep_their_order_though_the_clock_goes_back(
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "before=yesterday", "status=open", "status=", "search=", "search=%20", "page=1"]
+    "query", ["limit=0", "limit=101", "before=yesterday", "before=", "limit=", "status=open", "search=%20", "page=1"]
 )
 async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
     response = await sandbox.get(f"/loyalty/customers/{ayu}/redemptions?{query}")

@@ -1,5 +1,6 @@
 """Endpoints for analytics."""
 
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -8,7 +9,7 @@ from sapa.access.types import Scope
 from sapa.analytics import queries
 from sapa.analytics.report import build_record
 from sapa.analytics.types import AgentsData, AgentsReport, Range, SampleRow
-from sapa.analytics.window import SampleRange, parse_window
+from sapa.analytics.window import SampleRange, build_window
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
@@ -22,7 +23,6 @@ from sapa.values.text_folding import fold
 
 routes = Routes("/analytics", base=Base.MESSAGING, tag="Analytics")
 
-Instant = Annotated[str, Meta(max_length=60, extra_json_schema={"format": "date-time"})]
 ChannelFilter = Annotated[
     ChannelName, Meta(description="Only tickets of this channel; msgapp means both of its kinds.")
 ]
@@ -31,19 +31,8 @@ ChannelFilter = Annotated[
 class WindowQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """The window, and the channel of the tickets."""
 
-    start_at: (
-        Annotated[
-            Instant,
-            Meta(
-                description="Included. A date without a time means its first instant. Defaults to 30 days before endAt."
-            ),
-        ]
-        | None
-    ) = None
-    end_at: (
-        Annotated[Instant, Meta(description="Included. A date without a time means its last instant. Defaults to now.")]
-        | None
-    ) = None
+    start_at: Annotated[datetime, Meta(description="Included. Defaults to 30 days before endAt.")] | None = None
+    end_at: Annotated[datetime, Meta(description="Included. Defaults to now.")] | None = None
     channel: ChannelFilter | None = None
 
 
@@ -66,8 +55,8 @@ async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
     """Get the figures of each agent.
 
     Every active agent is listed, with zeros if there is nothing in the window. An inactive agent is listed only if it
-    has figures. Both ends of the window are included; by default it is the last 30 days. Dates without a time are days
-    in UTC. To combine channels, call once per channel.
+    has figures. Both ends of the window are included; by default it is the last 30 days. To combine channels, call
+    once per channel.
     """
     window = await _window(call, query)
     found = await queries.list_figures(call.db, call.company.id, window, _sources(query), _pattern(query.agent_name))
@@ -91,7 +80,7 @@ async def list_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page
 
 
 async def _window(call: Call, query: WindowQuery) -> SampleRange:
-    return parse_window(query.start_at, query.end_at, await queries.get_now(call.db, call.company.id))
+    return build_window(query.start_at, query.end_at, await queries.get_now(call.db, call.company.id))
 
 
 def _sources(query: WindowQuery) -> list[Source] | None:

@@ -1,12 +1,10 @@
 """The window of a report: two instants, both included, and the whole days between them."""
 
-import re
 from datetime import UTC, date, datetime, time, timedelta
 
 from msgspec import Struct
 
-from sapa.http.errors import Invalid
-from sapa.http.query_string import BadValue, parse_date_time
+from sapa.http.query_string import check_period
 from sapa.http.responses import Timestamp
 from sapa.values.instants import format_instant
 
@@ -16,12 +14,6 @@ INSTANT = timedelta(microseconds=1)
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 LAST = datetime(9999, 1, 1, tzinfo=UTC)
 """The latest end of a window; later there is no next month in `datetime`."""
-
-ADVICE = (
-    "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z, or a date in UTC, such as 2026-01-31"
-)
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII).fullmatch
 
 
 class SampleRange(Struct, frozen=True):
@@ -55,23 +47,12 @@ class SampleRange(Struct, frozen=True):
         return format_instant(self.start), format_instant(self.end)
 
 
-def parse_window(start_at: str | None, end_at: str | None, now: datetime) -> SampleRange:
+def build_window(start_at: datetime | None, end_at: datetime | None, now: datetime) -> SampleRange:
     """Without `end_at` the window ends now; without `start_at` it begins 30 days before its end."""
-    end = parse_instant("endAt", end_at, is_end=True) if end_at is not None else now
-    start = parse_instant("startAt", start_at, is_end=False) if start_at is not None else _before(end)
-    if start > end:
-        raise Invalid.field("startAt", f"must not be after endAt, which is {format_instant(end)}")
+    end = now if end_at is None else end_at
+    start = _before(end) if start_at is None else start_at
+    check_period("startAt", start, "endAt", end)
     return SampleRange(start, end)
-
-
-def parse_instant(name: str, text: str, is_end: bool) -> datetime:
-    """A date means its first instant at the start of the window and its last instant at the end."""
-    try:
-        if _DATE(text):
-            return datetime.combine(date.fromisoformat(text), time.max if is_end else time.min, UTC)
-        return parse_date_time(text)
-    except (BadValue, ValueError):
-        raise Invalid.field(name, ADVICE) from None
 
 
 def _before(end: datetime) -> datetime:

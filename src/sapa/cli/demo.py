@@ -25,4 +25,4 @@ async def _fill() -> None:
         for bar in bars.values():
             progress.update(bar, total=1, completed=1)
     typer.echo(f"The demo company's test environment is company {company.id}.")
-    typer.echo(f"To create a key for it: sapa key create --company {company.id} --name demo --all-scopes --product CRM")
+    typer.echo(f"To create a key for it: sapa key create --company {company.id} --name demo --all-scopes")

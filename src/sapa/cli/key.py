@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from sapa.access import actions
-from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, KeyInfo, NewKey, Scope
+from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, KeyInfo, KeyProduct, NewKey, Scope
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 
 app = typer.Typer(no_args_is_help=True, help="API keys.")
@@ -20,7 +20,7 @@ def create(
     company: CompanyId,
     name: Annotated[str, typer.Option(help="What the key is for.")],
     scope: Annotated[list[str] | None, typer.Option(help="What it may do, such as orders:READ; repeatable.")] = None,
-    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Allow every scope.")] = False,
+    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Allow every scope and product.")] = False,
     product: Annotated[list[str] | None, typer.Option(help="A product that the key gives access to: CRM.")] = None,
     allow_ip: Annotated[list[str] | None, typer.Option(help="An IP address or CIDR to allow; repeatable.")] = None,
     rate_limit: Annotated[int, typer.Option(help="Requests a minute.")] = DEFAULT_RATE_LIMIT,
@@ -33,7 +33,7 @@ def create(
     body = KeyIn(
         name=name,
         scopes=list(Scope) if all_scopes else scope or [],
-        products=product or [],
+        products=[*(KeyProduct if all_scopes else ()), *(product or ())],
         allow_list=allow_ip or [],
         rate_limit=rate_limit,
         expires_at=expires_at,

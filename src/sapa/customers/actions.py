@@ -2,36 +2,50 @@
 
 from collections.abc import AsyncIterator, Sequence
 
+import asyncpg
 from msgspec import UNSET
 
 from sapa.customers import queries
 from sapa.customers.edit_log import build_edit_log
-from sapa.customers.profile import build_profile, profile_of, revise_profile
+from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
 from sapa.customers.types import (
     Customer,
     CustomerCreated,
     CustomerDeleted,
+    CustomerExists,
     CustomerIn,
     CustomerPatch,
     CustomerRemoved,
     CustomerRenamed,
     CustomerUpdated,
+    EmailTaken,
+    ExternalIdTaken,
     IdentityConflict,
+    PhoneNumberTaken,
     build_ref,
 )
 from sapa.db import races
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
+from sapa.http.errors import FieldError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 
+MOST_INSERTS = 3
+UNIQUE_FIELDS: dict[str, tuple[str, type[CustomerExists]]] = {
+    "email_key": ("email", EmailTaken),
+    "phone_number": ("phoneNumber", PhoneNumberTaken),
+    "external_id": ("externalId", ExternalIdTaken),
+}
+"""The columns that no two customers of a company share, each with its field and its error."""
+
 
 async def create(tx: Tx, company: Company, body: CustomerIn) -> Customer:
-    profile = build_profile(company, body)
-    customer = await queries.insert_customer(tx, company.id, CUSTOMER_ID.new(), profile)
+    """Raises CustomerExists with the customers who have the e-mail address, phone number or external id already."""
+    customer = await _insert(tx, company, build_profile(company, body))
     await emit(tx, company, CustomerCreated(customer))
     await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_created"))
     return customer
@@ -52,6 +66,7 @@ async def upsert(tx: Tx, company: Company, external_id: str, body: CustomerPatch
         tx,
         lambda: queries.find_locked_by_external_id(tx, company.id, external_id),
         lambda: create(tx, company, _as_new(external_id, body)),
+        conflict=CustomerExists,
     )
     return customer if is_new else await _revise(tx, company, customer, body), is_new
 
@@ -98,7 +113,7 @@ async def find_or_create(tx: Tx, company: Company, body: CustomerIn) -> Customer
             raise IdentityConflict
         return found[0] if found else None
 
-    customer, _ = await races.find_or_create(tx, find, lambda: create(tx, company, body))
+    customer, _ = await races.find_or_create(tx, find, lambda: create(tx, company, body), conflict=CustomerExists)
     return customer
 
 
@@ -113,10 +128,44 @@ async def _revise(tx: Tx, company: Company, customer: Customer, patch: CustomerP
     before, profile = profile_of(customer), revise_profile(company, customer, patch)
     if profile == before:
         return customer
-    ref, customer = build_ref(customer), await queries.update_customer(tx, company.id, customer.id, profile)
+    ref, customer = build_ref(customer), await _store(tx, company, customer.id, before, profile)
     if build_ref(customer) != ref:
         await publish(tx, company, CustomerRenamed(build_ref(customer)))
     log = build_edit_log(before, profile)
     await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_updated", edit_log=log))
     await emit(tx, company, CustomerUpdated(customer))
     return customer
+
+
+async def _insert(tx: Tx, company: Company, profile: Profile) -> Customer:
+    id = CUSTOMER_ID.new()
+    for _ in range(MOST_INSERTS):
+        customer = await queries.insert_customer(tx, company.id, id, profile)
+        if customer is not None:
+            return customer
+        conflict = await _find_conflict(tx, company, id, profile)
+        if conflict is not None:
+            raise conflict
+    raise CustomerExists
+
+
+async def _store(tx: Tx, company: Company, id: str, before: Profile, profile: Profile) -> Customer:
+    if (profile.email_key, profile.phone_number) == (before.email_key, before.phone_number):
+        return await queries.update_customer(tx, company.id, id, profile)
+    try:
+        async with tx.transaction():
+            return await queries.update_customer(tx, company.id, id, profile)
+    except asyncpg.UniqueViolationError:
+        raise await _find_conflict(tx, company, id, profile) or CustomerExists() from None
+
+
+async def _find_conflict(tx: Tx, company: Company, id: str, profile: Profile) -> CustomerExists | None:
+    """None if those who were in conflict are deleted by now."""
+    holders = await queries.list_holders(tx, company.id, id, profile)
+    found = [
+        (error, FieldError(field, "belongs to an existing customer", holder.id))
+        for column, (field, error) in UNIQUE_FIELDS.items()
+        for holder in holders
+        if getattr(profile, column) is not None and getattr(holder, column) == getattr(profile, column)
+    ]
+    return found[0][0](details=[detail for _, detail in found]) if found else None

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from msgspec import Struct
+
 from sapa.customers.profile import Profile
 from sapa.customers.types import Customer
 from sapa.db.listing import Listing
@@ -48,15 +50,38 @@ SHARE_BY_CONTACT = sql(
     row=Customer,
 )
 
+# A conflict with another customer inserts nothing, so that the transaction can still look for that customer.
 INSERT = sql(
     f"""
-    WITH counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'customers', '', 1)
+    WITH made AS (
+        INSERT INTO customers (company_id, id, {WRITTEN.listed})
+        VALUES ($1, $2, {WRITTEN.numbered(3)})
+            ON CONFLICT DO NOTHING
+        RETURNING company_id, {COLUMNS}
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', 1 FROM made
     )
-    INSERT INTO customers (company_id, id, {WRITTEN.listed})
-    VALUES ($1, $2, {WRITTEN.numbered(3)})
-    RETURNING {COLUMNS}""",
+    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
     row=Customer,
+)
+
+
+class Holder(Struct, frozen=True):
+    """A customer with the same e-mail address, phone number or external id."""
+
+    id: str
+    email_key: str | None
+    phone_number: str | None
+    external_id: str | None
+
+
+LIST_HOLDERS = sql(
+    """
+    SELECT id, email_key, phone_number, external_id
+      FROM customers
+     WHERE company_id = $1 AND id <> $2 AND (email_key = $3 OR phone_number = $4 OR external_id = $5)
+     ORDER BY id""",
+    row=Holder,
 )
 
 # clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
@@ -195,8 +220,14 @@ async def find_locked_by_external_id(tx: Tx, company_id: int, external_id: str) 
     return await LOCK_BY_EXTERNAL_ID.find(tx, company_id, external_id)
 
 
-async def insert_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
-    return _found(await INSERT.find(tx, company_id, id, *WRITTEN.values(profile)))
+async def insert_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer | None:
+    """None if another customer has the same e-mail address, phone number or external id."""
+    return await INSERT.find(tx, company_id, id, *WRITTEN.values(profile))
+
+
+async def list_holders(tx: Tx, company_id: int, id: str, profile: Profile) -> list[Holder]:
+    """The other customers who have the profile's e-mail address, phone number or external id: at most three."""
+    return await LIST_HOLDERS.all(tx, company_id, id, profile.email_key, profile.phone_number, profile.external_id)
 
 
 async def update_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:

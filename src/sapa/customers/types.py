@@ -166,24 +166,27 @@ class CustomerUnreachable(Invalid):
     constraint = "customers_reachable_check"
 
 
-class EmailTaken(Conflict):
-    """A customer with this email already exists."""
+class CustomerExists(Conflict):
+    """A customer with these details already exists."""
 
     code = "CUSTOMER_EXISTS"
+
+
+class EmailTaken(CustomerExists):
+    """A customer with this email already exists."""
+
     constraint = "customers_email_key"
 
 
-class PhoneNumberTaken(Conflict):
+class PhoneNumberTaken(CustomerExists):
     """A customer with this phoneNumber already exists."""
 
-    code = "CUSTOMER_EXISTS"
     constraint = "customers_phone_number_key"
 
 
-class ExternalIdTaken(Conflict):
+class ExternalIdTaken(CustomerExists):
     """A customer with this externalId already exists."""
 
-    code = "CUSTOMER_EXISTS"
     constraint = "customers_external_id_key"
 
 

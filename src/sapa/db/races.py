@@ -12,11 +12,15 @@ Row = TypeVar("Row")
 
 
 async def find_or_create(
-    tx: Tx, find: Callable[[], Awaitable[Row | None]], create: Callable[[], Awaitable[Row]], tries: int = 3
+    tx: Tx,
+    find: Callable[[], Awaitable[Row | None]],
+    create: Callable[[], Awaitable[Row]],
+    tries: int = 3,
+    conflict: type[Exception] = asyncpg.UniqueViolationError,
 ) -> tuple[Row, bool]:
     """The existing row or the created one, and whether it was created.
 
-    After a unique violation the search is repeated, and finds what the other transaction created.
+    After a conflict the search is repeated, and finds what the other transaction created.
     """
 
     async def attempt() -> tuple[Row, bool]:
@@ -26,4 +30,4 @@ async def find_or_create(
         async with tx.transaction():
             return await create(), True
 
-    return await retry(attempt, asyncpg.UniqueViolationError, tries=tries)
+    return await retry(attempt, conflict, tries=tries)

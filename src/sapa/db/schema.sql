@@ -298,6 +298,9 @@ CREATE TABLE orders (
 
 CREATE UNIQUE INDEX orders_order_id_key ON orders (company_id, order_id);
 CREATE UNIQUE INDEX orders_order_number_key ON orders (company_id, order_number);
+-- A search by the start of an id ignores case.
+CREATE INDEX orders_order_id_idx ON orders (company_id, lower(order_id));
+CREATE INDEX orders_order_number_idx ON orders (company_id, lower(order_number));
 -- With what a report adds up, so that it reads the index alone.
 CREATE INDEX orders_created_idx ON orders (company_id, created_at, id)
     INCLUDE (currency, status, financial_status, total);

@@ -1,5 +1,6 @@
 """Which addresses may use a key, and which address a call came from."""
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -7,8 +8,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from sapa.settings import Network
 
 MOST_ENTRIES = 20
-BROADEST = {4: 9, 6: 33}
+BROADEST = {4: 8, 6: 32}
 MOST_CACHED = 1000
+
+_split_hop = re.compile(r"\[(?P<bracketed>[^\]]*)\](?::\d{1,5})?|(?P<plain>[^:\[\]]*):\d{1,5}", re.ASCII).fullmatch
 
 
 class BadAllowList(ValueError):
@@ -37,7 +40,7 @@ def _parse_entry(entry: str) -> Network:
     if "%" in entry:
         raise BadAllowList(f"{entry!r} has a zone (%…). Write the address without it.")
     try:
-        network = ip_network(entry.strip())
+        network = ip_network(entry.strip(), strict=False)
     except ValueError as error:
         raise BadAllowList(f"{entry!r} is not an IP address or CIDR range: {error}.") from None
     if isinstance(network.network_address, IPv6Address) and network.network_address.ipv4_mapped:
@@ -82,10 +85,17 @@ def client_address(peer: str, forwarded: str | None, trusted: AllowList) -> str:
     if forwarded is None or not trusted.contains(peer):
         return _normalise(peer)
     for hop in reversed(forwarded.split(",")):
-        address = hop.strip()
+        address = _parse_hop(hop)
         if not trusted.contains(address):
             return _normalise(address)
     return _normalise(peer)
+
+
+def _parse_hop(hop: str) -> str:
+    """The hop's address without brackets and port, which some proxies add: `[2001:db8::1]:443`, `203.0.113.7:8080`."""
+    text = hop.strip()
+    parts = _split_hop(text)
+    return text if parts is None else parts["bracketed"] or parts["plain"] or ""
 
 
 @lru_cache(maxsize=MOST_CACHED)

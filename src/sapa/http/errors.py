@@ -1,7 +1,7 @@
 """What can go wrong at the edge. An error is a class: status, code, and its docstring is the message."""
 
 from inspect import cleandoc
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import asyncpg
 import msgspec
@@ -18,11 +18,12 @@ DATABASE_UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
 log = structlog.get_logger()
 
 
-class FieldError(msgspec.Struct, frozen=True):
+class FieldError(msgspec.Struct, frozen=True, omit_defaults=True):
     """One field of the request that cannot be used, and how to fix it."""
 
     field: str
     message: str
+    id: Annotated[str | None, msgspec.Meta(description="The resource that has the same value.")] = None
 
 
 class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -103,6 +103,8 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
     exchange.body = body
     if not body and not is_needed:
         return "", body
+    if (exchange.header(b"content-encoding") or "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType("Compressed bodies are not supported. Send the body without Content-Encoding.")
     content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
     media_type, _, parameters = content_type.partition(";")
     if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:

@@ -12,6 +12,7 @@ from sapa.http.bodies import UPLOADED_TYPES
 from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
 from sapa.http.openapi_responses import ERROR_EXAMPLES, ErrorResponses, describe_headers, header_components
+from sapa.http.query_string import list_filters
 from sapa.http.responses import OWN_STATUSES, is_envelope
 from sapa.http.schemas import Schema, SchemaRegistry, build_example, id_kind_of, is_struct, share_examples
 
@@ -193,9 +194,11 @@ class _Writer:
             for name in endpoint.path_ids
         ]
         query = self._schemas.query(endpoint.query) if endpoint.query else {}
+        filters = list_filters(endpoint.query) if endpoint.query else ()
         for name, schema in query.get("properties", {}).items():
             required = {"required": True} if name in query.get("required", []) else {}
-            parameters.append(required | _parameter("query", name, schema))
+            may_be_empty = {"allowEmptyValue": True} if name in filters else {}
+            parameters.append(required | _parameter("query", name, schema) | may_be_empty)
         if endpoint.writes:
             parameters.append(IDEMPOTENCY_KEY)
         if endpoint.has_etag:

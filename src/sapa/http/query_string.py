@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from sapa.http.errors import Invalid
+from sapa.values.instants import format_instant
 
 _is_integer = re.compile(r"-?[0-9]{1,16}").fullmatch
 _is_date_time = re.compile(
@@ -19,8 +20,14 @@ _FRACTION = re.compile(r"\.(\d+)")
 
 DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z"
 
-PageNumber = Annotated[int, Meta(ge=1, le=1_000_000, description="The page to read, from 1.")]
-PageLimit = Annotated[int, Meta(ge=1, le=100, description="How many items a page holds.")]
+
+class ListPosition:
+    """Marks a parameter that says which part of a list to read: a page, its size or a cursor."""
+
+
+POSITION = ListPosition()
+PageNumber = Annotated[int, Meta(ge=1, le=1_000_000, description="The page to read, from 1."), POSITION]
+PageLimit = Annotated[int, Meta(ge=1, le=100, description="How many items a page holds."), POSITION]
 NOT_BLANK = r"\S"
 SearchText = Annotated[str, Meta(min_length=1, max_length=200, pattern=NOT_BLANK)]
 
@@ -66,6 +73,22 @@ def parse_words(text: str) -> list[str]:
     return words
 
 
+def check_period(start_name: str, start: datetime | None, end_name: str, end: datetime | None) -> None:
+    """Raises Invalid if a period begins after its end."""
+    if start is not None and end is not None and start > end:
+        raise Invalid.field(start_name, f"must not be after {end_name}, which is {format_instant(end)}")
+
+
+def list_filters(struct: type[msgspec.Struct]) -> frozenset[str]:
+    """The optional parameters that do not mark a position in a list. Forms send them empty, which means absent."""
+    hints = get_type_hints(struct, include_extras=True)
+    return frozenset(
+        field.encode_name
+        for field in msgspec.structs.fields(struct)
+        if not field.required and POSITION not in getattr(_without_none(hints[field.name]), "__metadata__", ())
+    )
+
+
 class QueryReader:
     """Reads one query struct: built once from its fields, used for every request."""
 
@@ -75,6 +98,7 @@ class QueryReader:
         self._fields = {
             field.encode_name: (field.name, get_parser(hints[field.name])) for field in msgspec.structs.fields(struct)
         }
+        self._filters = list_filters(struct)
         self._required = {field.name: field.encode_name for field in msgspec.structs.fields(struct) if field.required}
         self._default = None if self._required else struct()
 
@@ -82,13 +106,17 @@ class QueryReader:
         if not query and self._default is not None:
             return self._default
         values: dict[str, Any] = {}
+        seen: set[str] = set()
         for name, text in parse_pairs(query):
             if name not in self._fields:
                 known = ", ".join(self._fields) or "none"
                 raise Invalid.field(name, f"is not a parameter of this endpoint. Its parameters: {known}")
-            field, parse = self._fields[name]
-            if field in values:
+            if name in seen:
                 raise Invalid.field(name, "is repeated. Send it once")
+            seen.add(name)
+            if not text and name in self._filters:
+                continue
+            field, parse = self._fields[name]
             try:
                 values[field] = parse(text)
             except BadValue as error:

@@ -10,7 +10,7 @@ from sapa.customers import actions as customers
 from sapa.customers.types import Customer
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
-from sapa.http.query_string import PageLimit
+from sapa.http.query_string import POSITION, PageLimit
 from sapa.loyalty import actions, queries
 from sapa.loyalty.program import actions as program
 from sapa.loyalty.reconciliation import actions as reconciliation
@@ -50,7 +50,9 @@ class HistoryQuery(Struct, frozen=True, kw_only=True):
         Meta(description="Entries that raised the points, lowered them, or all; holds are only in all."),
     ] = "all"
     limit: PageLimit = 20
-    before: Annotated[datetime, Meta(description="Only entries that occurred before this instant.")] | None = None
+    before: (
+        Annotated[datetime, Meta(description="Only entries that occurred before this instant."), POSITION] | None
+    ) = None
 
 
 @routes.get("/settings", scope=Scope.CUSTOMERS_READ)

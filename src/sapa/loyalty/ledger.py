@@ -23,6 +23,7 @@ from sapa.loyalty.types import (
 from sapa.values.instants import format_instant
 
 MILLISECOND = timedelta(milliseconds=1)
+NO_METADATA = Raw(b"{}")
 LOWERS_EARNED = {"earn_reversal"}
 LOWERS_BURNED = {"redeem_reversal"}
 MOST_EXPIRE_ENTRIES = 500
@@ -194,7 +195,7 @@ class WalletLedger:
             reference_id=entry.reference_id,
             idempotency_key=entry.idempotency_key,
             note=entry.note,
-            metadata=entry.metadata,
+            metadata=NO_METADATA if entry.metadata is None else entry.metadata,
             occurred_at=format_instant(entry.occurred_at),
             created_at=format_instant(self.state.now),
         )

@@ -26,10 +26,13 @@ RESERVATION_COLUMNS = ", ".join(
     "points::text AS points" if name == "points" else name for name in Reservation.__struct_fields__
 )
 
-_ENTRY_COUNTS = {"points_delta", "available_after", "reserved_after"}
-ENTRY_COLUMNS = ", ".join(
-    f"{name}::text AS {name}" if name in _ENTRY_COUNTS else name for name in LedgerEntry.__struct_fields__
-)
+_SHOWN = {
+    "points_delta": "points_delta::text AS points_delta",
+    "available_after": "available_after::text AS available_after",
+    "reserved_after": "reserved_after::text AS reserved_after",
+    "metadata": "coalesce(metadata, json_build_object()) AS metadata",
+}
+ENTRY_COLUMNS = ", ".join(_SHOWN.get(name, name) for name in LedgerEntry.__struct_fields__)
 
 WALLET_COLUMNS = """id, company_id, customer_id, available::text AS available_points, reserved::text AS reserved_points,
            lifetime_earned::text AS lifetime_earned_points, lifetime_burned::text AS lifetime_burned_points,

@@ -89,7 +89,7 @@ class LedgerEntry(Struct, frozen=True, rename="camel"):
     reference_id: Annotated[str | None, Meta(examples=["order_01jc9y3q5me8w92v7x4t6r0n1k"])]
     idempotency_key: str | None
     note: Annotated[str | None, Meta(examples=["Goodwill"])]
-    metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None)]
+    metadata: Annotated[Raw, StoredJson(dict[str, Any])]
     occurred_at: Annotated[Timestamp, Meta(description="Unique per customer; later entries have later instants.")]
     created_at: Timestamp
 

@@ -122,13 +122,18 @@ def _cells(query: OrdersQuery) -> list[str] | None:
 
 def build_search(text: str) -> dict[str, list[str | None]]:
     """The pattern for the customer's name, and the range of ids that start with the text."""
-    start = text.strip()
+    start = lower_ascii(text.strip())
     if not start:
         raise Invalid.field("search", "must not be blank")
     name, ids = fold(text), [start, build_end(start)]
     if name and not _THREE_LETTERS(name):
         return {"short_search": [name, *ids]}
     return {"search": [contains(name) if name else None, *ids]}
+
+
+def lower_ascii(text: str) -> str:
+    """As PostgreSQL's lower() does in the collation of ids."""
+    return text.encode().lower().decode()
 
 
 def build_end(start: str) -> str:

@@ -78,10 +78,12 @@ UPDATE = sql(
     row=Order,
 )
 
-# One array parameter: the pattern of the name, the first text with the prefix, and the first text after those.
+# One array parameter: the pattern of the name, the first text with the prefix, and the first text after those, both in
+# small letters.
 _BY_ID = """(company_id = $1 AND id >= ({0}::text[])[2] AND id < ({0}::text[])[3])
-              OR (company_id = $1 AND order_id >= ({0}::text[])[2] AND order_id < ({0}::text[])[3])
-              OR (company_id = $1 AND order_number >= ({0}::text[])[2] AND order_number < ({0}::text[])[3])"""
+              OR (company_id = $1 AND lower(order_id) >= ({0}::text[])[2] AND lower(order_id) < ({0}::text[])[3])
+              OR (company_id = $1 AND lower(order_number) >= ({0}::text[])[2]
+                  AND lower(order_number) < ({0}::text[])[3])"""
 
 LIST_ALL = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 ORDER BY created_at, id", row=Order)
 

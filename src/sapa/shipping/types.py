@@ -37,6 +37,9 @@ EmailText = Annotated[str, Meta(max_length=254)]
 AddressText = Annotated[str, Meta(min_length=1, max_length=500, examples=["Jl. Jenderal Sudirman Kav. 52, Senayan"])]
 PartyNotes = Annotated[str, Meta(max_length=500)]
 AreaId = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+PickupCity = Annotated[
+    Short | AreaId, Meta(description="For ev_courier: an id or a name of coverage/cities?provider=ev_courier.")
+]
 Zip = Annotated[str, Meta(max_length=10)]
 Measure = Annotated[Decimal, Meta(description="More than 0, at most three decimal places.")]
 Number = Annotated[Decimal, Meta(description="From 0.")]
@@ -90,6 +93,8 @@ class PartyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     kelurahan: Short | None | UnsetType = UNSET
     kecamatan_id: AreaId | None | UnsetType = UNSET
     kelurahan_id: AreaId | None | UnsetType = UNSET
+    district_id: Annotated[AreaId, Meta(description="The same as kecamatanId.")] | None | UnsetType = UNSET
+    sub_district_id: Annotated[AreaId, Meta(description="The same as kelurahanId.")] | None | UnsetType = UNSET
     coordinates: Spot | None | UnsetType = UNSET
 
 
@@ -136,6 +141,11 @@ read_driver = msgspec.json.Decoder(ShownDriver).decode
 
 NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
+
+
+def choose_payment_status(stored: str | None, reported: str | None) -> str | None:
+    """What a carrier reports, unless the payment was settled before."""
+    return reported if reported is not None and stored in {None, "pending"} else stored
 
 
 class Shipment(Struct, frozen=True, rename="camel"):
@@ -268,7 +278,7 @@ class ShipmentOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     """The same options that calculate-fee takes; fields of the shipment take precedence."""
 
     service_type: ServiceType | None = None
-    pickup_city: Short | None = None
+    pickup_city: PickupCity | None = None
     insurance: bool | None = None
     vehicle_type: VehicleType | None = None
 
@@ -293,7 +303,7 @@ class ShipmentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     bike_fuel_type: BikeFuelType | None | UnsetType = UNSET
     package_handover: Annotated[PackageHandover, Meta(examples=["PICKUP"])] | None | UnsetType = UNSET
     pickup_schedule: Annotated[datetime, Meta(examples=[None])] | None | UnsetType = UNSET
-    pickup_city: Short | None | UnsetType = UNSET
+    pickup_city: PickupCity | None | UnsetType = UNSET
     store_location_id: (
         Annotated[str, Meta(max_length=100, examples=[None], description="Fills sender.")] | None | UnsetType
     ) = UNSET

@@ -9,7 +9,7 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
-from sapa.http.query_string import PageLimit, PageQuery
+from sapa.http.query_string import POSITION, PageLimit, PageQuery
 from sapa.http.responses import Accepted, Page, build_page
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.messaging.contacts import actions as contacts
@@ -73,7 +73,9 @@ class TicketQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which of the ticket's messages to show."""
 
     limit: PageLimit = 50
-    before: Annotated[MessageId2, Meta(max_length=36, description="The `earlier` of another response.")] | None = None
+    before: (
+        Annotated[MessageId2, Meta(max_length=36, description="The `earlier` of another response."), POSITION] | None
+    ) = None
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)

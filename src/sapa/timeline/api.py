@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
-from sapa.http.query_string import BadValue, PageLimit, parse_date_time
+from sapa.http.query_string import POSITION, BadValue, PageLimit, parse_date_time
 from sapa.timeline import queries
 from sapa.timeline.queries import Position
 from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMeta, TimelinePage
@@ -17,7 +17,7 @@ from sapa.values.ids import CustomerId
 
 routes = Routes("/loyalty/customers", base=Base.CUSTOMER, tag="Timeline")
 
-Cursor = Annotated[str, Meta(max_length=200)]
+Cursor = Annotated[str, Meta(max_length=200), POSITION]
 Months = Annotated[int, Meta(ge=1, le=120, description="How many months to look back.")]
 
 

@@ -95,7 +95,7 @@ async def test_a_live_company_without_a_carrier_gets_an_error_that_says_how_to_c
     for level, params in (("provinces", {}), ("districts", {"cityId": "1"}), ("cities", {"provider": "ev_courier"})):
         response = await api.get(f"/shipping/coverage/{level}", params=params)
         assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
-        assert "sapa carrier connect" in response.json()["error"]["message"]
+        assert "/console/live/carriers/" in response.json()["error"]["message"]
 
 
 async def test_a_key_without_the_product_is_refused(

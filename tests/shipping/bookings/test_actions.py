@@ -13,6 +13,7 @@ from tests.cli.command import sapa, sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
+    DELIVERY,
     PATIENCE,
     body_of,
     cancel,
@@ -48,6 +49,18 @@ async def attempts_of(database: Database, company_id: int, id: str) -> list[Any]
         return await db.fetch(
             "SELECT * FROM shipment_bookings WHERE company_id = $1 AND shipment_id = $2 ORDER BY number", company_id, id
         )
+
+
+@pytest.mark.parametrize(
+    ("phone", "status"), [("+62 895-1234-56789", "confirmed"), ("+65 6123 4567", "booking_failed")]
+)
+async def test_the_longest_phone_numbers_are_booked_and_foreign_ones_are_explained(
+    sandbox: httpx.AsyncClient, phone: str, status: str
+) -> None:
+    created = await create(sandbox, "aggregator_carrier", delivery={**DELIVERY, "phone": phone}, autoBook=True)
+    assert created["shippingStatus"] == status, created["problem"]
+    if status == "booking_failed":
+        assert "delivery.phone must be an Indonesian number" in created["problem"]
 
 
 @pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
@@ -235,7 +248,7 @@ async def test_the_instant_carrier_waits_for_a_person(
 async def test_without_a_connection_nothing_is_stored(api: httpx.AsyncClient) -> None:
     response = await api.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
     assert error_of(response) == (409, "PROVIDER_NOT_CONNECTED")
-    assert "sapa carrier connect" in response.json()["error"]["message"]
+    assert "/console/live/carriers/" in response.json()["error"]["message"]
     assert (await api.get("/shipping/shipments")).json()["meta"]["total"] == 0
     draft = await api.post("/shipping/shipments", json=body_of("aggregator_carrier"))
     assert draft.status_code == 201

@@ -15,7 +15,7 @@ from sapa.values.provider_accounts import BadSignature
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
 
 HEADERS: Mapping[str, dict[str, str]] = {
-    "kiriminaja": {},
+    "kiriminaja": {"authorization": "Bearer kiriminaja-key"},
     "gosend": {"authorization": "gosend-callback"},
     "dash": {"authorization": "Bearer dash-callback"},
     "biteship": {"x-signature": "biteship-sign"},
@@ -131,6 +131,23 @@ def test_the_same_again_has_the_same_key_and_another_status_has_another(adapter:
     keys = {event.dedupe_key for event in read(adapter, body)}
     assert keys == {event.dedupe_key for event in read(adapter, {**body, "something": "new"})}
     assert keys.isdisjoint(event.dedupe_key for event in read(adapter, {**body, **CHANGED[adapter]}))
+
+
+@pytest.mark.parametrize(
+    ("payment", "status"),
+    [
+        ({"payment_id": "XID-1", "status_code": 0}, "paid"),
+        ({"status_code": "9"}, "pending"),
+        ({"status_code": 5}, None),
+        ({}, None),
+        ([], None),
+        (None, None),
+        ("paid", None),
+    ],
+)
+def test_kiriminaja_reports_the_payment_of_its_parcels(payment: Any, status: str | None) -> None:
+    events = read("kiriminaja", {**KIRIMINAJA, "payment": payment})
+    assert [event.payment_status for event in events] == [status, status]
 
 
 def test_gosend_reports_a_driver() -> None:

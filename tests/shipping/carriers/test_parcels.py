@@ -20,7 +20,14 @@ from sapa.sandbox.carriers.scenarios import (
 from sapa.shipping.carriers.calls import shorten
 from sapa.shipping.carriers.interface import Parcel
 from sapa.shipping.carriers.kiriminaja.calls import build_price, build_schedule, find_obstacle
-from sapa.shipping.carriers.parcels import digits_of_phone, grams, international_phone, parse_local, volumetric_grams
+from sapa.shipping.carriers.parcels import (
+    digits_of_phone,
+    grams,
+    international_phone,
+    local_phone,
+    parse_local,
+    volumetric_grams,
+)
 from tests.shipping.carriers.simulated import build_request
 
 BOOKED_AT = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
@@ -58,6 +65,21 @@ def test_a_phone_in_the_carriers_form(phone: str | None, digits: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("phone", "region", "local"),
+    [
+        ("+628123456789", "ID", "08123456789"),
+        ("08123456789", "ID", "08123456789"),
+        ("+62 895-1234-56789", "SG", "0895123456789"),
+        ("+62215551234", "ID", "0215551234"),
+        ("+6561234567", "ID", "+6561234567"),
+        (None, "ID", ""),
+    ],
+)
+def test_a_phone_in_its_national_form(phone: str | None, region: str, local: str) -> None:
+    assert local_phone(phone, region) == local
+
+
+@pytest.mark.parametrize(
     ("now", "wanted", "schedule"),
     [
         ("2026-03-02T03:00:00Z", None, "2026-03-02 11:00:00"),
@@ -87,16 +109,18 @@ def test_an_instant_without_a_zone_is_jakartas(text: str | None, instant: dateti
 
 
 def test_what_kiriminaja_would_refuse_is_rejected_with_our_message() -> None:
-    assert find_obstacle(build_request()) is None
+    assert find_obstacle(build_request(), "ID") is None
     shipment = build_request()
     for change, code in (
         ({"kelurahan_id": None}, "MISSING_AREA"),
         ({"kecamatan_id": None}, "MISSING_AREA"),
         ({"name": "x" * 51}, "NAME_TOO_LONG"),
         ({"address": "x" * 256}, "ADDRESS_TOO_LONG"),
+        ({"phone": "+6561234567"}, "PHONE_NOT_USABLE"),
+        ({"phone": "08123456789012"}, "PHONE_NOT_USABLE"),
     ):
         place = msgspec.structs.replace(shipment.destination, **change)
-        refused = find_obstacle(msgspec.structs.replace(shipment, destination=place))
+        refused = find_obstacle(msgspec.structs.replace(shipment, destination=place), "ID")
         assert refused is not None
         assert refused.code == code
         assert "delivery." in refused.reason

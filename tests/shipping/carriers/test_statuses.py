@@ -5,26 +5,46 @@ import pytest
 from sapa.shipping.carriers.biteship.statuses import BY_WORD as BITESHIP
 from sapa.shipping.carriers.dash.statuses import find_status as find_dash
 from sapa.shipping.carriers.gosend.statuses import find_status as find_gosend
-from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD
+from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD, find_status
 
 KIRIMINAJA = {
     "confirmed": [100, 101, 102, 105, 110],
     "picked_up": [103, 104],
     "in_transit": [106, 107, 211],
-    "on_hold": [210, 500, 555, 901, 902, 903, 905],
+    "on_hold": [210, 500, 555, 901, 902, 903, 904, 905],
     "delivery_failed": [152, 301, 310, 311],
     "delivered": [200],
     "cancelled": [300, 302],
     "cancelling": [350],
-    "returning": [401, 402, 403, 404],
+    "returning": [401, 402, 403, 404, 405, 406],
     "returned": [400],
-    "lost": [333, 701, 702, 703, 704],
+    "lost": [303, 333, 701, 702, 703, 704],
 }
 
 
 def test_kiriminajas_codes() -> None:
     assert {code: status for status, codes in KIRIMINAJA.items() for code in codes} == BY_CODE
     assert BY_CODE.get(999) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "status"),
+    [
+        (100, "Received at sorting center BANDUNG", "in_transit"),
+        (100, "PAKET DALAM PERJALANAN", "in_transit"),
+        (100, "Shipment forwarded to destination", "in_transit"),
+        (100, "Paket dibuat", "confirmed"),
+        (100, "", "confirmed"),
+        (100, None, "confirmed"),
+        (101, "transit", "confirmed"),
+        (200, "transit", "delivered"),
+        (None, "transit", None),
+    ],
+)
+def test_a_new_parcel_of_kiriminaja_is_in_transit_if_its_text_says_so(
+    code: int | None, text: str | None, status: str | None
+) -> None:
+    assert find_status(code, text) == status
 
 
 @pytest.mark.parametrize(

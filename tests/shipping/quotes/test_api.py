@@ -114,6 +114,15 @@ async def test_insurance_has_its_fee(sandbox: httpx.AsyncClient) -> None:
         ("aggregator_carrier", {"origin": {"city": "Jakarta"}}, "origin.districtId"),
         ("aggregator_carrier", {"destination": {"zip": "40135"}}, "destination.districtId"),
         ("aggregator_carrier", {"options": {"serviceType": "INSTANT"}}, "options.serviceType"),
+        ("aggregator_carrier", {"origin": {"districtId": 317106}}, "origin.subDistrictId"),
+        ("aggregator_carrier", {"origin": {"subDistrictId": 3171061001}}, "origin.districtId"),
+        ("aggregator_carrier", {"destination": {"kecamatanId": 327302}}, "destination.subDistrictId"),
+        (
+            "aggregator_carrier",
+            {"destination": {"districtId": 327302}, "options": {"serviceType": "EXPRESS"}},
+            "destination.subDistrictId",
+        ),
+        ("aggregator_carrier", {"origin": {**MENTENG, "kelurahanId": 3171061002}}, "origin.subDistrictId"),
         ("aggregator_carrier", {"origin": {"districtId": 0}}, "origin.districtId"),
         ("aggregator_carrier", {"origin": {"districtId": "317106"}}, "origin.districtId"),
         ("instant_carrier", {"origin": MENTENG}, "origin.coordinates"),
@@ -122,6 +131,9 @@ async def test_insurance_has_its_fee(sandbox: httpx.AsyncClient) -> None:
         ("ev_courier", {"options": {}}, "options.pickupCity"),
         ("ev_courier", {"options": {"pickupCity": "Kota Atlantis"}}, "options.pickupCity"),
         ("ev_courier", {"options": {"pickupCity": "Kota Medan"}}, "options.pickupCity"),
+        ("ev_courier", {"options": {"pickupCity": 999999}}, "options.pickupCity"),
+        ("ev_courier", {"options": {"pickupCity": 3171.5}}, "options.pickupCity"),
+        ("ev_courier", {"options": {"pickupCity": 3171}, "pickupCity": "3172"}, "options.pickupCity"),
         ("pigeon", {}, "provider"),
         ("custom", {"package": {}}, "package.weight"),
         ("custom", {"package": {"weight": 0}}, "package.weight"),
@@ -164,10 +176,11 @@ async def test_coordinates_that_cannot_be_are_explained(
     assert says in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("city", ["Kota Jakarta Pusat", "jakarta pusat", "3171"])
-async def test_a_pickup_city_is_meant_by_its_id_or_name(sandbox: httpx.AsyncClient, city: str) -> None:
+@pytest.mark.parametrize("city", ["Kota Jakarta Pusat", "jakarta pusat", "3171", 3171])
+async def test_a_pickup_city_is_meant_by_its_id_or_name(sandbox: httpx.AsyncClient, city: str | int) -> None:
     assert await list_options(sandbox, "ev_courier", options={"pickupCity": city})
     assert await list_options(sandbox, "ev_courier", options={}, pickupCity=city)
+    assert await list_options(sandbox, "ev_courier", options={"pickupCity": city}, pickupCity=str(city))
 
 
 async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.AsyncClient) -> None:
@@ -182,7 +195,7 @@ async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.Asyn
         ("instant_carrier", {"destination": {"coordinates": {"lat": -7.2575, "lng": 112.7521}}}, ""),
         ("instant_carrier", {"options": {"serviceType": "EXPRESS"}}, "INSTANT or SAME_DAY"),
         ("aggregator_carrier", {"options": {"serviceType": "SAME_DAY"}}, "EXPRESS"),
-        ("aggregator_carrier", {"destination": {"districtId": 999999}}, ""),
+        ("aggregator_carrier", {"destination": {"districtId": 999999, "subDistrictId": 1}}, ""),
         ("custom", {}, "Send your own fee"),
         ("parcel_carrier", {}, "Send your own fee"),
     ],
@@ -208,15 +221,6 @@ def test_no_offer_comes_without_a_message() -> None:
     result = build_result(QuoteLookup(ConnectedCarrier(carrier, connection), shipment, b""), Quote((), ()))
     assert result.options == []
     assert [message.code for message in result.messages] == ["no_service"]
-
-
-async def test_a_price_by_district_says_what_booking_will_need(sandbox: httpx.AsyncClient) -> None:
-    response = await ask(sandbox, origin={"districtId": 317106}, destination={"districtId": 327302})
-    assert response.json()["options"]
-    (message,) = response.json()["data"]["messages"]
-    assert message["code"] == "sub_district_missing"
-    assert "origin.subDistrictId and destination.subDistrictId" in message["text"]
-    assert (await ask(sandbox)).json()["data"]["messages"] == []
 
 
 async def test_a_live_company_without_a_carrier_gets_an_error_that_says_how_to_connect_one(

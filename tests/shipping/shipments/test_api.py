@@ -101,6 +101,8 @@ async def test_numbers_are_printed_as_javascript_would(sandbox: httpx.AsyncClien
         ("custom", {"delivery": {**DELIVERY, "coordinates": {"lat": 106.8, "lng": -6.2}}}, "delivery.coordinates"),
         ("custom", {"delivery": {**DELIVERY, "phone": "call me"}}, "delivery.phone"),
         ("custom", {"delivery": {**DELIVERY, "kecamatanId": "317407"}}, "delivery.kecamatanId"),
+        ("custom", {"delivery": {**DELIVERY, "districtId": 317106}}, "delivery.districtId"),
+        ("custom", {"delivery": {**DELIVERY, "subDistrictId": 1}}, "delivery.subDistrictId"),
         ("custom", {"discountPercentage": 101}, "discountPercentage"),
         ("custom", {"colour": "red"}, "colour"),
         ("aggregator_carrier", {"awb": "AWB-1"}, "awb"),
@@ -120,6 +122,8 @@ async def test_numbers_are_printed_as_javascript_would(sandbox: httpx.AsyncClien
         ),
         ("ev_courier", {"pickupCity": ...}, "pickupCity"),
         ("ev_courier", {"pickupCity": "Atlantis"}, "pickupCity"),
+        ("ev_courier", {"pickupCity": 999999}, "pickupCity"),
+        ("ev_courier", {"pickupCity": True}, "pickupCity"),
     ],
 )
 async def test_what_cannot_be_used_is_refused_by_name(
@@ -151,6 +155,31 @@ async def test_each_end_needs_what_its_provider_goes_by(
     party = {name: value for name, value in whole.items() if name != without}
     response = await sandbox.post("/shipping/shipments", json={**body_of(provider), end: party})
     assert field_of(response) == f"{end}.{without}"
+
+
+async def test_a_party_takes_both_names_of_its_areas(sandbox: httpx.AsyncClient) -> None:
+    def rename(party: dict[str, Any]) -> dict[str, Any]:
+        names = {"kecamatanId": "districtId", "kelurahanId": "subDistrictId"}
+        return {names.get(name, name): value for name, value in party.items()}
+
+    made = await create(sandbox, "aggregator_carrier", sender=rename(SENDER), delivery={**rename(DELIVERY), **DELIVERY})
+    for end, party in (("sender", SENDER), ("delivery", DELIVERY)):
+        assert {name: made[end][name] for name in ("kecamatanId", "kelurahanId")} == {
+            name: party[name] for name in ("kecamatanId", "kelurahanId")
+        }
+        assert "districtId" not in made[end]
+    moved = await change(sandbox, made["id"], delivery={"districtId": 317106, "subDistrictId": 3171061001})
+    assert moved.json()["data"]["delivery"]["kelurahanId"] == 3171061001
+    cleared = await change(sandbox, made["id"], delivery={"subDistrictId": None})
+    assert field_of(cleared) == "delivery.kelurahanId"
+
+
+@pytest.mark.parametrize("city", [3171, "3171", "Kota Jakarta Pusat", "jakarta pusat"])
+async def test_a_pickup_city_is_meant_by_its_id_or_name(sandbox: httpx.AsyncClient, city: str | int) -> None:
+    assert (await create(sandbox, "ev_courier", pickupCity=city))["pickupCity"] == str(city)
+    made = await create(sandbox, "ev_courier", pickupCity=..., options={"pickupCity": city})
+    assert made["pickupCity"] == str(city)
+    assert (await change(sandbox, made["id"], pickupCity=city)).status_code == 200
 
 
 async def test_instant_at_the_aggregator_is_refused_with_a_pointer(sandbox: httpx.AsyncClient) -> None:

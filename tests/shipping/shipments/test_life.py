@@ -58,8 +58,7 @@ async def quote(api: httpx.AsyncClient, provider: str) -> dict[str, Any]:
     if provider in LOCAL:
         return {}
     body = {
-        "provider": provider, "origin": {"districtId": 317106, "coordinates": SENDER["coordinates"]},
-        "destination": {"districtId": 317407, "coordinates": DELIVERY["coordinates"]}, "package": PACKAGE,
+        "provider": provider, "origin": SENDER, "destination": DELIVERY, "package": PACKAGE,
         "options": {"pickupCity": "Jakarta Pusat"} if provider == "ev_courier" else {},
     }  # fmt: skip
     response = await api.post("/shipping/calculate-fee", json=body)

@@ -103,16 +103,19 @@ async def test_no_order_of_arrival_turns_a_delivery_back(
     assert (await get(sandbox, created["id"]))["shippingStatus"] == "delivered"
 
 
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "instant_carrier", "ev_courier"])
 async def test_only_the_carrier_can_call(
-    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
 ) -> None:
-    created, calls = await book_quietly(installation, sandbox, database, company.test, "instant_carrier")
+    created, calls = await book_quietly(installation, sandbox, database, company.test, provider)
     path, headers, body = calls[-1]
     assert (await post(installation, ("/hooks/carriers/nobody", headers, body))).status_code == 404
     assert (await post(installation, (path[:-1] + "x", headers, body))).status_code == 404
     unsigned = {name: value for name, value in headers.items() if name.lower() != "authorization"}
     refused = await post(installation, (path, unsigned, body))
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+    forged = await post(installation, (path, {**headers, "authorization": "Bearer x"}, body))
+    assert (forged.status_code, forged.json()["error"]["code"]) == (401, "UNAUTHORIZED")
     assert (await post(installation, (path, headers, b"x" * 300_000))).status_code == 413
     async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as client:
         assert (await client.get(path)).status_code == 405
@@ -123,6 +126,21 @@ async def test_only_the_carrier_can_call(
     async with database.connection() as db:
         bodies = await db.fetch("SELECT body FROM carrier_callbacks WHERE company_id = $1", company.test)
     assert [row["body"] for row in bodies] == [b"\xff rubbish"]
+
+
+async def test_a_callback_settles_the_payment_and_does_not_reopen_it(
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    created, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
+    assert created["paymentStatus"] == "paid", "as the booking's response says"
+    async with database.connection() as db:
+        await db.execute("UPDATE shipments SET payment_status = 'pending' WHERE company_id = $1", company.test)
+    reports = ((9, "pending"), (0, "paid"), (9, "paid"))
+    for (path, headers, body), (status_code, expected) in zip(calls, reports, strict=False):
+        paid = msgspec.json.encode({**msgspec.json.decode(body), "payment": {"status_code": status_code}})
+        assert (await post(installation, (path, headers, paid))).status_code == 200
+        await until_processed(database, company.test)
+        assert (await get(sandbox, created["id"]))["paymentStatus"] == expected
 
 
 async def test_no_token_of_a_callback_is_stored(

@@ -68,7 +68,7 @@ async def redeem(tx: Tx, company: Company, customer_id: str, body: RedeemIn) -> 
     )
     reservation = await points.hold(tx, company, ledger, RESERVATION_ID.new(), held, memo, memo.reference_id)
     entry = ledger.entries[-1]
-    redemption = _build_redemption(option, reservation, entry, body.voucher_code)
+    redemption = _build_redemption(option, reservation, entry, memo, body.voucher_code)
     await queries.insert_redemption(tx, company.id, redemption)
     wallet = await points.close_ledger(tx, company, ledger, "api")
     log = f"{option.reward_name}: reserved"
@@ -153,7 +153,7 @@ def _build_memo(customer_id: str, body: RedeemIn) -> Memo:
 
 
 def _build_redemption(
-    option: RewardOption, reservation: Reservation, entry: LedgerEntry, voucher_code: str | None
+    option: RewardOption, reservation: Reservation, entry: LedgerEntry, memo: Memo, voucher_code: str | None
 ) -> Redemption:
     return Redemption(
         id=reservation.redemption_id or "",
@@ -168,7 +168,7 @@ def _build_redemption(
         discount_value=option.discount_value,
         minimum_purchase_amount=option.minimum_purchase_amount,
         expiration_preset=option.expiration_preset,
-        metadata=None if entry.metadata is None else Raw(entry.metadata),
+        metadata=None if memo.metadata is None else Raw(memo.metadata),
         reserved_until=reservation.expires_at,
         committed_at=None,
         expires_at=None,

@@ -10,7 +10,7 @@ from sapa.customers import actions as customers
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
-from sapa.http.query_string import PageLimit, PageQuery, SearchText
+from sapa.http.query_string import POSITION, PageLimit, PageQuery, SearchText
 from sapa.http.responses import Page, build_page
 from sapa.loyalty.actions import wallet_id_of
 from sapa.loyalty.rewards import actions, queries
@@ -58,7 +58,7 @@ class RedemptionsQuery(Struct, frozen=True, kw_only=True):
     search: Annotated[SearchText, Meta(description="A part of the voucher code or of the reward's name.")] | None = None
     status: RedemptionStatus | None = None
     limit: PageLimit = 20
-    before: Annotated[datetime, Meta(description="Only redemptions made before this instant.")] | None = None
+    before: Annotated[datetime, Meta(description="Only redemptions made before this instant."), POSITION] | None = None
 
 
 @routes.get("/reward-options", scope=Scope.CUSTOMERS_READ)

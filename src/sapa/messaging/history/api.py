@@ -2,6 +2,7 @@
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.query_string import check_period
 from sapa.messaging.history import actions
 from sapa.messaging.history.types import RecordsPage, RecordsQuery
 
@@ -16,4 +17,5 @@ async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
     secret. A working key that has a scope or product your key lacks is masked in `x-api-key`: `svc_test_…RiHj`. A retry
     with the same Idempotency-Key is not recorded again.
     """
+    check_period("startDate", query.start_date, "endDate", query.end_date)
     return await actions.list_page(call.db, call.context.vault, call.key, query)

@@ -8,7 +8,7 @@ import msgspec
 
 from sapa.context import AppContext
 from sapa.sandbox import areas, prices
-from sapa.sandbox.accounts import find_company_id
+from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.responses import (
@@ -96,7 +96,8 @@ def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> 
     else:
         status = {"date": local_text(step.at), "status": _CODES.get(step.state, 500)}
         body = {"method": "shipped_packages", "data": [], "packages": [parcel | status]}
-    return Posting({}, msgspec.json.encode(body))
+    key = build_secret(context, booking.company_id, f"{NAME}/api_key")
+    return Posting({"authorization": f"Bearer {key}"}, msgspec.json.encode(body))
 
 
 async def _list_couriers(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:

@@ -38,6 +38,7 @@ from sapa.shipping.types import (
     NotBookable,
     Shipment,
     StoredShipment,
+    choose_payment_status,
 )
 from sapa.values.company import Company
 from sapa.values.ids import ALPHABET
@@ -248,6 +249,7 @@ def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}
+    changes["payment_status"] = choose_payment_status(stored.payment_status, booked.payment_status)
     return msgspec.structs.replace(stored, **changes, driver=stored.driver or shipments.encode_driver(booked.driver))
 
 

@@ -155,6 +155,8 @@ class Booked(Struct, frozen=True):
     awb: str | None = None
     pickup_number: str | None = None
     payment_id: str | None = None
+    payment_status: str | None = None
+    """A paymentStatus of ours; None for an unknown word."""
     tracking_url: str | None = None
     status_code: int | None = None
     driver: Driver | None = None
@@ -217,6 +219,7 @@ class CarrierEvent(Struct, frozen=True):
     proof: Sequence[str] = ()
     reason: str | None = None
     cancelled_by: str | None = None
+    payment_status: str | None = None
     is_present: bool = False
     """The present status, without a reliable time: `occurred_at` may be too early."""
 

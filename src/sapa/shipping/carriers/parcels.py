@@ -38,6 +38,12 @@ def digits_of_phone(phone: str | None, region: str) -> str:
     return international_phone(phone, region).removeprefix("+")
 
 
+def local_phone(phone: str | None, region: str) -> str:
+    """An Indonesian number in its national form: 08123456789. Any other number is international."""
+    number = international_phone(phone, region)
+    return "0" + number.removeprefix("+62") if number.startswith("+62") else number
+
+
 def international_phone(phone: str | None, region: str) -> str:
     """E.164; an invalid number is left for the carrier to refuse."""
     try:

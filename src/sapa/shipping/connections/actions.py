@@ -54,9 +54,8 @@ async def find_carrier(context: AppContext, db: Connection, company: Company, pr
 async def get_carrier(context: AppContext, db: Connection, company: Company, provider: str) -> ConnectedCarrier:
     connected = await find_carrier(context, db, company, provider)
     if connected is None:
-        raise ProviderNotConnected(
-            f"{provider} is not connected. Run `sapa carrier connect --company {company.id} --provider {provider}`."
-        )
+        page = f"{context.settings.server.address}/console/{company.environment}/carriers/{provider}"
+        raise ProviderNotConnected(f"{provider} is not connected. Connect it in the console, at {page}.")
     return connected
 
 

@@ -12,7 +12,7 @@ CONNECTION_ID = IdKind("carr_")
 
 
 class ProviderNotConnected(Conflict):
-    """The provider is not connected. Connect it with `sapa carrier connect`."""
+    """The provider is not connected. Connect it in the console, on the page Carriers."""
 
     code = "PROVIDER_NOT_CONNECTED"
 

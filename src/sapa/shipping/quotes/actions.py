@@ -116,26 +116,16 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
 
 def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
     """The offers, cheapest first, and messages that explain missing ones."""
-    notes = [*quote.notes, *_list_hints(lookup)]
-    if not quote.offers and not quote.notes:
+    notes = list(quote.notes)
+    if not quote.offers and not notes:
         message = "No service is offered for this route and parcel. Try another service type, weight or provider."
-        notes.insert(0, QuoteNote(lookup.connected.carrier.name, "no_service", message))
+        notes.append(QuoteNote(lookup.connected.carrier.name, "no_service", message))
     return QuoteResult(
         sorted(
             (_build_option(offer) for offer in quote.offers), key=lambda option: (option.price, option.service_code)
         ),
         [QuoteMessage(note.courier, note.code, note.text) for note in notes],
     )
-
-
-def _list_hints(lookup: QuoteLookup) -> list[QuoteNote]:
-    """A price needs districts only; booking needs sub-districts too, so say so now."""
-    ends = {"origin": lookup.request.origin, "destination": lookup.request.destination}
-    missing = [f"{name}.subDistrictId" for name, point in ends.items() if point.kelurahan_id is None]
-    if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
-        return []
-    message = f"Booking also needs {' and '.join(missing)}; /shipping/coverage/sub-districts lists the ids."
-    return [QuoteNote(lookup.connected.carrier.name, "sub_district_missing", message)]
 
 
 def _build_option(offer: ServiceOffer) -> QuoteOption:

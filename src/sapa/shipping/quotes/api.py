@@ -17,8 +17,8 @@ async def calculate_fee(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
     """Get the price of a shipment.
 
     The options of all providers have the same shape. If nothing is offered, `options` is empty and `messages` say why
-    and how to fix it. aggregator_carrier needs `districtId` at both ends, instant_carrier and ev_courier need
-    `coordinates`, ev_courier also a `pickupCity`. Prices are cached for a few minutes.
+    and how to fix it. aggregator_carrier needs `districtId` and `subDistrictId` at both ends, instant_carrier and
+    ev_courier need `coordinates`, ev_courier also a `pickupCity`. Prices are cached for a few minutes.
     """
     result = await actions.quote(call.context, call.company, body)
     return QuoteAnswer(result, result.options)

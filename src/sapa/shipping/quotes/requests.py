@@ -21,8 +21,13 @@ def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
     options = body.options
     validation.check_service_type("options.serviceType", body.provider, options.service_type)
     origin, destination = _build_place("origin", body.origin), _build_place("destination", body.destination)
-    districts = {"origin.districtId": origin.kecamatan_id, "destination.districtId": destination.kecamatan_id}
-    validation.check_area_ids(body.provider, districts)
+    area_ids = {
+        "origin.districtId": origin.kecamatan_id,
+        "origin.subDistrictId": origin.kelurahan_id,
+        "destination.districtId": destination.kecamatan_id,
+        "destination.subDistrictId": destination.kelurahan_id,
+    }
+    validation.check_area_ids(body.provider, area_ids)
     points = {"origin.coordinates": origin.coordinates, "destination.coordinates": destination.coordinates}
     validation.check_coordinates(body.provider, points)
     parcel = _build_parcel(company, body.package)
@@ -31,7 +36,7 @@ def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
     service = ServiceRequest(
         service_type=options.service_type,
         vehicle_type=options.vehicle_type,
-        pickup_city=_one_of("options.pickupCity", options.pickup_city, "pickupCity", body.pickup_city),
+        pickup_city=_merge_pickup_city(options.pickup_city, body.pickup_city),
         insurance=options.insurance,
         currency=company.currency,
     )
@@ -39,11 +44,10 @@ def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
 
 
 def _build_place(field: str, place: QuotePlaceIn) -> ShippingPoint:
-    fields = {name: _value(getattr(place, name)) for name in ShippingPoint.__struct_fields__}
-    spot = fields["coordinates"]
-    fields["coordinates"] = spot and Coordinates(spot.lat, spot.lng)
-    fields["kecamatan_id"] = _one_of(f"{field}.districtId", place.district_id, "kecamatanId", place.kecamatan_id)
-    fields["kelurahan_id"] = _one_of(f"{field}.subDistrictId", place.sub_district_id, "kelurahanId", place.kelurahan_id)
+    sent = {name: value for name in place.__struct_fields__ if (value := _value(getattr(place, name))) is not None}
+    fields = validation.merge_area_names(field, sent)
+    if spot := fields.get("coordinates"):
+        fields["coordinates"] = Coordinates(spot.lat, spot.lng)
     return ShippingPoint(**fields)
 
 
@@ -64,12 +68,12 @@ def _build_parcel(company: Company, package: PackageIn) -> Parcel:
     return Parcel(**fields)
 
 
-def _one_of(field: str, one: Any, other_name: str, other: Any) -> Any:
+def _merge_pickup_city(option: str | int | None, field: str | int | UnsetType | None) -> str | None:
     """Two names of the same field: either may be sent, and both if they agree."""
-    other = _value(other)
-    if one is not None and other is not None and one != other:
-        raise Invalid.field(field, f"contradicts {other_name}, which means the same; send one of them")
-    return one if one is not None else other
+    cities = {str(city) for city in (option, _value(field)) if city is not None}
+    if len(cities) > 1:
+        raise Invalid.field("options.pickupCity", "contradicts pickupCity, which means the same; send one of them")
+    return cities.pop() if cities else None
 
 
 def _value(field: Any | UnsetType) -> Any:

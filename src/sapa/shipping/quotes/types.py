@@ -7,26 +7,25 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.http.responses import Envelope
 from sapa.shipping.providers import Provider
-from sapa.shipping.types import AreaId, PackageIn, PartyIn, ServiceType, Short, VehicleType
+from sapa.shipping.types import AreaId, PackageIn, PartyIn, PickupCity, ServiceType, VehicleType
 
 
 class QuotePlaceIn(PartyIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The origin or destination: parcels need the district, instant deliveries the coordinates."""
+    """The origin or destination: parcels need the district and sub-district, instant deliveries the coordinates."""
 
-    district_id: Annotated[AreaId, Meta(description="The same as kecamatanId.", examples=[317106])] | None = None
-    sub_district_id: Annotated[AreaId, Meta(description="The same as kelurahanId.", examples=[3171061001])] | None = (
-        None
-    )
+    district_id: (
+        Annotated[AreaId, Meta(description="The same as kecamatanId.", examples=[317106])] | None | UnsetType
+    ) = UNSET
+    sub_district_id: (
+        Annotated[AreaId, Meta(description="The same as kelurahanId.", examples=[3171061001])] | None | UnsetType
+    ) = UNSET
 
 
 class QuoteOptionsIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How it should go."""
 
     service_type: Annotated[ServiceType, Meta(description="All that the provider has, if none is given.")] | None = None
-    pickup_city: (
-        Annotated[Short, Meta(description="For ev_courier: an id or a name of coverage/cities?provider=ev_courier.")]
-        | None
-    ) = None
+    pickup_city: PickupCity | None = None
     insurance: bool = False
     vehicle_type: VehicleType | None = None
 
@@ -39,7 +38,7 @@ class QuoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     destination: QuotePlaceIn
     package: PackageIn
     options: QuoteOptionsIn = QuoteOptionsIn()
-    pickup_city: Annotated[Short, Meta(description="The same as options.pickupCity.")] | None | UnsetType = UNSET
+    pickup_city: Annotated[PickupCity, Meta(description="The same as options.pickupCity.")] | None | UnsetType = UNSET
 
 
 class QuoteOption(Struct, frozen=True, rename="camel"):

@@ -54,6 +54,11 @@ AREA_ADVICE = "is required for express parcels; /shipping/coverage lists the ids
 _MONEY = ("fee", "insurance_fee", "insurance_amount", "discount_amount")
 _MEASURES = ("weight", "length", "width", "height")
 _OPTIONS = ("service_type", "pickup_city", "insurance", "vehicle_type")
+_AREA_NAMES = {
+    "district_id": ("districtId", "kecamatan_id", "kecamatanId"),
+    "sub_district_id": ("subDistrictId", "kelurahan_id", "kelurahanId"),
+}
+"""The other name of an area's field on the wire, and the field that it means."""
 _DEFAULTS: dict[str, Any] = {"package_handover": "PICKUP", "insurance": False}
 _NEEDED_OF_PARTIES = ("name", "phone", "address")
 
@@ -162,6 +167,8 @@ def merge(company: Company, stored: StoredShipment, patch: ShipmentPatch, store:
         changes["discount_percentage"] = _parse_number("discountPercentage", percentage, Decimal(100))
     if changes.get("distance") is not None:
         changes["distance"] = _parse_number("distance", changes["distance"], MOST)
+    if isinstance(changes.get("pickup_city"), int):
+        changes["pickup_city"] = str(changes["pickup_city"])
     if changes.get("pickup_schedule") is not None:
         changes["pickup_schedule"] = _parse_schedule(changes["pickup_schedule"])
     changes["sender"] = _merge_party(company, "sender", stored.sender, patch.sender, store)
@@ -208,12 +215,22 @@ def _merge_party(company: Company, field: str, stored: Raw | None, patch: Any, s
 
 
 def _change_party(company: Company, field: str, before: Party, patch: PartyIn) -> Party:
-    changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
+    sent = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
+    changes = merge_area_names(field, sent)
     if changes.get("phone") is not None:
         changes["phone"] = parse_phone_field(company, f"{field}.phone", changes["phone"])
     if changes.get("coordinates") is not None:
         check_spot(f"{field}.coordinates", changes["coordinates"])
     return msgspec.structs.replace(before, **changes)
+
+
+def merge_area_names(field: str, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a party with one name for each area id: either name may be sent, and both if they agree."""
+    fields = {name: value for name, value in sent.items() if name not in _AREA_NAMES}
+    for other, (shown, name, meant) in _AREA_NAMES.items():
+        if other in sent and fields.setdefault(name, sent[other]) != sent[other]:
+            raise Invalid.field(f"{field}.{shown}", f"contradicts {meant}, which means the same; send one of them")
+    return fields
 
 
 def parse_phone_field(company: Company, field: str, text: str) -> str:

@@ -9,7 +9,7 @@ from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import encode_driver
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Actor, is_allowed
-from sapa.shipping.types import StoredShipment, read_driver
+from sapa.shipping.types import StoredShipment, choose_payment_status, read_driver
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 
 MOST_AHEAD = timedelta(seconds=60)
@@ -94,6 +94,7 @@ def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
         awb=shipment.awb or event.awb,
         order_no=shipment.order_no or event.order_no,
         tracking_url=shipment.tracking_url or event.tracking_url,
+        payment_status=choose_payment_status(shipment.payment_status, event.payment_status),
     )
 
 

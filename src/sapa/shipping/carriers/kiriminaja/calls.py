@@ -25,13 +25,19 @@ from sapa.shipping.carriers.interface import (
     ShippingPoint,
 )
 from sapa.shipping.carriers.kiriminaja import wire
-from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD
+from sapa.shipping.carriers.kiriminaja.statuses import (
+    BY_CODE,
+    BY_METHOD,
+    PAYMENT_BY_CODE,
+    PAYMENT_BY_WORD,
+    find_status,
+)
 from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import (
     WESTERN_TIME,
     centimetres,
-    digits_of_phone,
     grams,
+    local_phone,
     parse_local,
     volumetric_grams,
     whole,
@@ -80,7 +86,7 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
     )
 
 
-def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
+def find_obstacle(shipment: ShipmentRequest, region: str) -> Rejected | None:
     """Finds what KiriminAja would refuse, with a more helpful message."""
     for side, point, longest in (
         ("sender", shipment.origin, wire.LONGEST_SENDER_ADDRESS),
@@ -95,6 +101,12 @@ def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
             return Rejected("NAME_TOO_LONG", f"{side}.name may have at most {wire.LONGEST_NAME} characters")
         if len(point.address or "") > longest:
             return Rejected("ADDRESS_TOO_LONG", f"{side}.address may have at most {longest} characters")
+        phone = local_phone(point.phone, region)
+        if not (phone.startswith("0") and len(phone) <= wire.LONGEST_PHONE):
+            reason = (
+                f"{side}.phone must be an Indonesian number of at most {wire.LONGEST_PHONE} digits, such as 08123456789"
+            )
+            return Rejected("PHONE_NOT_USABLE", reason)
     return None
 
 
@@ -102,7 +114,7 @@ def build_book(shipment: ShipmentRequest, offer: ServiceOffer, reference: str, r
     origin = shipment.origin
     body: dict[str, Any] = {
         "address": _build_pickup_address(origin),
-        "phone": digits_of_phone(origin.phone, region),
+        "phone": local_phone(origin.phone, region),
         "name": origin.name,
         "kecamatan_id": origin.kecamatan_id,
         "kelurahan_id": origin.kelurahan_id,
@@ -123,7 +135,7 @@ def _build_package(shipment: ShipmentRequest, offer: ServiceOffer, reference: st
     package: dict[str, Any] = {
         "order_id": reference,
         "destination_name": destination.name,
-        "destination_phone": digits_of_phone(destination.phone, region),
+        "destination_phone": local_phone(destination.phone, region),
         "destination_address": destination.address,
         "destination_kecamatan_id": destination.kecamatan_id,
         "destination_kelurahan_id": destination.kelurahan_id,
@@ -183,6 +195,7 @@ def parse_booked(
         awb=detail.awb,
         pickup_number=pickup.pickup_number,
         payment_id=pickup.pickup_number,
+        payment_status=PAYMENT_BY_WORD.get((pickup.payment_status or "").lower()),
         status_code=100,
         price=price,
     )
@@ -195,7 +208,7 @@ def build_track(key: str) -> Request:
 
 def parse_found(tracking: wire.Tracking) -> Booked:
     details = tracking.details or wire.TrackDetails()
-    status = BY_CODE.get(tracking.status_code or 0) or "confirmed"
+    status = find_status(tracking.status_code, tracking.text) or "confirmed"
     return Booked(status=status, order_no=None, awb=details.awb, status_code=tracking.status_code)
 
 
@@ -204,11 +217,12 @@ def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence
     histories, unreadable = sift(tracking.histories or (), wire.HistoryEntry)
     if unreadable and not histories:
         raise CarrierAway("its response cannot be read")
+    oldest = min(histories, key=lambda entry: entry.created_at, default=None)
     events = [
         CarrierEvent(
             dedupe_key=f"{entry.status_code}/{entry.created_at}",
             occurred_at=occurred_at,
-            status=BY_CODE.get(entry.status_code or 0),
+            status=find_status(entry.status_code, None if entry is oldest else entry.status),
             text=entry.status,
             reference=details.order_id or shipment.reference,
             awb=details.awb,
@@ -257,11 +271,13 @@ def _name_area(row: wire.AreaRow) -> str:
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
     parcels, _ = sift(callback.data or callback.packages or (), wire.Parcel)
+    payments, _ = sift([callback.payment], wire.Payment)
+    payment_code = payments[0].status_code if payments else None
     for parcel in parcels:
         code = parcel.status
         when = parcel.rejected_at or parcel.returned_at or parcel.finished_at or parcel.shipped_at or parcel.date
         yield CarrierEvent(
-            dedupe_key=_build_key(callback.method, parcel),
+            dedupe_key=_build_key(callback.method, parcel, payment_code),
             occurred_at=parse_local(when) or datetime.now(UTC),
             status=BY_CODE.get(code) if code is not None else BY_METHOD.get(callback.method),
             text=callback.method if code is None else f"{callback.method} {code}",
@@ -270,13 +286,15 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
             status_code=code,
             tracking_url=parcel.live_tracking_url,
             reason=parcel.reason,
+            payment_status=None if payment_code is None else PAYMENT_BY_CODE.get(payment_code),
         )
 
 
-def _build_key(method: str, parcel: wire.Parcel) -> str:
+def _build_key(method: str, parcel: wire.Parcel, payment_code: int | None) -> str:
     """Events have no id: the key is built from their content."""
     parts = [method, parcel.order_id, parcel.awb, parcel.date, parcel.shipped_at, parcel.finished_at]
     parts += [parcel.returned_at, parcel.rejected_at, str(parcel.status or "")]
+    parts += [] if payment_code is None else [str(payment_code)]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 

@@ -1,5 +1,6 @@
 """KiriminAja: an aggregator of Indonesian couriers. See README.md for what was verified."""
 
+import hmac
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -44,7 +45,7 @@ from sapa.shipping.carriers.kiriminaja import calls, wire
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE
 from sapa.shipping.carriers.offers import choose_offer
 from sapa.shipping.carriers.reading import Unreadable, decode
-from sapa.values.provider_accounts import AccountField
+from sapa.values.provider_accounts import AccountField, BadSignature
 
 
 class KiriminAja:
@@ -90,7 +91,7 @@ class KiriminAja:
         return calls.parse_prices(prices, shipment.service.insurance)
 
     async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
-        obstacle = calls.find_obstacle(shipment)
+        obstacle = calls.find_obstacle(shipment, connection.company.region)
         if obstacle is not None:
             return obstacle
         offer = await self._choose(connection, shipment)
@@ -143,7 +144,11 @@ class KiriminAja:
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
-        """KiriminAja does not sign its callbacks: the unguessable address authenticates them."""
+        """KiriminAja authenticates its callbacks with the account's own API key."""
+        expected = credentials.get("api_key")
+        received = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(received.encode(), expected.encode()):
+            raise BadSignature("the Authorization header is not the account's API key")
         try:
             callback = decode(body, wire.Callback)
         except Unreadable:

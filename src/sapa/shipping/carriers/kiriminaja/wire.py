@@ -29,6 +29,7 @@ PACKAGE_TYPE = 7
 LEAST_VALUE = 1_000
 LONGEST_NOTE = 50
 LONGEST_NAME = 50
+LONGEST_PHONE = 13
 LONGEST_SENDER_ADDRESS = 200
 LONGEST_RECEIVER_ADDRESS = 255
 LONGEST_REASON = 200
@@ -89,7 +90,7 @@ class Detail(Struct, frozen=True):
 class Pickup(Verdict, frozen=True):
     details: list[Detail] | None = None
     pickup_number: Word | None = None
-    payment_status: str | None = None
+    payment_status: Word | None = None
 
 
 class Images(Struct, frozen=True):
@@ -134,11 +135,17 @@ class Parcel(Struct, frozen=True):
     live_tracking_url: str | None = None
 
 
+class Payment(Struct, frozen=True):
+    status_code: Code | None = None
+
+
 class Callback(Struct, frozen=True):
     method: Word
     data: list[Raw] | None = None
     packages: list[Raw] | None = None
     """Parcels; one of the two lists is empty."""
+    payment: Raw = Raw(b"null")
+    """A Payment, of all the parcels."""
 
 
 class AreaRow(Struct, frozen=True):
