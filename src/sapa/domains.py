@@ -76,6 +76,8 @@ from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
 from sapa.webhooks.dispatch import dispatcher
+from sapa.webhooks.notices import jobs as notice_jobs
+from sapa.webhooks.probes import jobs as probe_jobs
 from sapa.webhooks.replay import jobs as replay_jobs
 from sapa.work import retention
 from sapa.work.worker import Job, Service
@@ -140,6 +142,8 @@ def build_jobs(settings: Settings) -> list[Job]:
 
 SERVICES: list[Service] = [
     Service("webhooks", dispatcher.deliver),
+    Service("webhook probes", probe_jobs.probe_suspended),
+    Service("mail to owners", notice_jobs.mail_owners),
     Service("uploads", uploads.import_uploads),
     Service("sandbox callbacks", sandbox_callbacks.post_due),
     Service("channel tokens", channel_connection_jobs.renew_due),

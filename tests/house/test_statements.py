@@ -108,6 +108,8 @@ CROSSING = {
     "sapa.webhooks.endpoints.queries.FIND_COMPANY",
     "sapa.webhooks.tokens.queries.FIND_COMPANY",
     "sapa.webhooks.tokens.queries.REVOKE",
+    "sapa.webhooks.notices.queries.LIST_DUE",
+    "sapa.webhooks.probes.queries.LIST_DUE",
     "sapa.work.queries.COUNTER_BACKLOG",
     "sapa.work.queries.DELIVERY_BACKLOG",
     "sapa.work.queries.COUNT_DRIFT",
