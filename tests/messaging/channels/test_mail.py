@@ -123,10 +123,10 @@ async def test_input_cannot_inject_headers_or_markup(server: MailServer, client:
     ("verb", "answer", "category", "has_retry"),
     [
         ("RCPT", "550 5.1.1 no such user", "recipient", False),
-        ("RCPT", "451 4.7.1 greylisted", "transient", True),
+        ("RCPT", "451 4.7.1 greylisted", "temporary", True),
         ("MAIL", "552 5.3.4 too large", "validation", False),
         ("DATA", "554 5.7.1 looks like spam", "policy", False),
-        ("DATA", "452 4.3.1 full", "transient", True),
+        ("DATA", "452 4.3.1 full", "temporary", True),
         ("AUTH", "no", "auth", False),
     ],
 )

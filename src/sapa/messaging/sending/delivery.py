@@ -23,7 +23,7 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.messages.types import Message, SendError, SendFailed
+from sapa.messaging.messages.types import Message, SendFailed
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -96,7 +96,7 @@ async def _try_send(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
     try:
         return await plan.connected.channel.send(plan.connected.connection, _build_outgoing(plan, reference))
     except NotSent as error:
-        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", RETRY_PAUSE)
+        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "temporary", RETRY_PAUSE)
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
@@ -155,10 +155,10 @@ async def _refuse(
 ) -> SendFailed:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
-    is_first = await messages.refuse(tx, company, id, refusal.code, refusal.reason, now) is not None
+    is_first = await messages.refuse(tx, company, id, refusal, now) is not None
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
         await contacts.uncount_outbound(tx, company, connection.id, plan.to)
-    failure = history.build_failure(SendError(refusal.code, refusal.reason))
+    failure = history.build_failure(messages.build_error(refusal), refusal.retry_after)
     if call_record is not None:
         await history.record_response(tx, call_record, failure)
     if refusal.category in CONCERNS_ACCOUNT:

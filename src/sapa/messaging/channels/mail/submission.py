@@ -17,12 +17,12 @@ from sapa.messaging.channels.interface import (
     BadAccount,
     ChannelAccount,
     OutgoingMessage,
-    RefusalCategory,
     SendReceipt,
     SendRefusal,
 )
 from sapa.messaging.channels.mail.written import build_mail, build_message_id, get_domain, to_ascii_domain
 from sapa.outbound.client import NotSent, Unclear
+from sapa.values.provider_refusals import RefusalCategory
 
 SECONDS = 10.0
 RETRY_SECONDS = 60.0
@@ -128,7 +128,7 @@ async def _hand_over(server: SMTP, content: bytes) -> None:
 def _refuse(error: SMTPResponseException) -> SendRefusal:
     text = " ".join(error.message.split()) or "the mail server gave no reason"
     if error.code < 500:
-        return SendRefusal(str(error.code), text, "transient", RETRY_SECONDS)
+        return SendRefusal(str(error.code), text, "temporary", RETRY_SECONDS)
     return SendRefusal(str(error.code), text, _classify(error))
 
 
