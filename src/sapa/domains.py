@@ -81,6 +81,8 @@ from sapa.timeline import api as timeline
 from sapa.values.sealing import Vault
 from sapa.webhooks.dispatch import dispatcher
 from sapa.webhooks.endpoints import actions as endpoint_actions
+from sapa.webhooks.notices import jobs as notice_jobs
+from sapa.webhooks.probes import jobs as probe_jobs
 from sapa.webhooks.replay import jobs as replay_jobs
 from sapa.work import retention, rotation
 from sapa.work.rotation import SealedTable
@@ -158,6 +160,8 @@ SEALED_TABLES: list[SealedTable] = [
 
 SERVICES: list[Service] = [
     Service("webhooks", dispatcher.deliver),
+    Service("webhook probes", probe_jobs.probe_suspended),
+    Service("mail to owners", notice_jobs.mail_owners),
     Service("uploads", uploads.import_uploads),
     Service("sandbox callbacks", sandbox_callbacks.post_due),
     Service("channel tokens", channel_connection_jobs.renew_due),

@@ -69,8 +69,8 @@ class WebhookSettings(Struct, frozen=True):
 
 class MailSettings(Struct, frozen=True):
     smtp_url: str | None
-    """SAPA_SMTP_URL: the mail server for invitations and password resets: smtp://user:password@host:587 or
-    smtps://…:465."""
+    """SAPA_SMTP_URL: the mail server for invitations, password resets and notices to owners:
+    smtp://user:password@host:587 or smtps://…:465."""
     sender: str
     """SAPA_MAIL_FROM: the sender of such mail, for example Sapa <no-reply@example.com>."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from sapa.access import actions as access
 from sapa.db.pool import Database
+from sapa.people.types import Role
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks.endpoints import actions as webhooks
@@ -19,7 +20,7 @@ from sapa.webhooks.types import EndpointIn
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, MadeKey, make_customer, make_endpoint, make_import, make_key
-from tests.webhooks.station import Station, until
+from tests.webhooks.station import Station, answer_with, happen, things, until
 
 PATIENCE = 40
 INSECURE = WebhookSettings(allow_insecure=True, allowed_networks=())
@@ -116,6 +117,48 @@ async def test_what_happened_in_a_time_is_delivered_once_more(
     assert "resume it first" in paused.text
     assert 'value="2026-01-01T00:00"' in paused.text
     assert len(station.arrivals) == 4
+
+
+async def test_a_suspended_webhook_is_seen_on_every_page_of_those_who_can_resume_it(
+    post_office: Installation,
+    post: Database,
+    seal: Vault,
+    client: Environments,
+    owner: httpx.AsyncClient,
+    station: Station,
+) -> None:
+    made = await make_endpoint(post, seal, client.test, station.url("shop"), ["customer.updated"])
+    station.answer = answer_with(503)
+    assert "suspended" not in (await owner.get("/test")).text
+    await happen(post, client.test, things(12))
+
+    async def read_home() -> str:
+        return (await owner.get("/test")).text
+
+    home = await wait_for(read_home, "A webhook is suspended")
+    assert "The last failure: answered 503" in home
+    assert "resumes with the first success" in home
+    link = f"/console/test/webhooks/{made.endpoint.id}"
+    assert link in (await owner.get("/test/customers")).text
+    assert "A webhook is suspended" not in (await owner.get("/live/customers")).text
+    async with open_browser(post_office, await make_person(post, client, Role.AGENT)) as agent:
+        assert link not in (await agent.get("/test/customers")).text
+
+    await submit(owner, f"/test/webhooks/{made.endpoint.id}", url=made.endpoint.url, all="1")
+    assert "It does not resume by itself." in (await owner.get(f"/test/webhooks/{made.endpoint.id}")).text
+    await submit(owner, f"/test/webhooks/{made.endpoint.id}", url=made.endpoint.url, all="1", auto_resume="1")
+    station.answer = answer_with(200)
+    async with post.transaction() as tx:
+        await access.move_clock(tx, client.test, timedelta(minutes=1))
+
+    async def read_webhook() -> str:
+        return (await owner.get(f"/test/webhooks/{made.endpoint.id}")).text
+
+    page = await wait_for(read_webhook, '<span class="state good">active</span>')
+    assert "A webhook is suspended" not in await read_home()
+    assert "accepted a probe with 200" in (await owner.get("/test/webhooks")).text
+    shown = [(await owner.get(path)).text for path in re.findall(r"/console(/test/deliveries/[^\"]+)", page)]
+    assert sum("<h3>Probe ·" in delivery for delivery in shown) == 1
 
 
 async def test_the_lines_that_failed_come_as_a_file(

@@ -110,6 +110,8 @@ CROSSING = {
     "sapa.webhooks.endpoints.queries.FIND_COMPANY",
     "sapa.webhooks.tokens.queries.FIND_COMPANY",
     "sapa.webhooks.tokens.queries.REVOKE",
+    "sapa.webhooks.notices.queries.LIST_DUE",
+    "sapa.webhooks.probes.queries.LIST_DUE",
     "sapa.work.queries.ADVANCE_ROTATION",
     "sapa.work.queries.COUNTER_BACKLOG",
     "sapa.work.queries.DELETE_ROTATIONS",

@@ -75,6 +75,17 @@ PULL_RETRIES = sql(
        AND q.due_at > now() + c.clock_offset - c.back"""
 )
 
+# Probes of suspended endpoints wait for company time, too.
+PULL_PROBES = sql(
+    """
+    UPDATE webhook_endpoints AS e
+       SET next_probe_at = e.next_probe_at - c.back
+      FROM (SELECT CASE WHEN $2::interval IS NULL THEN clock_offset ELSE -$2 END AS back
+              FROM companies
+             WHERE company_id = $1) AS c
+     WHERE e.company_id = $1 AND c.back > '0' AND e.next_probe_at IS NOT NULL"""
+)
+
 _KEY_COLUMNS = """k.id, k.company_id, c.environment, k.name, k.prefix, k.last_four, k.scopes, k.products, k.allow_list,
            k.rate_limit, k.status, k.replaced_by, k.created_at, k.expires_at, k.last_used_at, k.last_used_ip"""
 
@@ -236,6 +247,7 @@ async def read_clock(db: Connection, company_id: int) -> CompanyClock:
 
 async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> None:
     await PULL_RETRIES.run(tx, company_id, by)
+    await PULL_PROBES.run(tx, company_id, by)
     await MOVE_CLOCK.run(tx, company_id, by)
 
 

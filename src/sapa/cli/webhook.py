@@ -48,6 +48,9 @@ Events = Annotated[
 AllEvents = Annotated[bool, typer.Option("--all-events", help="Deliver every kind of event, including future ones.")]
 Header = Annotated[list[str] | None, typer.Option(help="A custom header, as 'Name: value'; repeatable.")]
 Description = Annotated[str | None, typer.Option(help="What the endpoint is for.")]
+AutoResume = Annotated[
+    bool, typer.Option(help="Probe the endpoint while it is suspended, and resume it with the first success.")
+]
 DeliveryId = Annotated[str, typer.Argument(help="The delivery's id, such as whd_01j….")]
 
 
@@ -59,12 +62,19 @@ def create(
     all_events: AllEvents = False,
     header: Header = None,
     description: Description = None,
+    auto_resume: AutoResume = True,
     json: AsJson = False,
 ) -> None:
     """Register an endpoint. Its signing secret is shown once."""
     if bool(event) == all_events:
         raise typer.BadParameter("use at least one --event, or --all-events")
-    body = EndpointIn(url=url, events=event or [], headers=_parse_headers(header or []), description=description)
+    body = EndpointIn(
+        url=url,
+        events=event or [],
+        headers=_parse_headers(header or []),
+        description=description,
+        auto_resume=auto_resume,
+    )
     settings = read_settings().webhooks
     _show_secret(
         transact(lambda tx: actions.create(tx, reach_vault(), settings, company, body)), json, "Endpoint created"
@@ -93,6 +103,9 @@ def update(
     header: Header = None,
     no_headers: Annotated[bool, typer.Option("--no-headers", help="Remove all custom headers.")] = False,
     description: Description = None,
+    auto_resume: Annotated[
+        bool | None, typer.Option(help="Whether to probe the endpoint while it is suspended, and to resume it.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Change an endpoint. Events and headers replace the existing ones. With another origin, pass the headers again."""
@@ -103,6 +116,7 @@ def update(
         events=[] if all_events else (event or UNSET),
         headers={} if no_headers else (_parse_headers(header) if header else UNSET),
         description=UNSET if description is None else description,
+        auto_resume=UNSET if auto_resume is None else auto_resume,
     )
     settings = read_settings().webhooks
     _show(
@@ -314,9 +328,10 @@ def _show(found: WebhookEndpoint | list[WebhookEndpoint], as_json: bool, title: 
 def _summary(endpoint: WebhookEndpoint) -> dict[str, str]:
     """A few lines that fit a terminal; --json has the rest."""
     troubles = [f"{endpoint.failures} failures in a row"] if endpoint.failures else []
+    probes = [f"next probe: {endpoint.next_probe_at}"] if endpoint.next_probe_at else []
     return {
         "endpoint": f"{endpoint.id}\n{endpoint.url}" + (f"\n{endpoint.description}" if endpoint.description else ""),
-        "status": "\n".join([endpoint.status, *troubles, *([endpoint.reason] if endpoint.reason else [])]),
+        "status": "\n".join([endpoint.status, *troubles, *([endpoint.reason] if endpoint.reason else []), *probes]),
         "events": "\n".join(endpoint.events) or "all",
     }
 
@@ -333,7 +348,7 @@ def _show_secret(new: NewSecret, as_json: bool, title: str) -> None:
 
 def _print_delivery(found: DeliveryDetails) -> None:
     show(found.delivery, False, "Delivery", ["id", "event", "status", "attempts", "nextAttemptAt"])
-    tries = ["number", "startedAt", "milliseconds", "responseStatus", "message", "response"]
+    tries = ["number", "isProbe", "startedAt", "milliseconds", "responseStatus", "message", "response"]
     show(found.attempts, False, "Attempts", tries)
     body = found.request.body if found.request.body is not None else "(the event is past its retention)"
     text = harmless(f"\nPOST {found.request.url}\n{body}")

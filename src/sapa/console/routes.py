@@ -39,6 +39,8 @@ from sapa.http.errors import (
 from sapa.http.responses import HttpResponse
 from sapa.people import actions as people
 from sapa.people.types import ConsoleSession, Role
+from sapa.webhooks.endpoints import actions as webhooks
+from sapa.webhooks.types import StoredEndpoint
 
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
@@ -87,6 +89,8 @@ class PageRequest(Struct):
     signed_in: ConsoleSession | None
     environment: str | None
     language: str
+    suspended: list[StoredEndpoint] = field(default_factory=list)
+    """Suspended webhook endpoints of the environment, for those who may resume them."""
     form: FormData = field(default_factory=FormData)
     error: ApiError | None = None
 
@@ -297,6 +301,9 @@ async def _admit(context: AppContext, route: ConsoleRoute, page: PageRequest) ->
     page.environment = environment
     if page.signed_in.role not in route.roles:
         raise Forbidden
+    if environment is not None and page.signed_in.role in DEVELOPERS:
+        async with context.database.connection() as db:
+            page.suspended = await webhooks.list_suspended(db, page.company_id)
 
 
 async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:

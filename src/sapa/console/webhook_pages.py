@@ -19,7 +19,7 @@ from sapa.http.query_string import BadValue, parse_date_time
 from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.endpoints import test_event
-from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed
+from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed, WebhookSuspended
 
 PAGE = 25
 
@@ -38,7 +38,11 @@ async def show_new_webhook(page: PageRequest) -> Response:
         "webhook_new.html",
         kinds=list_kinds(),
         chosen=page.form_values("event"),
-        given={name: page.form_value(name) for name in ("url", "description")},
+        given={
+            "url": page.form_value("url"),
+            "description": page.form_value("description"),
+            "auto_resume": bool(page.form_value("auto_resume")) or not page.form,
+        },
         once=token_hex(16),
     )
 
@@ -52,6 +56,7 @@ async def create_webhook(page: PageRequest) -> Response:
         url=page.form_value("url"),
         events=[] if page.form_value("all") else events,
         description=page.form_value("description") or None,
+        auto_resume=bool(page.form_value("auto_resume")),
     )
     async with page.context.database.transaction() as tx:
         await page.claim_once(tx)
@@ -81,7 +86,14 @@ async def show_webhook(page: PageRequest) -> Response:
         status=status,
         more=listed[-1].id if len(listed) == PAGE else None,
         choices=list(Missed),
-        suspended_at=next((notice.created_at for notice in notices if notice.resource_id == endpoint.id), None),
+        suspended_at=next(
+            (
+                notice.created_at
+                for notice in notices
+                if notice.resource_id == endpoint.id and notice.kind == WebhookSuspended.kind
+            ),
+            None,
+        ),
         given={name: page.form_value(name) for name in ("since", "until")},
     )
 
@@ -95,6 +107,7 @@ async def change_webhook(page: PageRequest) -> Response:
         events=[] if page.form_value("all") else page.form_values("event") or UNSET,
         description=description,
         headers={} if page.form_value("no_headers") else _parse_headers(page.form_value("headers")) or UNSET,
+        auto_resume=bool(page.form_value("auto_resume")),
     )
     async with page.context.database.transaction() as tx:
         endpoint = await webhooks.update(

@@ -41,7 +41,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_queue TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_newest TO {app};
 GRANT SELECT, INSERT ON webhook_attempts TO {app};
-GRANT SELECT, INSERT, DELETE ON notices TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON notices TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON timeline_entries TO {app};
 

@@ -421,12 +421,20 @@ CREATE TABLE webhook_endpoints (
     progress         text,
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
     updated_at       timestamptz(3) NOT NULL DEFAULT now(),
+    -- While it is suspended, it is probed and resumes with the first success.
+    auto_resume      boolean        NOT NULL DEFAULT true,
+    suspended_at     timestamptz(3),
+    probes           smallint       NOT NULL DEFAULT 0,
+    -- By company time; none while it is not suspended, and once probing has ended.
+    next_probe_at    timestamptz(3),
     CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT webhook_endpoints_status_check CHECK (status IN ('active', 'paused', 'suspended')),
     CONSTRAINT webhook_endpoints_catch_up_check CHECK (catch_up IN ('all', 'latest', 'skip'))
 );
 
 CREATE INDEX webhook_endpoints_catch_up_idx ON webhook_endpoints (company_id) WHERE catch_up IS NOT NULL;
+
+CREATE INDEX webhook_endpoints_probe_idx ON webhook_endpoints (company_id) WHERE next_probe_at IS NOT NULL;
 
 -- Who serves an endpoint now, and its run of failures. No other index, so that every change stays in its page.
 CREATE TABLE webhook_lanes (
@@ -495,6 +503,8 @@ CREATE TABLE webhook_attempts (
     address       text,
     response      bytea,
     outcome       text           COLLATE "C" NOT NULL,
+    -- Sent while its endpoint was suspended, outside the schedule of the delivery.
+    is_probe      boolean        NOT NULL DEFAULT false,
     CONSTRAINT webhook_attempts_pkey PRIMARY KEY (company_id, endpoint_id, started_at, delivery_id, number),
     CONSTRAINT webhook_attempts_outcome_check CHECK (outcome IN ('delivered', 'retrying', 'failed', 'skipped'))
 ) PARTITION BY RANGE (started_at);
@@ -515,8 +525,13 @@ CREATE TABLE notices (
     resource_id  text           COLLATE "C" NOT NULL,
     message      text           NOT NULL,
     created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    -- When owners are to be told by mail; none once they were.
+    mail_due_at  timestamptz,
+    mail_tries   smallint       NOT NULL DEFAULT 0,
     CONSTRAINT notices_pkey PRIMARY KEY (company_id, id)
 );
+
+CREATE INDEX notices_mail_idx ON notices (company_id) WHERE mail_due_at IS NOT NULL;
 
 
 -- The customer timeline: what happened to a customer, written with its cause.

@@ -1,7 +1,7 @@
 """What can go wrong at the edge. An error is a class: status, code, and its docstring is the message."""
 
 from inspect import cleandoc
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import asyncpg
 import msgspec
@@ -11,6 +11,8 @@ from sapa.context import SecretKeyMissing
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE
 from sapa.http.metrics import UNAVAILABLE
+from sapa.http.responses import AnyOf
+from sapa.values.provider_refusals import ProviderRefusal
 
 DATABASE_UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
 """The caller may try again in a moment."""
@@ -31,7 +33,7 @@ class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True):
 
     code: str
     message: str
-    details: list[FieldError] | None = None
+    details: list[Annotated[Any, AnyOf(FieldError, ProviderRefusal)]] | None = None
 
 
 class ErrorEnvelope(msgspec.Struct, frozen=True):
@@ -47,6 +49,8 @@ class ApiError(Exception):
     code: ClassVar[str]
     constraint: ClassVar[str | None] = None
     """The database constraint whose violation means this error."""
+    may_name_pause: ClassVar[bool] = False
+    """Whether the response may have a Retry-After header."""
 
     def __init__(
         self,
@@ -68,8 +72,11 @@ class ApiError(Exception):
     def summary(cls) -> str:
         return cleandoc(cls.__doc__ or "")
 
+    def build_body(self) -> ErrorBody:
+        return ErrorBody(self.code, self.message, self.details)
+
     def encode(self) -> bytes:
-        return msgspec.json.encode(ErrorEnvelope(ErrorBody(self.code, self.message, self.details)))
+        return msgspec.json.encode(ErrorEnvelope(self.build_body()))
 
 
 BY_CONSTRAINT: dict[str, type[ApiError]] = {}

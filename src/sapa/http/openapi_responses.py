@@ -159,7 +159,7 @@ def _build_headers(errors: Errors) -> Schema:
         return describe_headers(status, always=["Allow"])
     if status in {RateLimitExceeded.status, ServiceUnavailable.status}:
         return describe_headers(status, always=["Retry-After"])
-    if IdempotencyInProgress in errors:
+    if IdempotencyInProgress in errors or any(error.may_name_pause for error in errors):
         return describe_headers(status, sometimes=["Retry-After"])
     return describe_headers(status)
 

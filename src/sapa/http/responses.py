@@ -20,6 +20,13 @@ class StoredJson:
         self.shape = shape
 
 
+class AnyOf:
+    """Marks a field that holds one of several structs: `Annotated[Any, AnyOf(FieldError, ProviderRefusal)]`."""
+
+    def __init__(self, *shapes: type[msgspec.Struct]) -> None:
+        self.shapes = shapes
+
+
 class Envelope(msgspec.Struct, frozen=True):
     """A result that is the whole body. All others are wrapped in `{data}`."""
 

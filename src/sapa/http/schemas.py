@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 
-from sapa.http.responses import StoredJson
+from sapa.http.responses import AnyOf, StoredJson
 from sapa.values.ids import IdKind
 
 Schema = dict[str, Any]
@@ -84,6 +84,9 @@ class SchemaRegistry:
         for mark in marks:
             if isinstance(mark, StoredJson):
                 hint = mark.shape
+            elif isinstance(mark, AnyOf):  # msgspec does not describe unions of structs without tags
+                options = [self._describe(self._struct(shape, is_response=is_response)) for shape in mark.shapes]
+                metas.append(Meta(extra_json_schema={"anyOf": options}))
             elif isinstance(mark, IdKind):
                 metas.append(Meta(pattern=mark.pattern, examples=[mark.example]))
             elif isinstance(mark, Meta):

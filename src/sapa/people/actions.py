@@ -15,6 +15,7 @@ from sapa.people.types import (
     ConsoleSession,
     LastOwner,
     LinkUsed,
+    MailRecipient,
     Member,
     Membership,
     OneTimeLink,
@@ -253,6 +254,11 @@ async def set_language(tx: Tx, user_id: int, language: str) -> None:
 
 async def list_members(db: Connection, organisation_id: int) -> list[Member]:
     return await queries.list_members(db, organisation_id)
+
+
+async def list_owners(db: Connection, company_id: int) -> list[MailRecipient]:
+    """Owners who have joined, with what a mail to them needs."""
+    return await queries.list_owners(db, company_id)
 
 
 async def get_member(db: Connection, organisation_id: int, user_id: int) -> Member:

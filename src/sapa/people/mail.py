@@ -41,6 +41,15 @@ class OutgoingMail(Struct, frozen=True):
         return f"OutgoingMail({self.purpose} to {self.to})"
 
 
+class NoticeMail(Struct, frozen=True):
+    """A mail without a secret."""
+
+    to: str
+    subject: str
+    body: str
+    language: str
+
+
 class NotMailed(Exception):
     """The mail server did not accept the mail; the text says why."""
 
@@ -55,6 +64,14 @@ def build_link(context: AppContext, secret: str) -> str:
 
 async def send(context: AppContext, mail: OutgoingMail) -> None:
     """Sends a mail through the operator's mail server; raises NotMailed. Never call it in a transaction."""
+    texts = TEXTS[mail.language, mail.purpose]
+    subject = texts.subject.format(organisation=mail.organisation)
+    body = texts.body.format(name=mail.name, organisation=mail.organisation, link=mail.link)
+    await send_notice(context, NoticeMail(mail.to, subject, body, mail.language))
+
+
+async def send_notice(context: AppContext, mail: NoticeMail) -> None:
+    """Like `send`, for a mail that is complete already."""
     settings = context.settings.mail
     try:
         await _send(settings, build_message(settings.sender, mail))
@@ -92,15 +109,14 @@ async def send_password_reset(context: AppContext, email: str) -> None:
         log.warning("mail not sent", purpose=mail.purpose, user_id=recipient.user_id, reason=str(error))
 
 
-def build_message(sender: str, mail: OutgoingMail) -> EmailMessage:
-    texts = TEXTS[mail.language, mail.purpose]
+def build_message(sender: str, mail: NoticeMail) -> EmailMessage:
     message = EmailMessage()
     message["From"], message["To"] = sender, mail.to
-    message["Subject"] = texts.subject.format(organisation=" ".join(mail.organisation.split()))
+    message["Subject"] = " ".join(mail.subject.split())
     message["Date"], message["Message-ID"] = formatdate(usegmt=True), make_msgid(domain="sapa.invalid")
     message["Auto-Submitted"] = "auto-generated"
     message["Content-Language"] = mail.language
-    message.set_content(texts.body.format(name=mail.name, organisation=mail.organisation, link=mail.link), cte="8bit")
+    message.set_content(mail.body, cte="8bit")
     return message
 
 

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.people.types import AuditEntry, ConsoleSession, Member, Membership, OneTimeLink, Purpose, Role
+from sapa.people.types import AuditEntry, ConsoleSession, MailRecipient, Member, Membership, OneTimeLink, Purpose, Role
 
 DIRECTORY = "the directory of people"
 
@@ -18,17 +18,6 @@ class StoredPassword(Struct, frozen=True):
 class ExistingPassword(Struct, frozen=True):
     email_key: str
     password_hash: str | None
-
-
-class Recipient(Struct, frozen=True):
-    """A user who gets mail, and the company that it names."""
-
-    user_id: int
-    email: str
-    name: str
-    language: str
-    organisation_id: int
-    organisation: str
 
 
 class CompanyOwner(Struct, frozen=True):
@@ -68,8 +57,20 @@ FIND_RECIPIENT = sql(
      WHERE u.email_key = $1
      ORDER BY m.joined_at IS NULL, m.created_at
      LIMIT 1""",
-    row=Recipient,
+    row=MailRecipient,
     crosses=DIRECTORY,
+)
+
+LIST_OWNERS = sql(
+    """
+    SELECT u.id AS user_id, u.email, u.name, u.language, o.id AS organisation_id, o.name AS organisation
+      FROM companies c
+      JOIN organisations o ON o.id = c.organisation_id
+      JOIN memberships m ON m.organisation_id = o.id
+      JOIN users u ON u.id = m.user_id
+     WHERE c.company_id = $1 AND m.role = 'owner' AND m.joined_at IS NOT NULL
+     ORDER BY u.id""",
+    row=MailRecipient,
 )
 
 UPSERT_USER = sql(
@@ -259,8 +260,12 @@ async def find_existing_password(db: Connection, user_id: int | None, email_key:
     return await FIND_EXISTING_PASSWORD.find(db, user_id, email_key)
 
 
-async def find_recipient(db: Connection, email_key: str) -> Recipient | None:
+async def find_recipient(db: Connection, email_key: str) -> MailRecipient | None:
     return await FIND_RECIPIENT.find(db, email_key)
+
+
+async def list_owners(db: Connection, company_id: int) -> list[MailRecipient]:
+    return await LIST_OWNERS.all(db, company_id)
 
 
 async def upsert_user(tx: Tx, email: str, name: str, language: str) -> int:

@@ -50,6 +50,17 @@ class ConsoleSession(Struct, frozen=True):
         return self.live_company_id if environment == "live" else self.test_company_id
 
 
+class MailRecipient(Struct, frozen=True):
+    """A user who gets mail, and the company that it names."""
+
+    user_id: int
+    email: str
+    name: str
+    language: str
+    organisation_id: int
+    organisation: str
+
+
 class Membership(Struct, frozen=True):
     """A company that a user belongs to."""
 

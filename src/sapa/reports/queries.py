@@ -70,6 +70,7 @@ ENDPOINTS = sql(
              FROM (SELECT outcome, milliseconds, started_at
                      FROM webhook_attempts
                     WHERE company_id = $1 AND endpoint_id = e.id AND started_at >= $2 AND started_at < $3
+                      AND NOT (is_probe AND outcome = 'retrying')
                     ORDER BY started_at DESC
                     LIMIT $5) AS latest) AS a
      CROSS JOIN LATERAL (

@@ -3,18 +3,26 @@
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from sapa.events import Event
 from sapa.http.errors import Conflict, NotFound
 from sapa.http.responses import Timestamp
+from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 
 ENDPOINT_ID = IdKind("whe_")
 EndpointId = Annotated[str, ENDPOINT_ID]
 
+NOTICE_ID = IdKind("ntc_")
+
 MOST_ENDPOINTS = 10
 OVERLAP_SECONDS = 24 * 3600
 """How long a rotated secret still signs in addition to its successor, by company time."""
+
+PROBE_SECONDS = (60, 4 * 60, 10 * 60, 45 * 60, *[3600] * 71)
+"""From the suspension to the first probe, and from each probe to the next: after 1, 5, 15 and 60 minutes, then hourly
+until three days are over."""
 
 
 class Missed(StrEnum):
@@ -43,6 +51,7 @@ class EndpointIn(Struct, frozen=True, kw_only=True):
     events: list[str] = []
     description: str | None = None
     headers: dict[str, str] = {}
+    auto_resume: bool = True
 
 
 class EndpointPatch(Struct, frozen=True, kw_only=True):
@@ -52,6 +61,7 @@ class EndpointPatch(Struct, frozen=True, kw_only=True):
     events: list[str] | UnsetType = UNSET
     description: str | None | UnsetType = UNSET
     headers: dict[str, str] | UnsetType = UNSET
+    auto_resume: bool | UnsetType = UNSET
 
 
 class WebhookEndpoint(Struct, frozen=True, rename="camel"):
@@ -67,6 +77,9 @@ class WebhookEndpoint(Struct, frozen=True, rename="camel"):
     reason: str | None
     failures: int
     catching_up: str | None
+    auto_resume: bool
+    suspended_at: Timestamp | None
+    next_probe_at: Timestamp | None
     secret_hint: str
     previous_secret_until: Timestamp | None
     created_at: Timestamp
@@ -85,12 +98,42 @@ class StoredEndpoint(Struct, frozen=True):
     reason: str | None
     failures: int
     catch_up: str | None
+    auto_resume: bool
+    suspended_at: str | None
+    next_probe_at: str | None
     headers: bytes | None
     secret: bytes
     previous_secret: bytes | None
     previous_until: str | None
     created_at: str
     updated_at: str
+
+
+class SuspendedEndpoint(Struct, frozen=True, rename="camel"):
+    """A suspended endpoint, as other endpoints learn of it. Of its URL only the origin: the path may hold a secret."""
+
+    id: Annotated[str, Meta(examples=["whe_01m7etmd81eve8h9h73rcysnsm"])]
+    origin: Annotated[str, Meta(examples=["https://shop.example"])]
+    description: str | None
+    status: Annotated[str, Meta(examples=["suspended"])]
+    failures: Annotated[int, Meta(examples=[10])]
+    """Failed attempts in a row."""
+    error: Annotated[str, Meta(examples=["http_5xx"])]
+    """Why the last attempt failed, as an error code."""
+    response_status: Annotated[int | None, Meta(examples=[503])]
+    """The HTTP status of the last attempt; null when there was no response."""
+    auto_resume: bool
+    suspended_at: Timestamp
+    next_probe_at: Timestamp | None
+    """When it is probed next; null when it does not resume by itself."""
+
+
+class WebhookSuspended(Event):
+    """A webhook endpoint was suspended after ten failed attempts in a row. Other endpoints receive it."""
+
+    kind = "webhook.suspended"
+    base = Base.CUSTOMER
+    resource_type = SuspendedEndpoint
 
 
 class NewSecret(Struct, frozen=True):
@@ -120,6 +163,8 @@ class DeliveryAttempt(Struct, frozen=True, rename="camel"):
     """One attempt of a delivery, and the response."""
 
     number: int
+    is_probe: bool
+    """Sent while the endpoint was suspended; not counted, so the next attempt has the same number."""
     started_at: Timestamp
     milliseconds: int
     outcome: str

@@ -23,12 +23,13 @@ class RecordedRequest(Struct, frozen=True):
 
 
 class Peer:
-    """Responds in turn; the last response stays. None drops the connection, a number waits that many seconds."""
+    """Responds in turn; the last response stays: a status, a body, and headers if there are any. None drops the
+    connection, a number waits that many seconds."""
 
     def __init__(self) -> None:
         self.address = ""
         self.requests: list[RecordedRequest] = []
-        self.answers: list[tuple[int, Any] | float | None] = [(200, {})]
+        self.answers: list[tuple[int, Any] | tuple[int, Any, dict[str, str]] | float | None] = [(200, {})]
         self.hurried = asyncio.Event()
         self.opens = asyncio.Event()
         """No response is sent until it is set; set unless a test clears it."""
@@ -48,9 +49,9 @@ class Peer:
             assert request.transport is not None
             request.transport.abort()
             return web.Response()
-        status, body = answer
+        status, body, *own_headers = answer
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return web.Response(status=status, body=raw)
+        return web.Response(status=status, body=raw, headers=own_headers[0] if own_headers else None)
 
 
 @asynccontextmanager

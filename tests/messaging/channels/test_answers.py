@@ -22,20 +22,20 @@ from tests.messaging.channels.peer import Peer
 HTTP = [source for source in Source if source not in WITHOUT_API]
 WHATSAPP = {
     "auth": [0, 190, 3, 10, 200, 250, 299, 131005],
-    "rate": [4, 80007, 130429, 131056],
+    "rate": [4, 80007, 80008, 130429, 131056],
     "quality": [131048, 131064, 131049],
     "policy": [368, 131031, 130497],
-    "recipient": [131026, 130472, 131062],
+    "recipient": [131026, 130472, 131062, 137000],
     "window": [131047],
     "consent": [131050],
-    "validation": [131021, 131008, 131009, 131051, 999999],
-    "config": [131030, 131063],
+    "validation": [33, 100, 131021, 131008, 131009, 131051, 999999],
+    "config": [131030, 131037, 131045, 131063, 133010],
     "media": [131052, 131053],
-    "template": [132000, 132001, 132005, 132007, 132008, 132012, 132015, 132016],
+    "template": [132000, 132001, 132005, 132007, 132008, 132012, 132015, 132016, 132018, 132068, 132069],
     "billing": [131042, 131044],
-    "transient": [131000, 131016, 131057, 135000],
+    "temporary": [1, 2, 131000, 131016, 131057, 135000],
 }
-WAITS = {4: 60, 80007: 60, 130429: 1, 131056: 6, 131049: 86_400}
+WAITS = {4: 60, 80007: 60, 80008: 60, 130429: 1, 131056: 6, 131049: 86_400}
 
 
 async def send(source: Source, peer: Peer, client: Client, *answers: Any, kind: str = "text") -> object:
@@ -52,8 +52,8 @@ def graph_error(code: int, message: str = "no", **more: Any) -> dict[str, Any]:
 async def test_whatsapps_codes_mean_what_the_table_says(category: str, code: int, peer: Peer, client: Client) -> None:
     body = graph_error(code, error_data={"messaging_product": "whatsapp", "details": "in detail"})
     refused = await send(Source.MSGAPP_CLOUD, peer, client, (400, body))
-    wait = WAITS.get(code, 10 if category == "transient" else None)
-    assert refused == SendRefusal(str(code), f"({code}) in detail", category, wait)  # type: ignore[arg-type]
+    wait = WAITS.get(code, 10 if category == "temporary" else None)
+    assert refused == SendRefusal(str(code), "in detail", category, wait)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("source", [Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL])
@@ -68,7 +68,7 @@ async def test_whatsapps_codes_mean_what_the_table_says(category: str, code: int
         (100, "Param message is wrong", "validation"),
         (613, "Calls to this api have exceeded the rate limit", "rate"),
         (4, "Application request limit reached", "rate"),
-        (2, "Service temporarily unavailable", "transient"),
+        (2, "Service temporarily unavailable", "temporary"),
         (230, "Permission pages_messaging missing", "auth"),
     ],
 )
@@ -77,14 +77,55 @@ async def test_the_codes_of_messenger_and_instagram(
 ) -> None:
     refused = await send(source, peer, client, (400, graph_error(code, message)))
     assert isinstance(refused, SendRefusal)
-    assert (refused.code, refused.reason, refused.category) == (str(code), f"({code}) {message}", category)
-    assert (refused.retry_after is not None) == (category in {"rate", "transient"})
+    assert (refused.code, refused.reason, refused.category) == (str(code), message, category)
+    assert (refused.retry_after is not None) == (category in {"rate", "temporary"})
 
 
-async def test_a_channel_that_asks_for_a_longer_pause_gets_it(peer: Peer, client: Client) -> None:
-    refused = await send(Source.MSGAPP_CLOUD, peer, client, (429, graph_error(130429)))
+@pytest.mark.parametrize("source", HTTP)
+@pytest.mark.parametrize(("asked", "pause"), [("7200", 7200), ("0", 60), ("soon", 60), ("9" * 400, 86_400)])
+async def test_a_channel_that_asks_for_a_longer_pause_gets_it(
+    source: Source, asked: str, pause: int, peer: Peer, client: Client
+) -> None:
+    body = {**graph_error(4), "code": 40064, "message": "Sending too fast"}
+    refused = await send(source, peer, client, (429, body, {"retry-after": asked}))
     assert isinstance(refused, SendRefusal)
-    assert refused.retry_after == 1
+    assert refused.retry_after == pause
+
+
+@pytest.mark.parametrize("message", ["(#131026) Message undeliverable", "(131026) Message undeliverable"])
+async def test_a_code_in_front_of_the_reason_is_not_said_twice(message: str, peer: Peer, client: Client) -> None:
+    refused = await send(Source.MSGAPP_CLOUD, peer, client, (400, graph_error(131026, message)))
+    assert isinstance(refused, SendRefusal)
+    assert (refused.code, refused.reason) == ("131026", "Message undeliverable")
+
+
+@pytest.mark.parametrize("source", HTTP)
+@pytest.mark.parametrize("status", [500, 503])
+async def test_a_definite_error_is_a_refusal_whatever_the_status(
+    source: Source, status: int, peer: Peer, client: Client
+) -> None:
+    body = {**graph_error(190, "token expired"), "code": 40105, "message": "token expired"}
+    refused = await send(source, peer, client, (status, body))
+    assert isinstance(refused, SendRefusal)
+    assert refused.category == "auth"
+
+
+@pytest.mark.parametrize("source", HTTP)
+@pytest.mark.parametrize(
+    ("graph", "tiktok"),
+    [
+        (graph_error(2, "Service temporarily unavailable"), 50002),
+        (graph_error(987654, "Something else"), 41999),
+        (graph_error(0, "An unknown error occurred"), 0),
+        ({"error": {"message": "no code"}}, None),
+    ],
+)
+async def test_an_error_that_is_not_definite_leaves_a_server_error_unclear(
+    source: Source, graph: dict[str, Any], tiktok: int | None, peer: Peer, client: Client
+) -> None:
+    body = {"code": tiktok, "message": "no"} if source == Source.SHORT_VIDEO else graph
+    with pytest.raises(Unclear):
+        await send(source, peer, client, (500, body))
 
 
 @pytest.mark.parametrize(

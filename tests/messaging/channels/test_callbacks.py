@@ -187,7 +187,7 @@ def test_statuses_bring_our_reference_and_their_reason(word: str, status: Any) -
     value = {"id": "wamid.out", "status": word, "timestamp": SECONDS, "recipient_id": "628123456789",
              "biz_opaque_callback_data": REFERENCE, **({"errors": errors} if word == "failed" else {})}  # fmt: skip
     [item] = read(Source.MSGAPP_CLOUD, whatsapp({"statuses": [value, {**value, "status": "warning"}]}))
-    why = ("131047", "(131047) 24 hours") if word == "failed" else (None, None)
+    why = ("131047", "24 hours", "window") if word == "failed" else (None, None, None)
     assert item == StatusReport(status, AT, "wamid.out", REFERENCE, None, BUDI[0], *why)
 
 

@@ -100,7 +100,7 @@ async def test_a_caption_follows_a_file_that_cannot_have_one(source: Source, pee
         ((200, ANSWERS[folder]), ""),
         ((500, {}), "did not go out, as far as we know"),
         (None, "did not go out, as far as we know"),
-        ((400, refusal), "refused the caption: (613) Too fast"),
+        ((400, refusal), "refused the caption: Too fast (code 613)"),
     ]
     for caption_answer, missing in caption_answers:
         peer.requests.clear()

@@ -16,6 +16,7 @@ from sapa.messaging.channels.interface import (
     Identity,
     MessageAmendment,
     ReceivedItem,
+    SendRefusal,
     Source,
     Status,
     StatusReport,
@@ -134,7 +135,12 @@ async def test_a_failure_that_is_reported_later_replaces_the_response(
 ) -> None:
     message = await send(sandbox, to=QUIET)
     report = StatusReport(
-        "failed", datetime.now(UTC), reference=message["messageId2"], code="131047", reason="Re-engagement message"
+        "failed",
+        datetime.now(UTC),
+        reference=message["messageId2"],
+        code="131047",
+        reason="Re-engagement message",
+        category="window",
     )
     await apply_report(database, owner, report)
     record = await get_record(sandbox, message["messageId2"])
@@ -143,17 +149,21 @@ async def test_a_failure_that_is_reported_later_replaces_the_response(
     assert "data" not in record["response"]
     found = await get_message(sandbox, message["messageId2"])
     assert (found["ack"], found["failedAt"], found["sentAt"]) == (-1, record["failedAt"], record["sentAt"])
-    assert found["error"] == {"code": "131047", "message": "Re-engagement message"}
+    error = {"code": "131047", "message": "Re-engagement message", "category": "window", "retryable": False}
+    assert found["error"] == error
+    details = [{"category": "window", "providerCode": "131047", "retryable": False}]
+    assert record["response"]["error"]["details"] == details
 
 
 async def test_a_refusal_that_is_stored_twice_changes_nothing_more(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     id, outcomes = (await send(sandbox, 202, to=magic(117)))["messageId2"], []
+    refusal = SendRefusal("131026", "Undeliverable", "recipient")
     for _ in range(2):
         async with database.transaction() as tx:
             now = (await read_clock(tx, owner.id)).now
-            outcomes.append(await messages.refuse(tx, owner, id, "131026", "Undeliverable", now))
+            outcomes.append(await messages.refuse(tx, owner, id, refusal, now))
     assert [outcome is not None for outcome in outcomes] == [True, False]
     assert [update["status"] for update in await list_updates(database, owner, id)] == ["failed"]
 

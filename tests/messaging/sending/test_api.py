@@ -15,7 +15,7 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.provider import NUMBER_SENT, open_live
+from tests.messaging.provider import NUMBER_SENT, Live, open_live
 from tests.messaging.send_steps import (
     BUTTONS,
     NUMBER,
@@ -85,7 +85,11 @@ async def test_a_plain_message_may_bring_a_picture(sandbox: httpx.AsyncClient) -
 async def test_a_refusal_of_the_channel_is_answered_with_its_reason(sandbox: httpx.AsyncClient) -> None:
     answer = await sandbox.post("/messages/send", json=build_message(to=magic(110)))
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
-    assert "131026" in answer.json()["error"]["message"]
+    assert answer.json()["error"]["message"].count("131026") == 1
+    assert answer.json()["error"]["details"] == [
+        {"category": "recipient", "providerCode": "131026", "retryable": False}
+    ]
+    assert "retry-after" not in answer.headers
     (record,) = (await list_records(sandbox))["data"]
     assert record["response"] == answer.json()
     assert record["sentAt"] is None
@@ -105,6 +109,8 @@ async def test_a_short_refusal_is_retried_within_the_call(sandbox: httpx.AsyncCl
 async def test_a_refusal_that_takes_longer_is_answered(sandbox: httpx.AsyncClient) -> None:
     answer = await sandbox.post("/messages/send", json=build_message(to=magic(115)))
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+    assert answer.json()["error"]["details"] == [{"category": "rate", "providerCode": "131056", "retryable": True}]
+    assert answer.headers["retry-after"] == "6"
     assert await outbox_total(sandbox) == 1
 
 
@@ -211,18 +217,59 @@ async def test_a_channels_alias_of_a_recipient_is_stored(sandbox: httpx.AsyncCli
     assert spellings
 
 
+async def open_window(live: Live) -> None:
+    """The customer writes, so that free messages are allowed."""
+    await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
+
+    async def is_open() -> bool | None:
+        live.peer.answers = [(200, NUMBER_SENT)]
+        return (await live.post("/messages/send", **build_message())).status_code != 409 or None
+
+    await eventually(is_open)
+
+
+def build_graph_error(code: int, reason: str) -> dict[str, Any]:
+    return {"error": {"message": f"(#{code}) {reason}", "type": "OAuthException", "code": code}}
+
+
+async def test_a_definite_error_is_a_failure_even_with_a_5xx(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """Until now such a message stayed pending for a day, and its caller was told to wait."""
+    async with open_live(installation, database, company.live) as live:
+        await open_window(live)
+        live.peer.answers = [(500, build_graph_error(131045, "The number has no certificate"))]
+        refused = await live.post("/messages/send", **build_message())
+        assert refused.status_code == 502, refused.text
+        assert refused.json()["error"] == {
+            "code": "SEND_FAILED",
+            "message": "The channel refused the message: The number has no certificate (code 131045)",
+            "details": [{"category": "config", "providerCode": "131045", "retryable": False}],
+        }
+        live.peer.answers = [(500, build_graph_error(131000, "Something went wrong"))]
+        unclear = await live.post("/messages/send", **build_message())
+        assert (unclear.status_code, unclear.json()["data"]["ack"]) == (202, 0)
+
+
+async def test_only_our_own_check_says_that_the_window_is_closed(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_live(installation, database, company.live) as live:
+        own = await live.post("/messages/send", **build_message())
+        assert (own.status_code, own.json()["error"]["code"]) == (409, "WINDOW_CLOSED")
+        assert live.peer.requests == []
+        await open_window(live)
+        live.peer.answers = [(400, build_graph_error(131047, "Re-engagement message"))]
+        theirs = await live.post("/messages/send", **build_message())
+        assert (theirs.status_code, theirs.json()["error"]["code"]) == (502, "SEND_FAILED")
+        assert theirs.json()["error"]["details"][0]["category"] == "window"
+
+
 async def test_a_request_without_a_response_is_not_retried_and_one_never_sent_is(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_live(installation, database, company.live) as live:
-        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
-
-        async def window_is_open() -> httpx.Response | None:
-            live.peer.answers = [(200, NUMBER_SENT)]
-            answer = await live.post("/messages/send", **build_message())
-            return answer if answer.status_code != 409 else None
-
-        assert (await eventually(window_is_open)).status_code == 200
+        await open_window(live)
         live.peer.requests.clear()
         live.peer.answers = [None, (200, NUMBER_SENT)]
         unclear = await live.post("/messages/send", **build_message())
@@ -233,3 +280,6 @@ async def test_a_request_without_a_response_is_not_retried_and_one_never_sent_is
         answer = await nobody.post("/messages/send", **build_message())
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
         assert "could not be reached" in answer.json()["error"]["message"]
+        assert answer.json()["error"]["details"] == [
+            {"category": "temporary", "providerCode": "NOT_SENT", "retryable": True}
+        ]

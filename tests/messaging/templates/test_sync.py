@@ -76,7 +76,7 @@ async def test_a_template_is_submitted_to_the_channel(peer: Peer, client: Client
 async def test_a_template_that_the_channel_rejects_is_refused(peer: Peer, client: Client) -> None:
     peer.answers = [(400, {"error": {"message": "Invalid parameter", "code": 100, "error_user_msg": "Name is taken"}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    assert await account().submit_template(connection, NEW) == SendRefusal("100", "(100) Name is taken", "validation")
+    assert await account().submit_template(connection, NEW) == SendRefusal("100", "Name is taken", "validation")
 
 
 async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> None:
@@ -91,4 +91,4 @@ async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> 
     assert (peer.requests[0].method, peer.requests[0].query) == ("DELETE", {"name": "order_update"})
     assert await account().delete_template(connection, "order_update") is None
     assert await account().delete_template(connection, "order_update") is None
-    assert await account().delete_template(connection, "order_update") == SendRefusal("200", "(200) not yours", "auth")
+    assert await account().delete_template(connection, "order_update") == SendRefusal("200", "not yours", "auth")

@@ -123,7 +123,7 @@ async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_its_deliv
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
     made = await make_endpoint(post, seal, client.live, station.url("shop"))
-    healthy = await make_endpoint(post, seal, client.live, station.url("healthy"))
+    healthy = await make_endpoint(post, seal, client.live, station.url("healthy"), ["customer.updated"])
 
     async def answer(arrival: Any) -> int:
         return 200 if arrival.path == "healthy" else 503

@@ -27,7 +27,7 @@ URL = "https://hooks.example.com/sapa"
 UNKNOWN = "whe_01jc9y3q5me8w92v7x4t6r0n1k"
 FIELDS = {
     "id", "companyId", "url", "events", "description", "headers", "status", "reason", "failures", "catchingUp",
-    "secretHint", "previousSecretUntil", "createdAt", "updatedAt",
+    "autoResume", "suspendedAt", "nextProbeAt", "secretHint", "previousSecretUntil", "createdAt", "updatedAt",
 }  # fmt: skip
 
 
@@ -265,6 +265,8 @@ def test_an_update_changes_only_the_given_fields(installation: Installation, com
         assert changed == expected == show(installation, made["id"])
 
     change()
+    change("--no-auto-resume", autoResume=False)
+    change("--auto-resume", autoResume=True)
     change("--url", "https://HOOKS.example.com/x?a=b", url="https://hooks.example.com/x?a=b")
     change("--event", "customer.deleted", events=["customer.deleted"])
     change("--all-events", events=[])

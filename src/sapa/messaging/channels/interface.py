@@ -11,6 +11,7 @@ from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from sapa.values.provider_accounts import AccountField
+from sapa.values.provider_refusals import RefusalCategory
 
 
 class Source(StrEnum):
@@ -29,10 +30,6 @@ class Source(StrEnum):
 
 MediaType = Literal["image", "video", "audio", "document"]
 Status = Literal["sent", "delivered", "read", "failed"]
-RefusalCategory = Literal[
-    "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
-    "config", "billing", "transient",
-]  # fmt: skip
 
 
 class ChannelAccount(Struct, frozen=True):
@@ -198,6 +195,16 @@ class ErrorMeaning(Struct, frozen=True):
     category: RefusalCategory
     retry_after: float | None = None
     """As in `SendRefusal`."""
+    is_known: bool = True
+    """False for a code that the channel does not document."""
+
+    @property
+    def is_definite(self) -> bool:
+        """The message was certainly not accepted, whatever the HTTP status."""
+        return self.is_known and self.category != "temporary"
+
+
+UNKNOWN_ERROR = ErrorMeaning("validation", is_known=False)
 
 
 class SendDeferral(Struct, frozen=True):
@@ -218,6 +225,8 @@ class StatusReport(Struct, frozen=True, tag=True, tag_field="item"):
     recipient: Identity | None = None
     code: str | None = None
     reason: str | None = None
+    category: RefusalCategory | None = None
+    is_retryable: bool = False
 
 
 class InboundMedia(Struct, frozen=True):
@@ -341,7 +350,7 @@ class Channel(Protocol):
 
     `send` makes one request, or two if a picture has to be uploaded first. It returns what the channel certainly did.
     It raises `sapa.outbound.client.NotSent` if the request certainly never left, and `sapa.outbound.client.Unclear` if
-    the outcome is unknown (no response, a 5xx, a response that cannot be parsed).
+    the outcome is unknown (no response, a 5xx without a definite error, a response that cannot be parsed).
     """
 
     source: Source

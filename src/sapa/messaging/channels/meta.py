@@ -1,6 +1,7 @@
 """The Graph API shared by WhatsApp, Messenger and Instagram: calls, errors, verification, signatures."""
 
 import hmac
+import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
@@ -22,6 +23,10 @@ from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
 """Large files take longer than API calls."""
+
+MAX_RETRY_AFTER = 86_400.0
+
+_without_code = re.compile(r"\A\(#?[0-9]+\)\s*").sub
 
 
 class GraphError(Struct, frozen=True):
@@ -52,7 +57,8 @@ def read_node(response: ProviderResponse) -> Node:
     if response.status >= 500 or not isinstance(found, dict):
         raise Unclear(f"the channel answered {response.status} without an error")
     if response.status >= 400 or "error" in found:
-        raise BadAccount(describe(parse_graph_error(found)))
+        graph_error = parse_graph_error(found)
+        raise BadAccount(f"({graph_error.code}) {describe(graph_error)}")
     return found
 
 
@@ -73,30 +79,32 @@ def parse_graph_error(found: Any) -> GraphError:
 
 
 def describe(graph_error: GraphError) -> str:
-    reason = graph_error.details or graph_error.message or "the channel gave no reason"
-    return reason if str(graph_error.code) in reason else f"({graph_error.code}) {reason}"
+    """The reason, without its code, which is reported beside it."""
+    reason = _without_code("", graph_error.details or graph_error.message)
+    return reason or "the channel gave no reason"
 
 
 def read_refusal(response: ProviderResponse, classify: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
     """None if the channel accepted the request. Raises Unclear if that is not certain."""
     found = parse_json(response.body)
-    if response.status >= 500:
-        raise Unclear(f"the channel answered {response.status}")
     if response.status < 300 and isinstance(found, dict) and "error" not in found:
         return None
     if not isinstance(get(found, "error"), dict):
         raise Unclear(f"the channel answered {response.status} with a body that cannot be parsed")
     graph_error = parse_graph_error(found)
     meaning = classify(graph_error)
-    retry_after = (
-        meaning.retry_after if meaning.retry_after is None else _choose_retry_after(response, meaning.retry_after)
-    )
+    if response.status >= 500 and not (graph_error.code and meaning.is_definite):
+        raise Unclear(f"the channel answered {response.status}: {describe(graph_error)}")
+    retry_after = find_retry_after(response, meaning)
     return SendRefusal(str(graph_error.code), describe(graph_error), meaning.category, retry_after)
 
 
-def _choose_retry_after(response: ProviderResponse, least: float) -> float:
+def find_retry_after(response: ProviderResponse, meaning: ErrorMeaning) -> float | None:
+    """The usual pause, or a longer one that the channel asks for; None if a retry is pointless."""
     header = response.headers.get("retry-after", "")
-    return max(least, float(header)) if header.isascii() and header.isdigit() else least
+    if meaning.retry_after is None or not (header.isascii() and header.isdigit()):
+        return meaning.retry_after
+    return max(meaning.retry_after, min(float(header), MAX_RETRY_AFTER))
 
 
 def confirm(credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sapa.messaging.channels.interface import (
+    UNKNOWN_ERROR,
     Buttons,
     ChannelAccount,
     Choices,
@@ -64,7 +65,9 @@ async def _send_caption(connection: ChannelAccount, path: str, message: Outgoing
         outcome = parse_sent(await post(connection, path, body))
     except (NotSent, Unclear) as error:
         return f"The caption did not go out, as far as we know: {error}."
-    return f"The channel refused the caption: {outcome.reason}" if isinstance(outcome, SendRefusal) else None
+    if isinstance(outcome, SendRefusal):
+        return f"The channel refused the caption: {outcome.reason} (code {outcome.code})"
+    return None
 
 
 def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -114,14 +117,16 @@ def classify(graph_error: GraphError) -> ErrorMeaning:
         case 4 | 613:
             return ErrorMeaning("rate", 60.0)
         case 2:
-            return ErrorMeaning("transient", 10.0)
+            return ErrorMeaning("temporary", 10.0)
         case 368:
             return ErrorMeaning("policy")
         case 0 | 3 | 10 | 190:
             return ErrorMeaning("auth")
         case code if 200 <= code <= 299:
             return ErrorMeaning("auth")
-    return ErrorMeaning("transient", 10.0) if graph_error.is_transient else ErrorMeaning("validation")
+        case 100:
+            return ErrorMeaning("validation")
+    return ErrorMeaning("temporary", 10.0) if graph_error.is_transient else UNKNOWN_ERROR
 
 
 def parse_callback(account_id: str, kind: str, body: bytes) -> Sequence[Item]:

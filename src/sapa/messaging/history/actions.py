@@ -14,7 +14,7 @@ from sapa.access.actions import list_beyond, read_clock
 from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
-from sapa.http.errors import ApiError, ErrorBody
+from sapa.http.errors import ApiError
 from sapa.http.keys import Key, mask_key
 from sapa.http.outbound_call import RequestInfo
 from sapa.http.responses import Accepted
@@ -46,6 +46,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.values.company import Company
 from sapa.values.json import encode
+from sapa.values.provider_refusals import ProviderRefusal
 from sapa.values.sealing import ResealedBatch, Vault
 
 ENDPOINT_TYPES: dict[str, EndpointType] = {
@@ -152,11 +153,14 @@ def get_endpoint_type(request: RequestInfo) -> EndpointType:
     return ENDPOINT_TYPES[request.path.removeprefix(request.base_url)]
 
 
-def build_failure(error: SendError) -> SendFailed:
+def build_failure(error: SendError, retry_after: float | None = None) -> SendFailed:
     """The error that the caller of a failed message gets."""
     if error.code == NO_WORD:
         return SendFailed(error.message)
-    return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
+    refusal = error.category and ProviderRefusal(error.category, error.code, bool(error.retryable))
+    pause = retry_after if retry_after and error.category == "rate" else 0
+    message = f"The channel refused the message: {error.message} (code {error.code})"
+    return SendFailed(message, refusal=refusal or None, pause=pause)
 
 
 def _seal(call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> bytes:
@@ -186,7 +190,7 @@ def build_body(body: bytes) -> Raw:
 
 def _build_response(result: Message | Accepted[Message] | ApiError) -> ResponseSnapshot:
     if isinstance(result, ApiError):
-        return ResponseSnapshot(error=Raw(encode(ErrorBody(result.code, result.message, result.details))))
+        return ResponseSnapshot(error=Raw(encode(result.build_body())))
     message = result.data if isinstance(result, Accepted) else result
     return ResponseSnapshot(data=Raw(encode(message)))
 

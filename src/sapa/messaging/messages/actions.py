@@ -16,6 +16,7 @@ from sapa.messaging.channels.interface import (
     MessageAmendment,
     ReceivedItem,
     SendReceipt,
+    SendRefusal,
     Source,
     Status,
     StatusReport,
@@ -183,10 +184,17 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
     return message
 
 
-async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message | None:
+async def refuse(tx: Tx, company: Company, id: str, refusal: SendRefusal, now: datetime) -> Message | None:
     """The channel refused the message in its response; None if the failure is stored already."""
     locked = await queries.lock_message(tx, company.id, id)
-    report = StatusReport("failed", now, code=code, reason=reason)
+    report = StatusReport(
+        "failed",
+        now,
+        code=refusal.code,
+        reason=refusal.reason,
+        category=refusal.category,
+        is_retryable=refusal.retry_after is not None,
+    )
     return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 
 
@@ -311,7 +319,13 @@ def _error_after(locked: LockedMessage, merged: MergedState, report: StatusRepor
         return None
     if locked.failed_at is not None:
         return locked.error
-    return encode(SendError(report.code or UNKNOWN, report.reason or "The channel gave no reason."))
+    is_retryable = None if report.category is None else report.is_retryable
+    reason = report.reason or "The channel gave no reason."
+    return encode(SendError(report.code or UNKNOWN, reason, report.category, is_retryable))
+
+
+def build_error(refusal: SendRefusal) -> SendError:
+    return SendError(refusal.code, refusal.reason, refusal.category, refusal.retry_after is not None)
 
 
 def _build_update(message: Message, previous: str) -> MessageUpdate:

@@ -1,12 +1,13 @@
 """Messages: types, errors, events."""
 
 from datetime import datetime
+from math import ceil
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
 from sapa.events import Event
-from sapa.http.errors import ApiError, Conflict
+from sapa.http.errors import ApiError, Conflict, ErrorBody
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import Channel as Channel
 from sapa.messaging.channels.interface import SenderAuthentication
@@ -15,6 +16,7 @@ from sapa.messaging.contacts.types import Window
 from sapa.messaging.messages.state import DeliveryState
 from sapa.values.api_base import Base
 from sapa.values.ids import CustomerId, UuidKind
+from sapa.values.provider_refusals import ProviderRefusal, RefusalCategory
 
 MESSAGE_ID = UuidKind("message")
 
@@ -34,11 +36,13 @@ _BODY = "Halo Ayu, pesanan INV-1042 sudah dikirim."
 _CODES = "The channel's own code; UNCLEAR while the outcome is unknown, NO_WORD if the channel never reported on it."
 
 
-class SendError(Struct, frozen=True):
-    """Why a message failed, or why its outcome is unknown."""
+class SendError(Struct, frozen=True, omit_defaults=True):
+    """Why a message failed, or why its outcome is unknown. A refusal of the channel has a category."""
 
     code: Annotated[str, Meta(examples=["131026"], description=_CODES)]
     message: Annotated[str, Meta(examples=["Message undeliverable"])]
+    category: RefusalCategory | None = None
+    retryable: Annotated[bool, Meta(description="Whether the same message may be accepted later.")] | None = None
 
 
 class Choice(Struct, frozen=True):
@@ -239,6 +243,15 @@ class SendFailed(ApiError):
 
     status = 502
     code = "SEND_FAILED"
+    may_name_pause = True
+
+    def __init__(self, message: str | None = None, *, refusal: ProviderRefusal | None = None, pause: float = 0) -> None:
+        """`pause` is how many seconds to wait before a retry, if the channel says so."""
+        super().__init__(message, headers={"retry-after": str(ceil(pause))} if pause else None)
+        self.refusal = refusal
+
+    def build_body(self) -> ErrorBody:
+        return ErrorBody(self.code, self.message, [self.refusal] if self.refusal else None)
 
 
 class MessageReceived(Event):

@@ -25,7 +25,7 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.messages.types import Message, SendError, SendFailed
+from sapa.messaging.messages.types import Message, SendFailed
 from sapa.messaging.sending import deferrals
 from sapa.messaging.sending.attachments import attach_files
 from sapa.messaging.sending.types import SendPlan
@@ -111,7 +111,7 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
             message = await attach_files(context, connection.company, message)
         return await connected.channel.send(connection, message)
     except NotSent as error:
-        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", RETRY_PAUSE)
+        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "temporary", RETRY_PAUSE)
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
@@ -180,10 +180,10 @@ async def _refuse(
 ) -> SendFailed:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
-    is_first = await messages.refuse(tx, company, id, refusal.code, refusal.reason, now) is not None
+    is_first = await messages.refuse(tx, company, id, refusal, now) is not None
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
         await contacts.uncount_outbound(tx, company, connection.id, plan.to)
-    failure = history.build_failure(SendError(refusal.code, refusal.reason))
+    failure = history.build_failure(messages.build_error(refusal), refusal.retry_after)
     if call_record is not None:
         await history.record_response(tx, call_record, failure)
     if refusal.category in CONCERNS_ACCOUNT:

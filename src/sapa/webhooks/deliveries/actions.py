@@ -106,6 +106,7 @@ def _build_body(event: SentEvent, address: str) -> str:
 def _build_attempt(stored: StoredAttempt) -> DeliveryAttempt:
     return DeliveryAttempt(
         stored.number,
+        stored.is_probe,
         stored.started_at,
         stored.milliseconds,
         stored.outcome,
@@ -159,7 +160,7 @@ async def _queue_batch(
 ) -> list[StoredEvent]:
     endpoint = await endpoints.get_active(tx, company_id, endpoint_id)
     chosen = check_events(kinds) if kinds else endpoint.kinds
-    events = await queries.list_events(tx, company_id, after, until, chosen, REPLAY_BATCH)
+    events = await queries.list_events(tx, company_id, endpoint_id, after, until, chosen, REPLAY_BATCH)
     if events:
         ids = [DELIVERY_ID.new() for _ in events]
         await queries.queue_again(tx, company_id, endpoint_id, ids, events)

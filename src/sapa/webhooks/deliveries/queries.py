@@ -31,7 +31,7 @@ _WAITING = """
 _SETTLED = """
     SELECT DISTINCT ON (a.delivery_id)
            a.delivery_id AS id, a.endpoint_id, a.event_id, a.kind AS event, a.event_at, a.outcome AS status,
-           CASE WHEN a.outcome = 'skipped' THEN a.number - 1 ELSE a.number END AS attempts,
+           CASE WHEN a.outcome = 'skipped' OR a.is_probe THEN a.number - 1 ELSE a.number END AS attempts,
            NULL::timestamptz AS next_attempt_at, a.status AS response_status, a.error, a.message
       FROM webhook_attempts a
      WHERE a.company_id = $1 AND a.outcome <> 'retrying'"""
@@ -92,6 +92,7 @@ FIND_COMPANY_OF_DELIVERY = sql(
 
 class StoredAttempt(Struct, frozen=True):
     number: int
+    is_probe: bool
     started_at: str
     milliseconds: int
     outcome: str
@@ -104,7 +105,8 @@ class StoredAttempt(Struct, frozen=True):
 
 LIST_ATTEMPTS = sql(
     """
-    SELECT number, started_at, milliseconds, outcome, status AS response_status, error, message, address, response
+    SELECT number, is_probe, started_at, milliseconds, outcome, status AS response_status, error, message, address,
+           response
       FROM webhook_attempts
      WHERE company_id = $1 AND delivery_id = $2
      ORDER BY started_at, number""",
@@ -135,13 +137,14 @@ class StoredEvent(Struct, frozen=True):
     number: int
 
 
+# An endpoint is not told of its own suspension.
 LIST_EVENTS = sql(
     """
     SELECT id, created_at, number
       FROM events
      WHERE company_id = $1 AND created_at >= $2::text::timestamptz AND created_at < $3
        AND (created_at, number) > ($2::text::timestamptz, $4)
-       AND (kind = ANY($5) OR $5 = '{}')
+       AND (kind = ANY($5) OR $5 = '{}') AND resource_id <> $7
      ORDER BY created_at, number
      LIMIT $6""",
     row=StoredEvent,
@@ -192,10 +195,10 @@ async def find_event(db: Connection, company_id: int, event_at: str, event_id: s
 
 
 async def list_events(
-    db: Connection, company_id: int, after: StoredEvent, until: object, kinds: list[str], limit: int
+    db: Connection, company_id: int, endpoint_id: str, after: StoredEvent, until: object, kinds: list[str], limit: int
 ) -> list[StoredEvent]:
-    """Events after the given one, in their order."""
-    return await LIST_EVENTS.all(db, company_id, after.created_at, until, after.number, kinds, limit)
+    """Events for the endpoint after the given one, in their order."""
+    return await LIST_EVENTS.all(db, company_id, after.created_at, until, after.number, kinds, limit, endpoint_id)
 
 
 async def queue_again(tx: Tx, company_id: int, endpoint_id: str, ids: list[str], events: list[StoredEvent]) -> None:

@@ -50,8 +50,8 @@ def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: Outcome) -> R
         milliseconds=outcome.milliseconds,
         status=outcome.status,
         error=outcome.error,
-        message=_clean(outcome.message),
-        address=_clean(outcome.address),
+        message=clean(outcome.message),
+        address=clean(outcome.address),
         response=outcome.response,
         is_ours=outcome.retry_uncounted,
     )
@@ -95,7 +95,7 @@ def _build_unsent(error: str, message: str | None) -> Outcome:
     return Outcome(datetime.now(UTC), 0, None, error, message, None, b"")
 
 
-def _clean(text: str | None) -> str | None:
+def clean(text: str | None) -> str | None:
     """Text that PostgreSQL accepts: messages may contain what a receiver sent."""
     if text is None or text.isprintable():
         return text

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.webhooks.dispatch.types import RETRY_SECONDS, DueDelivery, DueLane, Grant, LockedLane, Result
+from sapa.webhooks.dispatch.types import RETRY_SECONDS, DueDelivery, DueLane, Grant, LockedLane, Result, Suspension
+from sapa.webhooks.types import PROBE_SECONDS
 
 # The queue may be empty now and long a second later. A plan made for the empty queue would read all of the long one.
 USE_INDEXES = sql("SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)")
@@ -190,18 +191,31 @@ POSTPONE = sql(
 
 SET_FAILURES = sql("UPDATE webhook_lanes SET failures = $3 WHERE company_id = $1 AND endpoint_id = $2")
 
-# Only the transaction that finds the endpoint active adds the notice.
+# Only the transaction that finds the endpoint active adds the notice. It goes by mail unless another one did since $6,
+# the oldest id of that time.
 SUSPEND = sql(
-    """
+    f"""
     WITH suspended AS (
-        UPDATE webhook_endpoints
-           SET status = 'suspended', reason = $3, missed_since = coalesce(missed_since, now()),
-               updated_at = GREATEST(clock_timestamp(), updated_at)
-         WHERE company_id = $1 AND id = $2 AND status = 'active'
-        RETURNING id
+        UPDATE webhook_endpoints AS e
+           SET status = 'suspended', reason = $3, missed_since = coalesce(e.missed_since, now()),
+               suspended_at = now(), probes = 0,
+               next_probe_at = CASE WHEN e.auto_resume
+                                    THEN now() + c.clock_offset + interval '{PROBE_SECONDS[0]} seconds' END,
+               updated_at = GREATEST(clock_timestamp(), e.updated_at)
+          FROM companies AS c
+         WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2 AND e.status = 'active'
+        RETURNING e.id, e.url, e.description, e.auto_resume, e.suspended_at, e.next_probe_at
+    ), noticed AS (
+        INSERT INTO notices (company_id, id, kind, resource_id, message, mail_due_at)
+        SELECT $1, $4, $5, s.id, $3,
+               CASE WHEN NOT EXISTS (SELECT FROM notices n
+                                      WHERE n.company_id = $1 AND n.id >= $6 AND n.kind = $5 AND n.resource_id = s.id
+                                        AND (n.mail_due_at IS NOT NULL OR n.mail_tries > 0))
+                    THEN now() END
+          FROM suspended s
     )
-    INSERT INTO notices (company_id, id, kind, resource_id, message)
-    SELECT $1, $4, $5, id, $3 FROM suspended"""
+    SELECT url, description, auto_resume, suspended_at, next_probe_at FROM suspended""",
+    row=Suspension,
 )
 
 
@@ -277,6 +291,8 @@ async def set_failures(tx: Tx, company_id: int, endpoint_id: str, failures: int)
     await SET_FAILURES.run(tx, company_id, endpoint_id, failures)
 
 
-async def suspend(tx: Tx, company_id: int, endpoint_id: str, reason: str, notice_id: str, notice_kind: str) -> bool:
-    """False when the endpoint was not active."""
-    return await SUSPEND.run(tx, company_id, endpoint_id, reason, notice_id, notice_kind) == 1
+async def suspend(
+    tx: Tx, company_id: int, endpoint_id: str, reason: str, notice_id: str, notice_kind: str, oldest_notice: str
+) -> Suspension | None:
+    """None when the endpoint was not active."""
+    return await SUSPEND.find(tx, company_id, endpoint_id, reason, notice_id, notice_kind, oldest_notice)

@@ -4,17 +4,21 @@ Results are settled in batches, a transaction for each company. Only deliveries 
 and counted, so settling the same result again after a lost connection does nothing.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 
+from sapa.access.actions import get_company
 from sapa.db.pool import Database, Tx
-from sapa.values.ids import IdKind
+from sapa.events import emit
 from sapa.webhooks.dispatch import queries
 from sapa.webhooks.dispatch.lanes import queue_transaction
 from sapa.webhooks.dispatch.types import MOST_FAILURES, RETRY_SECONDS, LockedLane, Result
+from sapa.webhooks.id_times import format_time
+from sapa.webhooks.sender import parse_url
+from sapa.webhooks.types import NOTICE_ID, SuspendedEndpoint, WebhookSuspended
 
-NOTICE_ID = IdKind("ntc_")
-
-SUSPENDED = "webhook.suspended"
+MAIL_SECONDS = 3600
+"""Owners get at most one mail in this time about the same endpoint."""
 
 
 async def settle(database: Database, company_id: int, owner: str, results: Sequence[Result]) -> list[str]:
@@ -77,6 +81,25 @@ def fold_failures(failures: int, outcomes: Iterable[bool]) -> tuple[int, bool]:
 
 
 async def _suspend(tx: Tx, company_id: int, endpoint_id: str, results: Sequence[Result]) -> bool:
-    last = next(result.message for result in reversed(results) if result.error is not None)
-    reason = f"{MOST_FAILURES} attempts in a row failed, so deliveries are held. The last failure: {last}"
-    return await queries.suspend(tx, company_id, endpoint_id, reason, NOTICE_ID.new(), SUSPENDED)
+    last = next(result for result in reversed(results) if result.error is not None)
+    reason = f"{MOST_FAILURES} attempts in a row failed, so deliveries are held. The last failure: {last.message}"
+    mailed_since = NOTICE_ID.prefix + format_time(time.time() - MAIL_SECONDS)
+    suspension = await queries.suspend(
+        tx, company_id, endpoint_id, reason, NOTICE_ID.new(), WebhookSuspended.kind, mailed_since
+    )
+    if suspension is None:
+        return False
+    announced = SuspendedEndpoint(
+        id=endpoint_id,
+        origin=str(parse_url(suspension.url).origin()),
+        description=suspension.description,
+        status="suspended",
+        failures=MOST_FAILURES,
+        error=last.error or "internal",
+        response_status=last.status,
+        auto_resume=suspension.auto_resume,
+        suspended_at=suspension.suspended_at,
+        next_probe_at=suspension.next_probe_at,
+    )
+    await emit(tx, await get_company(tx, company_id), WebhookSuspended(announced))
+    return True

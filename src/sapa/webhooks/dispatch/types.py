@@ -37,6 +37,16 @@ class LockedLane(Struct, frozen=True):
     failures: int
 
 
+class Suspension(Struct, frozen=True):
+    """An endpoint that has just been suspended."""
+
+    url: str
+    description: str | None
+    auto_resume: bool
+    suspended_at: str
+    next_probe_at: str | None
+
+
 class DueDelivery(Struct, frozen=True):
     """One event that is due at one endpoint. Kind and body are None once the event is past its retention."""
 

@@ -24,6 +24,7 @@ from sapa.webhooks.signing import new_secret
 from sapa.webhooks.types import (
     ENDPOINT_ID,
     MOST_ENDPOINTS,
+    NOTICE_ID,
     EndpointActive,
     EndpointIn,
     EndpointNotActive,
@@ -39,6 +40,7 @@ from sapa.webhooks.types import (
 )
 
 MOST_NOTICES = 100
+RESUMED = "webhook.resumed"
 
 
 async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, body: EndpointIn) -> NewSecret:
@@ -53,7 +55,7 @@ async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: in
     id, secret = ENDPOINT_ID.new(), new_secret()
     stored = await queries.insert_endpoint(
         tx, company_id, id, url, kinds, description,
-        seal_headers(vault, company_id, id, headers), seal_secret(vault, company_id, id, secret),
+        seal_headers(vault, company_id, id, headers), seal_secret(vault, company_id, id, secret), body.auto_resume,
     )  # fmt: skip
     return NewSecret(secret, build_endpoint(vault, stored))
 
@@ -67,6 +69,8 @@ async def update(
     kinds = locked.kinds if patch.events is UNSET else check_events(patch.events)
     description = locked.description if patch.description is UNSET else check_description(patch.description)
     headers = _keep_headers(vault, locked, url) if patch.headers is UNSET else check_headers(patch.headers)
+    if patch.auto_resume is not UNSET:
+        await queries.set_auto_resume(tx, company_id, id, patch.auto_resume)
     stored = await queries.update_endpoint(
         tx, company_id, id, url, kinds, description, seal_headers(vault, company_id, id, headers)
     )
@@ -90,10 +94,20 @@ async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> WebhookEndpoi
 async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed) -> WebhookEndpoint:
     """Reactivates a paused or suspended endpoint; `missed` chooses which missed events it gets."""
     await queries.get_endpoint(tx, company_id, id)
-    if not await queries.resume_endpoint(tx, company_id, id, missed):
+    if not await queries.resume_endpoint(tx, company_id, id, missed, ["paused", "suspended"]):
         raise EndpointActive
     notify_after_commit(tx, CHANNEL)
     return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id))
+
+
+async def resume_probed(tx: Tx, company_id: int, id: str, status: int | None) -> bool:
+    """Resumes an endpoint that accepted a probe, with everything it missed. False when it is not suspended any more."""
+    if not await queries.resume_endpoint(tx, company_id, id, Missed.ALL, ["suspended"]):
+        return False
+    message = f"The endpoint accepted a probe with {status} and was resumed. What it missed is delivered in order."
+    await queries.insert_notice(tx, company_id, NOTICE_ID.new(), RESUMED, id, message)
+    notify_after_commit(tx, CHANNEL)
+    return True
 
 
 async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bool = False) -> NewSecret:
@@ -134,6 +148,11 @@ async def list_endpoints(db: Connection, vault: Vault, company_id: int) -> list[
 async def list_stored(db: Connection, company_id: int) -> list[StoredEndpoint]:
     """With sealed secrets, for the dispatcher."""
     return await queries.list_endpoints(db, company_id)
+
+
+async def list_suspended(db: Connection, company_id: int) -> list[StoredEndpoint]:
+    """Those that were suspended first come first."""
+    return await queries.list_suspended(db, company_id)
 
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredEndpoint:

@@ -1,15 +1,17 @@
 """How webhook endpoints are stored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.values.sealing import SealedValue
-from sapa.webhooks.types import OVERLAP_SECONDS, EndpointNotFound, Notice, StoredEndpoint
+from sapa.webhooks.types import OVERLAP_SECONDS, PROBE_SECONDS, EndpointNotFound, Notice, StoredEndpoint
 
 _ENDPOINTS = """
     SELECT e.id, e.company_id, e.url, e.kinds, e.description, e.status, e.reason,
-           coalesce(l.failures, 0) AS failures, e.catch_up, e.headers, e.secret,
+           coalesce(l.failures, 0) AS failures, e.catch_up, e.auto_resume,
+           CASE WHEN e.status = 'suspended' THEN e.suspended_at END AS suspended_at,
+           CASE WHEN e.status = 'suspended' THEN e.next_probe_at END AS next_probe_at, e.headers, e.secret,
            CASE WHEN e.previous_until > now() + c.clock_offset THEN e.previous_secret END AS previous_secret,
            CASE WHEN e.previous_until > now() + c.clock_offset THEN e.previous_until END AS previous_until,
            e.created_at, e.updated_at
@@ -23,6 +25,8 @@ GET = sql(f"{_ENDPOINTS} AND e.id = $2", row=StoredEndpoint)
 LOCK = sql(f"{_ENDPOINTS} AND e.id = $2 FOR NO KEY UPDATE OF e", row=StoredEndpoint)
 
 LIST = sql(f"{_ENDPOINTS} ORDER BY e.created_at, e.id", row=StoredEndpoint)
+
+LIST_SUSPENDED = sql(f"{_ENDPOINTS} AND e.status = 'suspended' ORDER BY e.suspended_at, e.id", row=StoredEndpoint)
 
 FIND_COMPANY = sql(
     "SELECT company_id FROM webhook_endpoints WHERE id = $1",
@@ -38,8 +42,8 @@ INSERT = sql(
     WITH lane AS (
         INSERT INTO webhook_lanes (company_id, endpoint_id) VALUES ($1, $2)
     )
-    INSERT INTO webhook_endpoints (company_id, id, url, kinds, description, headers, secret)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+    INSERT INTO webhook_endpoints (company_id, id, url, kinds, description, headers, secret, auto_resume)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 )
 
 UPDATE = sql(
@@ -49,12 +53,23 @@ UPDATE = sql(
      WHERE company_id = $1 AND id = $2"""
 )
 
+# A suspended endpoint begins its probes anew.
+SET_AUTO_RESUME = sql(
+    f"""
+    UPDATE webhook_endpoints AS e
+       SET auto_resume = $3, probes = 0,
+           next_probe_at = CASE WHEN $3 AND e.status = 'suspended'
+                                THEN now() + c.clock_offset + interval '{PROBE_SECONDS[0]} seconds' END
+      FROM companies AS c
+     WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2 AND e.auto_resume <> $3"""
+)
+
 # An endpoint that is paused while it catches up still misses what it has not caught up with.
 PAUSE = sql(
     """
     UPDATE webhook_endpoints
        SET status = 'paused', reason = NULL, missed_since = coalesce(missed_since, now()),
-           catch_up = NULL, resumed_at = NULL,
+           catch_up = NULL, resumed_at = NULL, next_probe_at = NULL,
            updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2 AND status <> 'paused'"""
 )
@@ -62,9 +77,9 @@ PAUSE = sql(
 RESUME = sql(
     """
     UPDATE webhook_endpoints
-       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = now(),
+       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = now(), next_probe_at = NULL,
            missed_since = coalesce(missed_since, now()), updated_at = GREATEST(clock_timestamp(), updated_at)
-     WHERE company_id = $1 AND id = $2 AND status <> 'active'"""
+     WHERE company_id = $1 AND id = $2 AND status = ANY($4)"""
 )
 
 LOCK_LANE = sql("SELECT failures FROM webhook_lanes WHERE company_id = $1 AND endpoint_id = $2 FOR UPDATE")
@@ -113,6 +128,7 @@ REPLACE_SEALED = sql(
            secret = coalesce((SELECT sealed FROM new WHERE new.id = e.id AND name = 'secret'), e.secret)
      WHERE e.company_id = $1 AND e.id IN (SELECT id FROM new)"""
 )
+INSERT_NOTICE = sql("INSERT INTO notices (company_id, id, kind, resource_id, message) VALUES ($1, $2, $3, $4, $5)")
 
 LIST_NOTICES = sql(
     """
@@ -137,6 +153,10 @@ async def list_endpoints(db: Connection, company_id: int) -> list[StoredEndpoint
     return await LIST.all(db, company_id)
 
 
+async def list_suspended(db: Connection, company_id: int) -> list[StoredEndpoint]:
+    return await LIST_SUSPENDED.all(db, company_id)
+
+
 async def find_company(db: Connection, id: str) -> int | None:
     company_id: int | None = await FIND_COMPANY.value(db, id)
     return company_id
@@ -153,9 +173,9 @@ async def count_endpoints(tx: Tx, company_id: int) -> int:
 
 async def insert_endpoint(
     tx: Tx, company_id: int, id: str, url: str, kinds: list[str], description: str | None, headers: bytes | None,
-    secret: bytes,
+    secret: bytes, auto_resume: bool,
 ) -> StoredEndpoint:  # fmt: skip
-    await INSERT.run(tx, company_id, id, url, kinds, description, headers, secret)
+    await INSERT.run(tx, company_id, id, url, kinds, description, headers, secret, auto_resume)
     return await get_endpoint(tx, company_id, id)
 
 
@@ -164,6 +184,10 @@ async def update_endpoint(
 ) -> StoredEndpoint:
     await UPDATE.run(tx, company_id, id, url, kinds, description, headers)
     return await get_endpoint(tx, company_id, id)
+
+
+async def set_auto_resume(tx: Tx, company_id: int, id: str, auto_resume: bool) -> None:
+    await SET_AUTO_RESUME.run(tx, company_id, id, auto_resume)
 
 
 async def lock_lane(tx: Tx, company_id: int, id: str) -> None:
@@ -176,10 +200,14 @@ async def pause_endpoint(tx: Tx, company_id: int, id: str) -> StoredEndpoint:
     return await get_endpoint(tx, company_id, id)
 
 
-async def resume_endpoint(tx: Tx, company_id: int, id: str, missed: str) -> bool:
-    """False when the endpoint is active already."""
+async def resume_endpoint(tx: Tx, company_id: int, id: str, missed: str, statuses: Sequence[str]) -> bool:
+    """False when the endpoint has none of these statuses."""
     await RESET_FAILURES.run(tx, company_id, id)
-    return await RESUME.run(tx, company_id, id, missed) == 1
+    return await RESUME.run(tx, company_id, id, missed, statuses) == 1
+
+
+async def insert_notice(tx: Tx, company_id: int, id: str, kind: str, endpoint_id: str, message: str) -> None:
+    await INSERT_NOTICE.run(tx, company_id, id, kind, endpoint_id, message)
 
 
 async def rotate_secret(tx: Tx, company_id: int, id: str, secret: bytes) -> StoredEndpoint:

@@ -38,13 +38,14 @@ FINISH = sql(
 
 
 # In the order of the index, so that a page costs the same however many follow. Within a millisecond that is not the
-# order of the events; the dispatcher sorts those by their number.
+# order of the events; the dispatcher sorts those by their number. An endpoint is not told of its own suspension.
 LIST_EVENTS = sql(
     """
     SELECT id, created_at, number, resource_id
       FROM events
      WHERE company_id = $1 AND (created_at, id) > ($2::text::timestamptz, $3) AND created_at >= $2::text::timestamptz
        AND created_at <= $4::text::timestamptz AND (kind = ANY($5::text[]) OR $5::text[] = '{}')
+       AND resource_id <> $7
      ORDER BY created_at, id
      LIMIT $6""",
     row=MissedEvent,
@@ -188,8 +189,9 @@ async def finish(tx: Tx, endpoint: Resumed) -> None:
 
 async def list_events(tx: Tx, endpoint: Resumed, progress: Progress, limit: int) -> list[MissedEvent]:
     return await LIST_EVENTS.all(
-        tx, endpoint.company_id, progress.since, progress.event_id, progress.until, endpoint.kinds, limit
-    )
+        tx, endpoint.company_id, progress.since, progress.event_id, progress.until, endpoint.kinds, limit,
+        endpoint.endpoint_id,
+    )  # fmt: skip
 
 
 async def queue(tx: Tx, endpoint: Resumed, events: Sequence[MissedEvent]) -> None:

@@ -17,13 +17,13 @@ from sapa.messaging.channels.interface import (
     BadAccount,
     ChannelAccount,
     OutgoingMessage,
-    RefusalCategory,
     SendDeferral,
     SendReceipt,
     SendRefusal,
 )
 from sapa.messaging.channels.mail.written import build_mail, build_message_id, get_domain, to_ascii_domain
 from sapa.outbound.client import NotSent, Unclear
+from sapa.values.provider_refusals import RefusalCategory
 
 SECONDS = 10.0
 

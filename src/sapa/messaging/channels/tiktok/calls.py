@@ -4,7 +4,14 @@ status."""
 from collections.abc import Mapping
 from typing import Any
 
-from sapa.messaging.channels.interface import ErrorMeaning, OutgoingMessage, SendReceipt, SendRefusal
+from sapa.messaging.channels.interface import (
+    UNKNOWN_ERROR,
+    ErrorMeaning,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
+)
+from sapa.messaging.channels.meta import find_retry_after
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.messaging.channels.render import render
 from sapa.outbound.client import ProviderResponse, Unclear
@@ -54,17 +61,19 @@ def parse_data(response: ProviderResponse) -> Node | SendRefusal:
     """The response's data; raises Unclear if the response cannot be understood."""
     found = parse_json(response.body)
     code = get(found, "code")
-    if response.status >= 500 or not isinstance(code, int) or code in _SERVER_ERRORS:
+    if not isinstance(code, int) or code in _SERVER_ERRORS or (response.status >= 500 and code == 0):
         raise Unclear(f"the channel answered {response.status} without an outcome")
     if code == 0:
         return node(found, "data")
     reason = text(found, "message") or "the channel gave no reason"
     meaning = classify(code, reason)
-    return SendRefusal(str(code), reason, meaning.category, meaning.retry_after)
+    if response.status >= 500 and not meaning.is_definite:
+        raise Unclear(f"the channel answered {response.status}: {reason}")
+    return SendRefusal(str(code), reason, meaning.category, find_retry_after(response, meaning))
 
 
 def classify(code: int, reason: str) -> ErrorMeaning:
     """TikTok documents no code for a closed window."""
     if code not in {40064, 40100} and "window" in reason.lower():
         return ErrorMeaning("window")
-    return _ERROR_MEANINGS.get(code, ErrorMeaning("validation"))
+    return _ERROR_MEANINGS.get(code, UNKNOWN_ERROR)

@@ -16,6 +16,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.meta import describe, parse_graph_error
 from sapa.messaging.channels.reading import Node, node, nodes, parse_json, seconds, text
 from sapa.messaging.channels.whatsapp.contents import read_contents
+from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.messaging.channels.whatsapp.people import People, identify, only_digits
 
 _STATUSES: Mapping[str, Status] = {
@@ -128,6 +129,7 @@ def _read_status(status: Node) -> Iterator[Item]:
         return
     error = next(iter(nodes(status, "errors")), None)
     graph_error = parse_graph_error({"error": error}) if error else None
+    meaning = classify(graph_error) if graph_error else None
     recipient = identify(text(status, "recipient_id"), text(status, "recipient_user_id"))
     yield StatusReport(
         status=word,
@@ -137,6 +139,8 @@ def _read_status(status: Node) -> Iterator[Item]:
         recipient=next(iter(recipient), None),
         code=str(graph_error.code) if graph_error else None,
         reason=describe(graph_error) if graph_error else None,
+        category=meaning.category if meaning else None,
+        is_retryable=meaning is not None and meaning.retry_after is not None,
     )
 
 
