@@ -29,6 +29,7 @@ from sapa.http.errors import (
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.executor import Executor
 from sapa.http.idempotency import IdempotencyClaim, build_claim
+from sapa.http.incoming import IncomingBody
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
@@ -60,7 +61,7 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        exchange = Exchange(scope, receive)
+        exchange = Exchange(scope, IncomingBody(receive, self._context.large_bodies))
         code = None
         try:
             response = await self._respond(exchange)
@@ -69,6 +70,8 @@ class Edge:
             await self._record(exchange, refusal)
             code = refusal.code
             response = HttpResponse(refusal.status, refusal.encode(), refusal.headers)
+        finally:
+            exchange.incoming.release()
         await send_response(send, exchange, response, self._cors)
         self._log(exchange, response.status, code, time.perf_counter() - started)
 

@@ -305,6 +305,8 @@ class Capabilities(Struct, frozen=True):
     """Whether a file may have a caption."""
     has_link_buttons: bool = True
     """Whether links can be native buttons; otherwise the text holds the link."""
+    most_callback_bytes: int | None = None
+    """The largest callback; None for a channel that nobody calls back for. Its token may be public."""
     has_threads: bool = False
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
 

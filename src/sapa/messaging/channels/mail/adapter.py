@@ -54,6 +54,7 @@ class Mail:
         reports=frozenset({"sent", "failed"}),
         identities=(EMAIL,),
         per_second=20,
+        most_callback_bytes=32 * 1_048_576,
         has_link_buttons=False,
         has_threads=True,
     )
