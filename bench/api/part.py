@@ -67,7 +67,7 @@ async def _measure(ground: Ground, scenarios: Sequence[Scenario], size: Size, st
 
 @asynccontextmanager
 async def _three_servers(ground: Ground) -> AsyncIterator[Bench]:
-    """Each one process of Granian on uvloop, with the same pool of connections; the worker folds counters beside."""
+    """Each one process of the same server, with the same pool of connections; the worker folds counters beside."""
     async with (
         run_worker(ground),
         _run_yardstick("ceiling", ground) as ceiling,

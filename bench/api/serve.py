@@ -1,29 +1,16 @@
-"""Runs a yardstick with exactly the server settings of `sapa api`: python -m bench.api.serve MODULE PORT."""
+"""Runs a yardstick with exactly the server of `sapa api`: python -m bench.api.serve MODULE PORT."""
 
 import sys
+from importlib import import_module
 
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces, Loops
-from granian.log import LogLevels
+from sapa.runtime.http_server import HttpServer, open_listener
+from sapa.settings import read_settings
 
 
 def main() -> None:
     module, port = sys.argv[1:]
-    Granian(
-        f"{module}:app",
-        address="127.0.0.1",
-        port=int(port),
-        interface=Interfaces.ASGI,
-        workers=1,
-        loop=Loops.uvloop,
-        http=HTTPModes.auto,
-        websockets=False,
-        backlog=1024,
-        backpressure=1024,
-        log_level=LogLevels.warning,
-        log_access=False,
-        workers_kill_timeout=10,
-    ).serve()
+    settings = read_settings({"SAPA_PROCESSES": "1"}).server
+    HttpServer(settings, import_module(module).app).run([open_listener("127.0.0.1", int(port))])
 
 
 if __name__ == "__main__":

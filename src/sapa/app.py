@@ -63,7 +63,7 @@ class App:
             [
                 *health_routes(self.database, collect_queue_ages),
                 *(route for document in documents for route in document.routes()),
-                *(hook_route(self.context, hook) for hook in HOOKS),
+                *(hook_route(self.context, hook, hook.find_limit) for hook in HOOKS if hook.find_limit),
                 *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
                 *build_console(self.context, domains),

@@ -17,6 +17,7 @@ from sapa.values.sealing import Vault
 
 CLOSE_SECONDS = 15.0
 """How long a process that ends waits for running work; less than what its supervisor allows."""
+MOST_LARGE_BODIES = 2
 CANCEL_SECONDS = 2.0
 """How long cancelled work may take to end: it returns its connection to the pool, which closes next."""
 
@@ -43,6 +44,8 @@ class AppContext(Struct, frozen=True):
     """Set when the process ends: streaming responses end then."""
     running: set[asyncio.Task[Any]] = field(default_factory=set)
     """Work that continues when its caller disconnects."""
+    large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_LARGE_BODIES))
+    """One permit for each request whose large body is in memory."""
 
     @property
     def vault(self) -> Vault:

@@ -175,7 +175,7 @@ SERVICES: list[Service] = [
 ]
 
 HOOKS: list[Hook[AppContext]] = [
-    Hook(carrier_connection_actions.HOOKS, tracking_hooks.receive_callback),
+    Hook(carrier_connection_actions.HOOKS, tracking_hooks.receive_callback, tracking_hooks.find_limit),
     *inbound_hooks.HOOKS,
 ]
 """Where providers call back."""

@@ -45,6 +45,11 @@ class ServerSettings(Struct, frozen=True):
     """SAPA_TLS_KEY: the certificate's private key (PEM)."""
     trusted_proxies: tuple[Network, ...]
     """SAPA_TRUSTED_PROXIES: comma-separated addresses or CIDRs whose X-Forwarded-For is trusted."""
+    connections: int
+    """SAPA_CONNECTIONS: how many connections all API processes hold at once."""
+    connections_per_address: int
+    """SAPA_CONNECTIONS_PER_ADDRESS: how many of them one address may hold (for IPv6: one /64); trusted proxies may hold
+    all."""
     cors_origins: tuple[str, ...]
     """SAPA_CORS_ORIGINS: comma-separated origins from which browsers may call the API, or `*`. None by default."""
     public_url: str | None
@@ -114,6 +119,8 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             tls_cert=tls_cert,
             tls_key=tls_key,
             trusted_proxies=tuple(_networks(environ, "SAPA_TRUSTED_PROXIES")),
+            connections=_number(environ, "SAPA_CONNECTIONS", 8000, 10, 1_000_000),
+            connections_per_address=_number(environ, "SAPA_CONNECTIONS_PER_ADDRESS", 1000, 10, 1_000_000),
             cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
             public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
         ),

@@ -88,6 +88,13 @@ async def test_whatever_is_in_a_path_every_line_is_json(installation: Installati
     assert [line["status"] for line in lines] == [response.status_code for response in responses]
 
 
+async def test_a_long_path_is_cut(installation: Installation, api: httpx.AsyncClient) -> None:
+    response = await api.get(f"/customers/{'x' * 20_000}")
+    line = await line_of(installation, response.headers["x-request-id"])
+    assert line["route"] == "/customer/v1/customers/{id}"
+    assert line["path"] == f"/customer/v1/customers/{'x' * 20_000}"[:256]
+
+
 async def test_the_log_of_the_processes_is_json_lines(installation: Installation, api: httpx.AsyncClient) -> None:
     response = await api.get("/customers")
     await line_of(installation, response.headers["x-request-id"])

@@ -239,7 +239,7 @@ async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: 
 async def test_kill_of_an_api_process_and_at_once_of_its_successor(running: Serving) -> None:
     api = running.get("api")
     before = [api, *api.children()]
-    victim = api.children()[0]
+    victim = running.answering()[0]
     victim.kill()
     await running.sees(lambda: bool(set(api.children()) - set(before)))
     (successor,) = set(api.children()) - set(before)

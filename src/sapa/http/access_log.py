@@ -12,6 +12,7 @@ from sapa.logs import STANDARD_OUTPUT
 
 MOST_CALLS = 256
 FLUSH_SECONDS = 0.2
+LONGEST_LOGGED_PATH = 256
 
 
 class FinishedCall(msgspec.Struct, frozen=True, gc=False):

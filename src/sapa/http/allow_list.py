@@ -102,3 +102,12 @@ def _parse_hop(hop: str) -> str:
 def _normalise(text: str) -> str:
     address = parse_address(text)
     return text if address is None else str(address)
+
+
+@lru_cache(maxsize=MOST_CACHED)
+def get_network(text: str) -> str:
+    """What one stranger holds: an IPv4 address, or the /64 of an IPv6 address."""
+    address = parse_address(text)
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, 64), strict=False))
+    return text if address is None else str(address)

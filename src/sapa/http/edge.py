@@ -2,15 +2,14 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from urllib.parse import unquote_to_bytes
 
 import structlog
 
 from sapa.context import AppContext
-from sapa.http.access_log import AccessLog, FinishedCall
-from sapa.http.allow_list import AllowList, client_address
+from sapa.http.access_log import LONGEST_LOGGED_PATH, AccessLog, FinishedCall
+from sapa.http.allow_list import AllowList, client_address, get_network
 from sapa.http.cors import Cors
 from sapa.http.endpoints import Endpoint, Routes, RouteTable
 from sapa.http.errors import (
@@ -29,6 +28,7 @@ from sapa.http.errors import (
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.executor import Executor
 from sapa.http.idempotency import IdempotencyClaim, build_claim
+from sapa.http.incoming import IncomingBody
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
@@ -60,7 +60,7 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        exchange = Exchange(scope, receive)
+        exchange = Exchange(scope, IncomingBody(receive, self._context.large_bodies))
         code = None
         try:
             response = await self._respond(exchange)
@@ -69,6 +69,8 @@ class Edge:
             await self._record(exchange, refusal)
             code = refusal.code
             response = HttpResponse(refusal.status, refusal.encode(), refusal.headers)
+        finally:
+            exchange.incoming.release()
         await send_response(send, exchange, response, self._cors)
         self._log(exchange, response.status, code, time.perf_counter() - started)
 
@@ -79,13 +81,13 @@ class Edge:
         if exchange.method == "OPTIONS":
             return self._options(exchange)
         key = exchange.key = await self._identify(exchange)
+        if not key.allow_list.allows(exchange.address):
+            raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
         self._keys.record_use(key, exchange.address)
         await self._check_rate_limit(exchange, key)
         endpoint = self._get_endpoint(exchange)
         endpoint.permit(key)
         exchange.endpoint = endpoint
-        if not key.allow_list.allows(exchange.address):
-            raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
@@ -104,9 +106,6 @@ class Edge:
             return
         if isinstance(refusal, ServiceUnavailable) or (call is not None and call.is_recorded):
             return
-        if isinstance(refusal, IpNotAllowed):  # raised before the body was read, and the record shows it
-            with suppress(ApiError):
-                await read_body(exchange, endpoint.uploads, endpoint.needs_body)
         try:
             await endpoint.recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refusal)
         except Exception as error:
@@ -126,7 +125,7 @@ class Edge:
         try:
             if not raw:
                 raise MissingApiKey
-            return await self._keys.identify(raw)
+            return await self._keys.identify(raw, get_network(exchange.address))
         except (MissingApiKey, InvalidApiKey) as error:
             if exchange.path.startswith(self._unauthorized_prefixes):
                 raise Unauthorized(error.message) from None
@@ -162,7 +161,7 @@ class Edge:
                 exchange.request_id,
                 exchange.method,
                 route,
-                exchange.path,
+                exchange.path[:LONGEST_LOGGED_PATH],
                 status,
                 seconds,
                 exchange.address,

@@ -1,6 +1,5 @@
 """One request on its way through the edge, and how its body is read."""
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -8,14 +7,13 @@ from urllib.parse import parse_qs, unquote
 
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Endpoint, Route
-from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
+from sapa.http.errors import UnsupportedMediaType
+from sapa.http.incoming import IncomingBody
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
-# A body that is too large is still read this far, so that the caller gets our response and not a broken pipe.
-MOST_DRAINED = 15 * MOST_BYTES
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -30,13 +28,13 @@ class Exchange:
     """One request on its way through the edge."""
 
     __slots__ = (
-        "address", "body", "endpoint", "headers", "key", "method", "outbound_call", "path", "quota", "receive",
+        "address", "body", "endpoint", "headers", "incoming", "key", "method", "outbound_call", "path", "quota",
         "request_id", "route", "scope",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, incoming: IncomingBody) -> None:
         self.scope = scope
-        self.receive = receive
+        self.incoming = incoming
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.request_id = new_request_id()
@@ -95,12 +93,7 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
         if uploads
         else (("application/json",), MOST_BYTES, BODY_SECONDS)
     )
-    try:
-        async with asyncio.timeout(seconds):
-            body = await _receive_all(exchange, most)
-    except TimeoutError:
-        raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
-    exchange.body = body
+    body = exchange.body = await exchange.incoming.read(most, seconds, exchange.header(b"content-length"))
     if not body and not is_needed:
         return "", body
     if (exchange.header(b"content-encoding") or "identity").strip().lower() != "identity":
@@ -110,24 +103,6 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
     if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
         raise UnsupportedMediaType(f"Send the body as {' or '.join(accepted)} in UTF-8.")
     return media_type, body
-
-
-async def _receive_all(exchange: Exchange, most: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await exchange.receive()
-        if message["type"] == "http.disconnect":
-            raise Invalid("The body is incomplete. Send the whole body.")
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size <= most:
-            chunks.append(chunk)
-        if not message.get("more_body", False) or size > most + MOST_DRAINED:
-            break
-    if size > most:
-        raise PayloadTooLarge(f"The request's body is larger than {most // 1_048_576} MiB.")
-    return b"".join(chunks)
 
 
 def split_path(scope: Scope) -> list[str]:

@@ -1,46 +1,32 @@
-"""The routes that providers call; bodies are read within limits."""
-
-import asyncio
+"""The routes that providers call. Nothing is read from a caller without a valid token."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sapa.context import AppContext
-from sapa.http.errors import NotFound, PayloadTooLarge, RequestTimeout
-from sapa.http.hooks import Hook, answer_hook
+from sapa.http.errors import NotFound
+from sapa.http.hooks import FindLimit, Hook, answer_hook
+from sapa.http.incoming import IncomingBody
 from sapa.values.hook_calls import HookCall
 
-MOST_HOOK_BYTES = 32 * 1_048_576
-MOST_UNADMITTED_BYTES = 1_048_576
-HOOK_SECONDS = 30
+HOOK_SECONDS = 30.0
 
 
-def hook_route(context: AppContext, hook: Hook[AppContext]) -> Route:
+def hook_route(context: AppContext, hook: Hook[AppContext], find_limit: FindLimit[AppContext]) -> Route:
     async def receive(request: Request) -> Response:
-        body = await _read_hook_body(context, hook, request)
-        response = await answer_hook(context, [hook], _build_call(request, body))
+        most = await find_limit(context, request.url.path)
+        if most is None:
+            raise NotFound
+        incoming = IncomingBody(request.receive, context.large_bodies)
+        try:
+            body = await incoming.read(most, HOOK_SECONDS, request.headers.get("content-length"))
+            response = await answer_hook(context, [hook], _build_call(request, body))
+        finally:
+            incoming.release()
         return Response(response.body, response.status, response.headers)
 
     return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
-
-
-async def _read_hook_body(context: AppContext, hook: Hook[AppContext], request: Request) -> bytes:
-    """A large body is read only at a path that the hook admits."""
-    body, is_admitted = bytearray(), hook.admits is None
-    try:
-        async with asyncio.timeout(HOOK_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MOST_HOOK_BYTES:
-                    raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
-                if len(body) > MOST_UNADMITTED_BYTES and not is_admitted and hook.admits is not None:
-                    is_admitted = await hook.admits(context, request.url.path)
-                    if not is_admitted:
-                        raise NotFound
-    except TimeoutError:
-        raise RequestTimeout(f"The request's body did not arrive within {HOOK_SECONDS} seconds.") from None
-    return bytes(body)
 
 
 def _build_call(request: Request, body: bytes) -> HookCall:

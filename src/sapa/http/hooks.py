@@ -16,8 +16,12 @@ class Hook(Struct, Generic[Context], frozen=True):
 
     prefix: str
     answer: Callable[[Context, HookCall], Awaitable[HookAnswer]]
-    admits: Callable[[Context, str], Awaitable[bool]] | None = None
-    """Whether the path is in use: checked before a large body is read."""
+    find_limit: "FindLimit[Context] | None" = None
+    """A hook without it is served on the loopback address only."""
+
+
+FindLimit = Callable[[Context, str], Awaitable[int | None]]
+"""How many bytes may be sent to a path, or None if its token is unknown: asked before anything is read."""
 
 
 async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: HookCall) -> HookAnswer:

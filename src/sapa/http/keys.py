@@ -13,6 +13,7 @@ from msgspec import Struct
 from sapa.db.hub import ChannelSubscription
 from sapa.db.pool import Connection, Database
 from sapa.http.allow_list import AllowList
+from sapa.http.bad_keys import BadKeyLimiter
 from sapa.http.errors import InvalidApiKey
 from sapa.values.company import Company
 
@@ -96,34 +97,40 @@ class KeyRing:
         self._is_subscribed = False
         self._generation = 0
         self._subscription: ChannelSubscription | None = None
+        self._bad_keys = BadKeyLimiter()
         self.uses: dict[str, str] = {}
         """Key id → the address it was last used from, until it is recorded."""
 
     def record_use(self, key: Key, address: str) -> None:
         self.uses[key.id] = address
 
-    async def identify(self, raw: str) -> Key:
-        """Raises when the key is malformed, unknown, revoked or expired."""
+    async def identify(self, raw: str, network: str) -> Key:
+        """Raises when the key is malformed, unknown, revoked or expired, or its network sent too many such keys."""
         digest = hash_key(raw)
         cached = self._keys.get(digest)
         now = time.monotonic()
         if cached is not None and (self._is_subscribed or now - cached[1] < _UNSUBSCRIBED_SECONDS):
             key = cached[0]
         else:
-            if not is_well_formed(raw):
+            if cached is None:
+                self._bad_keys.check(network, now)
+            found = await self._look_up(digest, now) if is_well_formed(raw) else None
+            if found is None:
+                self._bad_keys.count(network, now)
                 raise InvalidApiKey
-            key = await self._look_up(digest, now)
+            key = found
         if key.ends is not None and now >= key.ends:
             raise InvalidApiKey
+        self._bad_keys.trust(network, now)
         return key
 
-    async def _look_up(self, digest: bytes, now: float) -> Key:
+    async def _look_up(self, digest: bytes, now: float) -> Key | None:
         generation = self._generation
         async with self._database.connection() as db:
             key = await self._load(db, digest)
         if key is None:
             self._keys.pop(digest, None)
-            raise InvalidApiKey
+            return None
         # A change while we read may be newer than what we read: use the key once, don't cache it.
         if generation == self._generation:
             if len(self._keys) >= _MOST_CACHED:

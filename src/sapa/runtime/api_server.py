@@ -1,106 +1,80 @@
-"""`sapa api`: the HTTP server and its processes."""
+"""`sapa api`: starts the API processes, restarts those that die, and stops them together."""
 
 import asyncio
-import logging
-import os
+import resource
 import signal
-from collections.abc import Callable
-from datetime import UTC, datetime
-from multiprocessing import parent_process
-from typing import Any
+import sys
+import time
+from multiprocessing import get_context
+from multiprocessing.context import ForkProcess
 
-import msgspec
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces, Loops, SSLProtocols
-from granian.log import LogLevels
-
-from sapa.app import create_app
-from sapa.runtime.processes import check_port, die_with_parent
+from sapa.runtime.api_process import run_process
+from sapa.runtime.processes import check_port
 from sapa.settings import ServerSettings, Settings
 
 _STOP_SECONDS = 20
-
-
-class JsonLine(logging.Formatter):
-    """Granian's warnings in the format of our own log lines."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat()
-        line = {
-            "event": record.getMessage(),
-            "logger": "granian",
-            "level": record.levelname.lower(),
-            "time": time.replace("+00:00", "Z"),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
-
-
-_LOGGING = {
-    "formatters": {"json": {"()": JsonLine}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
-    "loggers": {"_granian": {"handlers": ["stderr"], "level": "WARNING", "propagate": False}},
-}
+_HEALTHY_SECONDS = 3.5
+"""A process that dies sooner would die again: `sapa api` ends."""
+_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
 
 def run(settings: Settings) -> int:
     """Serves until SIGTERM or SIGINT; returns 1 when its processes keep failing."""
     address = asyncio.run(check_port(settings.server.host, settings.server.port))
-    try:
-        _serve(settings.server, address)
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+    raise_file_limit()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    return ApiProcesses(settings.server, address).run()
 
 
-def _serve(server: ServerSettings, address: str) -> None:
-    Granian(
-        "sapa.app:create_app",
-        address=address,
-        port=server.port,
-        interface=Interfaces.ASGI,
-        workers=server.processes,
-        loop=Loops.uvloop,
-        http=HTTPModes.auto,
-        websockets=False,
-        backlog=1024,
-        backpressure=1024,
-        log_level=LogLevels.warning,
-        log_dictconfig=_LOGGING,
-        log_access=False,
-        ssl_cert=server.tls_cert,
-        ssl_key=server.tls_key,
-        ssl_protocol_min=SSLProtocols.tls12,
-        respawn_failed_workers=True,
-        workers_kill_timeout=_STOP_SECONDS,
-    ).serve(target_loader=load_app, wrap_loader=False)
+def raise_file_limit() -> None:
+    """Each connection is a file: as many as the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def load_app() -> Callable[..., Any]:
-    """Runs first in each of Granian's processes: ties it to its parent, then builds the application."""
-    # The parent's inherited handlers would ignore a request to stop until the event loop sets its own.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if parent := parent_process():
-        die_with_parent(signal.SIGTERM, parent.pid or os.getppid())
-    app = create_app()
-    call_on_signals(asyncio.get_event_loop(), app.end_streams)
-    return app
+class ApiProcesses:
+    """Forked, so that the application is imported once. Nothing here starts a thread: a fork would lose it."""
+
+    def __init__(self, server: ServerSettings, address: str) -> None:
+        self._server = server
+        self._address = address
+        self._started: dict[ForkProcess, float] = {}
+
+    def run(self) -> int:
+        for _ in range(self._server.processes):
+            self._start()
+        while signal.sigwait(_SIGNALS) is signal.SIGCHLD:
+            if not self._restart_dead():
+                self._stop()
+                return 1
+        self._stop()
+        return 0
+
+    def _start(self) -> None:
+        process = get_context("fork").Process(target=_run_unblocked, args=(self._server, self._address))
+        process.start()
+        self._started[process] = time.monotonic()
+
+    def _restart_dead(self) -> bool:
+        """Returns False when a process died too soon."""
+        for process in [each for each in self._started if each.exitcode is not None]:
+            print(f"An API process ended with exit code {process.exitcode}.", file=sys.stderr, flush=True)  # noqa: T201
+            if time.monotonic() - self._started.pop(process) < _HEALTHY_SECONDS:
+                return False
+            self._start()
+        return True
+
+    def _stop(self) -> None:
+        deadline = time.monotonic() + _STOP_SECONDS
+        for process in self._started:
+            process.terminate()
+        for process in self._started:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
 
 
-def call_on_signals(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    """Calls `callback` before any signal handler that the loop gets from now on.
-
-    Granian waits for open responses before the lifespan's shutdown, and event streams end only on this call.
-    """
-    add = loop.add_signal_handler
-
-    def add_with_callback(signum: int, handler: Callable[..., object], *arguments: object) -> None:
-        def handle() -> None:
-            callback()
-            handler(*arguments)
-
-        add(signum, handle)
-
-    setattr(loop, "add_signal_handler", add_with_callback)  # noqa: B010 - a method of one loop
+def _run_unblocked(server: ServerSettings, address: str) -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    run_process(server, address)

@@ -341,6 +341,8 @@ class Capabilities(Struct, frozen=True):
     """Whether links can be native buttons; otherwise the text holds the link."""
     has_attachments: bool = False
     """Whether a message carries files itself; otherwise the channel fetches them."""
+    most_callback_bytes: int | None = None
+    """The largest callback; None for a channel that nobody calls back for. Its token may be public."""
     has_threads: bool = False
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
 

@@ -23,6 +23,7 @@ from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
 """Large files take longer than API calls."""
+MOST_CALLBACK_BYTES = 4 * 1_048_576
 
 MAX_RETRY_AFTER = 86_400.0
 

@@ -58,9 +58,10 @@ def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
     return HookAnswer(200, challenge.encode(), _TEXT)
 
 
-async def _has_account(context: AppContext, path: str) -> bool:
+async def _find_limit(context: AppContext, path: str) -> int | None:
     async with context.database.connection() as db:
-        return await find_by_token(context, db, path.removeprefix(PREFIX)) is not None
+        connected = await find_by_token(context, db, path.removeprefix(PREFIX))
+    return connected.channel.capabilities.most_callback_bytes if connected else None
 
 
 async def _check(connected: ConnectedChannel, call: HookCall) -> None:
@@ -97,4 +98,4 @@ async def purge_old(database: Database) -> None:
                 gone = await queries.purge(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _has_account)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _find_limit)]

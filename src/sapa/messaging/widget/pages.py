@@ -34,7 +34,7 @@ from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.streams import MAX_BATCH, Streams
 from sapa.messaging.widget.visits import VerifiedVisitor, WidgetVisit
 
-MAX_BYTES = 16 * 1024
+MAX_BYTES = 64 * 1024
 BODY_SECONDS = 15.0
 MAX_TOKEN_LENGTH = 200
 

@@ -8,7 +8,7 @@ from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
-from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
+from sapa.http.errors import MethodNotAllowed, NotFound, Unauthorized
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingAttempt
 from sapa.shipping.carriers.interface import CarrierEvent
@@ -33,12 +33,16 @@ _read_events = msgspec.json.Decoder(list[CarrierEvent]).decode
 log = structlog.get_logger()
 
 
+async def find_limit(context: AppContext, path: str) -> int | None:
+    async with context.database.connection() as db:
+        connected = await find_by_token(context, db, path.removeprefix(HOOKS))
+    return MOST_BYTES if connected else None
+
+
 async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
     """Stores and acknowledges every properly signed callback, even one that cannot be read yet."""
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "POST"})
-    if len(call.body) > MOST_BYTES:
-        raise PayloadTooLarge("The callback is larger than 256 KiB.")
     async with context.database.connection() as db:
         connected = await find_by_token(context, db, call.path.removeprefix(HOOKS))
         if connected is None:

@@ -46,6 +46,7 @@ class Instagram:
         reports=frozenset({"sent", "read", "failed"}),
         identities=(IGSID,),
         per_second=300,
+        most_callback_bytes=meta.MOST_CALLBACK_BYTES,
         media_per_second=10,
         has_link_buttons=False,
     )

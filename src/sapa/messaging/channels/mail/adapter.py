@@ -61,6 +61,7 @@ class Mail:
         reports=frozenset({"sent", "failed"}),
         identities=(EMAIL,),
         per_second=20,
+        most_callback_bytes=32 * 1_048_576,
         has_link_buttons=False,
         has_attachments=True,
         has_threads=True,

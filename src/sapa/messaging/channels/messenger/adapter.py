@@ -49,6 +49,7 @@ class Messenger:
         reports=frozenset({"sent", "delivered", "read", "failed"}),
         identities=(PSID,),
         per_second=300,
+        most_callback_bytes=meta.MOST_CALLBACK_BYTES,
         media_per_second=10,
     )
 

@@ -55,6 +55,7 @@ class TikTok:
         reports=frozenset({"sent", "read", "failed"}),
         identities=(CONVERSATION,),
         per_second=10,
+        most_callback_bytes=1_048_576,
         has_captions=False,
         has_link_buttons=False,
     )

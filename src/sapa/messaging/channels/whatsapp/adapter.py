@@ -34,6 +34,7 @@ CAPABILITIES = Capabilities(
     reports=frozenset({"sent", "delivered", "read", "failed"}),
     identities=(PHONE, WA_ID, BSUID),
     per_second=80,
+    most_callback_bytes=meta.MOST_CALLBACK_BYTES,
     needs_approved_templates=True,
     longest_caption=1024,
 )

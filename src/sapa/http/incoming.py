@@ -1,0 +1,59 @@
+"""Reads a request's body within limits of size, time and memory."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from io import BytesIO
+from typing import Any
+
+from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
+
+LARGE_BYTES = 1_048_576
+
+
+class IncomingBody:
+    """The body of one request. Only a few large ones are in memory at once, from their second MiB until `release`."""
+
+    def __init__(self, receive: Callable[[], Awaitable[Any]], large_bodies: asyncio.Semaphore) -> None:
+        self._receive = receive
+        self._large_bodies = large_bodies
+        self._is_large = False
+
+    async def read(self, most: int, seconds: float, length: str | None = None) -> bytes:
+        """Nothing is read of a body whose announced length is too large. The time in which a large body waits for its
+        turn does not count."""
+        if length is not None and length.isdecimal() and int(length) > most:
+            raise _build_refusal(most)
+        content = BytesIO()
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                while await self._read_chunk(content, most):
+                    if not self._is_large and content.tell() > LARGE_BYTES:
+                        deadline.reschedule(None)
+                        await self._large_bodies.acquire()
+                        self._is_large = True
+                        deadline.reschedule(asyncio.get_running_loop().time() + seconds)
+        except TimeoutError:
+            raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
+        return content.getvalue()
+
+    def release(self) -> None:
+        """The request is answered, and its body is no longer in use."""
+        if self._is_large:
+            self._is_large = False
+            self._large_bodies.release()
+
+    async def _read_chunk(self, content: BytesIO, most: int) -> bool:
+        """Returns whether more will come."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Invalid("The body is incomplete. Send the whole body.")
+        chunk = message.get("body", b"")
+        if content.tell() + len(chunk) > most:
+            raise _build_refusal(most)
+        content.write(chunk)
+        return bool(message.get("more_body", False))
+
+
+def _build_refusal(most: int) -> PayloadTooLarge:
+    size = f"{most // 1_048_576} MiB" if most >= 1_048_576 else f"{most // 1024} KiB"
+    return PayloadTooLarge(f"The request's body is larger than {size}.")

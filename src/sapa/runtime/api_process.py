@@ -1,0 +1,21 @@
+"""One process of `sapa api`."""
+
+import os
+import signal
+from multiprocessing import parent_process
+
+from sapa.app import create_app
+from sapa.runtime.http_server import HttpServer, open_listener
+from sapa.runtime.processes import die_with_parent
+from sapa.settings import ServerSettings
+
+
+def run_process(server: ServerSettings, address: str) -> None:
+    """Runs in a process of its own until SIGTERM or SIGINT."""
+    if parent := parent_process():
+        die_with_parent(signal.SIGTERM, parent.pid or os.getppid())
+    # Uvicorn raises the signal again after it stopped; the process then ends normally.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    app = create_app()
+    HttpServer(server, app, app.end_streams).run([open_listener(address, server.port)])

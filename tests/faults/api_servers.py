@@ -1,0 +1,56 @@
+"""`sapa api` of its own beside the installation, with settings that an attack needs."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import httpx
+import psutil
+from msgspec import Struct
+
+from tests.conftest import TLS, Installation, free_port
+
+
+class ApiServer(Struct, frozen=True):
+    port: int
+    process: psutil.Process
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        """The processes that answer."""
+        return [child for child in self.process.children() if "resource_tracker" not in " ".join(child.cmdline())]
+
+
+@contextmanager
+def run_api(installation: Installation, **variables: str) -> Iterator[ApiServer]:
+    port = free_port()
+    defaults = {
+        "SAPA_DATABASE_URL": installation.server.app_url,
+        "SAPA_SECRET_KEY": installation.server.secret_key,
+        "SAPA_PORT": str(port),
+        "SAPA_PROCESSES": "1",
+    }
+    environ = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sapa", "api"], env=environ | defaults | variables, stdout=subprocess.DEVNULL
+    )
+    try:
+        scheme = "https" if "SAPA_TLS_CERT" in variables else "http"
+        wait_until_healthy(f"{scheme}://127.0.0.1:{port}/healthz")
+        yield ApiServer(port, psutil.Process(process.pid))
+    finally:
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+
+
+def wait_until_healthy(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(httpx.TransportError):
+            if httpx.get(url, verify=False if url.startswith("https") else TLS).status_code == 200:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"{url} does not answer")
