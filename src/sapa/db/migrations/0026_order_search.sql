@@ -1,5 +1,5 @@
 -- A search for orders ignores case in their ids and numbers, too.
--- runs with code since: 0023
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,5 +1,5 @@
 -- Suspended webhook endpoints are probed and resume by themselves. Owners are told of a suspension by mail.
--- runs with code since: 0023
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 
