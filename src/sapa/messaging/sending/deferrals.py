@@ -6,7 +6,7 @@ import msgspec
 
 from sapa.access.actions import read_clock
 from sapa.db.pool import Tx
-from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral
+from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, SendRefusal
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import queries
@@ -39,7 +39,7 @@ async def defer_again(
     if not later:
         hours = SCHEDULE[-1] // timedelta(hours=1)
         reason = f"{deferral.reason} It was tried for {hours} hours."
-        await messages.refuse(tx, company, id, deferral.code, reason, now)
+        await messages.refuse(tx, company, id, SendRefusal(deferral.code, reason, "temporary"), now)
         await queries.delete_deferred(tx, company.id, id)
         return
     await messages.mark_deferred(tx, company, id, deferral.code, deferral.reason, now)

@@ -93,7 +93,7 @@ async def _conclude(
             await deferrals.defer_again(tx, company, id, deferred, again, now)
             return
         case SendRefusal():
-            await messages.refuse(tx, company, id, outcome.code, outcome.reason, now)
+            await messages.refuse(tx, company, id, outcome, now)
             if outcome.category in CONCERNS_ACCOUNT:
                 await accounts.record_health(tx, company.id, deferred.connection_id, outcome.reason)
         case SendReceipt() if connected is not None:
