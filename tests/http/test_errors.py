@@ -128,20 +128,21 @@ async def test_responses_are_private(api: httpx.AsyncClient) -> None:
 async def test_checks_come_in_the_documented_order(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """Each call is wrong in every later way, too: key, rate limit, scope, allow-list, validation, existence."""
-    nowhere = ["203.0.113.7"]
-    tired = await make_key(database, company.live, scopes=[], allow_list=nowhere, rate_limit=1)
+    """Each call is wrong in every later way, too: key, allow-list, rate limit, scope, validation, existence."""
+    tired = await make_key(database, company.live, scopes=[], rate_limit=1)
     assert put_wrongly(installation, tired) == "INSUFFICIENT_SCOPE"
+    closed = await make_key(database, company.live, scopes=[], allow_list=["203.0.113.7"], rate_limit=1)
+    assert put_wrongly(installation, closed) == "IP_NOT_ALLOWED"
     codes = [
         send(installation, "PUT", "/customers/unknown?no=1", [JSON], b"{").code,
         send(installation, "PUT", "/customers/unknown?no=1", [JSON, ("x-api-key", "x")], b"{").code,
+        put_wrongly(installation, closed),
         put_wrongly(installation, tired),
-        put_wrongly(installation, await make_key(database, company.live, scopes=[], allow_list=nowhere)),
-        put_wrongly(installation, await make_key(database, company.live, allow_list=nowhere)),
+        put_wrongly(installation, await make_key(database, company.live, scopes=[])),
         put_wrongly(installation, await make_key(database, company.live)),
     ]
     assert codes == [
-        "MISSING_API_KEY", "INVALID_API_KEY", "RATE_LIMIT_EXCEEDED", "INSUFFICIENT_SCOPE", "IP_NOT_ALLOWED",
+        "MISSING_API_KEY", "INVALID_API_KEY", "IP_NOT_ALLOWED", "RATE_LIMIT_EXCEEDED", "INSUFFICIENT_SCOPE",
         "VALIDATION_ERROR",
     ]  # fmt: skip
 

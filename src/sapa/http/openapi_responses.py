@@ -65,7 +65,7 @@ COUNTED = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 OPTIONAL = ".optional"
 
 # These may be returned before the call is counted, and so without rate limit headers.
-UNCOUNTED_STATUSES = {401, 500, 503}
+UNCOUNTED_STATUSES = {401, 403, 429, 500, 503}
 
 
 def header_components() -> Schema:
