@@ -1,6 +1,8 @@
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,27 @@ async def position_of(database: Database, company: int) -> int:
         return int(await db.fetchval("SELECT coalesce(max(position), 0) FROM imports WHERE company_id = $1", company))
 
 
+@asynccontextmanager
+async def end_out_of_reach(database: Database, company: int, line: int) -> AsyncIterator[None]:
+    """Meanwhile no import of the file gets beyond the line, however slow this process is: its customer is being
+    created elsewhere."""
+    async with database.connection() as db:
+        creation = db.transaction()
+        await creation.start()
+        await db.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await db.execute(
+            """INSERT INTO customers (company_id, id, email, email_key, tags, addresses, additional_data,
+                                      subscription_status, search_text)
+               VALUES ($1, 'cus_elsewhere', $2, $2, '{}', '[]', '{}', '[]', '')""",
+            company,
+            good_line(line)[1],
+        )
+        try:
+            yield
+        finally:
+            await creation.rollback()
+
+
 async def wait_for_progress(database: Database, company: int, beyond: int) -> None:
     deadline = time.monotonic() + 60
     while await position_of(database, company) <= beyond:
@@ -80,10 +103,11 @@ async def test_a_large_file_with_bad_lines_survives_being_killed(
     path, expected = build_file(tmp_path / "many.csv", rows, 200)
     for _ in range(2):
         before = await position_of(database, company.live)
-        process = start_import(installation, company.live, path)
-        await wait_for_progress(database, company.live, before + 10 * rows)
-        process.kill()
-        process.communicate()
+        async with end_out_of_reach(database, company.live, rows - 500):
+            process = start_import(installation, company.live, path)
+            await wait_for_progress(database, company.live, before + 10 * rows)
+            process.kill()
+            process.communicate()
     process = start_import(installation, company.live, path)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 2, err
@@ -142,12 +166,13 @@ async def test_the_same_file_twice_at_once_is_refused(
     installation: Installation, database: Database, company: Environments, tmp_path: Path
 ) -> None:
     path, _ = build_file(tmp_path / "many.csv", 20_000, 0)
-    first = start_import(installation, company.live, path)
-    await wait_for_progress(database, company.live, 0)
-    second = sapa(installation.data, "import", "customers", str(path), "--company", str(company.live))
-    assert "already being imported" in second.sentence()
-    first.kill()
-    first.communicate()
+    async with end_out_of_reach(database, company.live, 19_500):
+        first = start_import(installation, company.live, path)
+        await wait_for_progress(database, company.live, 0)
+        second = sapa(installation.data, "import", "customers", str(path), "--company", str(company.live))
+        assert "already being imported" in second.sentence()
+        first.kill()
+        first.communicate()
 
 
 async def test_a_later_line_with_the_same_own_id_changes_the_earlier(

@@ -13,7 +13,7 @@ from tests.cli.command import Outcome, sapa, sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.imports.files import read, read_errors, run_import, write
-from tests.imports.test_command import build_file, start_import, wait_for_progress
+from tests.imports.test_command import build_file, end_out_of_reach, start_import, wait_for_progress
 
 CONTENT = "email\na@example.com\nnobody\n"
 OURS = "line,field,reason\r\n7,email,is wrong\r\n"
@@ -133,10 +133,11 @@ async def test_an_interrupted_import_says_how_to_resume(
     installation: Installation, company: Environments, database: Database, tmp_path: Path
 ) -> None:
     path, _ = build_file(tmp_path / "many.csv", 20_000, 0)
-    process = start_import(installation, company.live, path)
-    await wait_for_progress(database, company.live, 0)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    async with end_out_of_reach(database, company.live, 19_500):
+        process = start_import(installation, company.live, path)
+        await wait_for_progress(database, company.live, 0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"sapa: Stopped. Run the same command again to resume.\n")
     assert run_import(installation, company.live, path, "customers").counts == (20_000, 0, 0, 0)
 
