@@ -37,6 +37,9 @@ settings.load_profile("quick")  # `--hypothesis-profile=long` is read after this
 
 domains.install()
 
+# A shell ignores SIGINT in what it runs in the background, and the commands that tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 RUNNING = {
     "installation", "post_office", "victim", "own", "alone", "server", "fresh", "shared", "serve", "scratch", "browser",

@@ -13,7 +13,7 @@ from tests.javascript import print_again
 from tests.products.test_api import EVERYTHING, ONE
 from tests.test_events import TEXTS, data_of, events_of
 
-NAMES = TEXTS.filter(bool)
+NAMES = TEXTS.filter(str.strip)
 WORDS = TEXTS.filter(lambda text: text.strip() and "," not in text)
 PRICES = st.integers(0, 10**15 - 1).map(str) | st.decimals(0, 10**12, places=2).map(str)
 VARIANTS = st.fixed_dictionaries(
