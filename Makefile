@@ -30,7 +30,7 @@ test: lint ## Check everything: style, types, house rules, tests, a real browser
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL)
 
-test-long: lint ## The same with the longest cases, every view of every page and all random examples
+test-long: lint $(VENV)/openapi.stamp ## The same with the longest cases, every view of every page and all random examples
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
 
@@ -59,12 +59,15 @@ names: $(VENV)/dev.stamp ## Renew tests/house/public_names.txt, the names that c
 lock: $(VENV)/dev.stamp ## Renew the locked requirements
 	$(BIN)/uv pip compile pyproject.toml -q -U --extra install $(LOCKING) -o requirements/run.txt
 	$(BIN)/uv pip compile pyproject.toml -q -U --extra install --extra dev -c requirements/run.txt $(LOCKING) -o requirements/dev.txt
+	$(BIN)/uv pip compile requirements/openapi/requirements.in -q -U $(LOCKING) -o requirements/openapi/requirements.txt
+	@scripts/openapi-tools $(PYTHON) $(VENV)/openapi lock
 
 clean: ## Remove .venv and caches; the data folder stays
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
 
 #installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
 #installs test, test-long         requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
+#installs test-long               requirements/openapi, about 400 MB: Node and npm packages
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs bench                   requirements/dev.txt; python3-venv, wrk
@@ -85,4 +88,8 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/pip
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/openapi.stamp: $(wildcard requirements/openapi/*) | $(VENV)/dev.stamp
+	@scripts/openapi-tools $(PYTHON) $(VENV)/openapi
 	@touch $@

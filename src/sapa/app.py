@@ -44,9 +44,10 @@ class App:
         server = settings.server
         self.edge = Edge(domains, self.context, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
         self.listeners = Listeners(database, server.address)
-        self.site = self._build_site(domains)
+        documents = [Documents(base, server.address, domains) for base in Base]
+        self.site = self._build_site(domains, documents)
         self._api = tuple(f"{base}/" for base in Base)
-        self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
+        self._documents = {path for document in documents for path in document.paths}
         self._use_recorder: asyncio.Task[None] | None = None
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -57,8 +58,7 @@ class App:
             return self.edge(scope, receive, send)
         return self.site(scope, receive, send)  # type: ignore[arg-type]
 
-    def _build_site(self, domains: Sequence[Routes]) -> ASGIApp:
-        documents = [Documents(base, self.context.settings.server.address, domains) for base in Base]
+    def _build_site(self, domains: Sequence[Routes], documents: Sequence[Documents]) -> ASGIApp:
         return build_site(
             [
                 *health_routes(self.database, collect_queue_ages),

@@ -122,11 +122,17 @@ def test_a_missing_document_and_a_machines_folder_are_seen(tmp_path: Path) -> No
 
 
 def test_the_lock_file_names_no_host() -> None:
-    locks = list((ROOT / "requirements").glob("*.txt"))
+    locks = list((ROOT / "requirements").rglob("*.txt"))
     assert locks
     for lock in locks:
         assert "--hash=sha256:" in lock.read_text()
         assert lock_addresses(lock.read_text()) == []
+
+
+def test_the_lock_file_of_node_has_hashes_and_no_host() -> None:
+    lock = (ROOT / "requirements" / "openapi" / "package-lock.json").read_text()
+    assert '"integrity": "sha512-' in lock
+    assert '"resolved"' not in lock
 
 
 @pytest.mark.parametrize(

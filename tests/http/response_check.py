@@ -48,7 +48,7 @@ def check(request: httpx.Request, response: httpx.Response) -> None:
     # As it was sent: a percent-encoded slash belongs to its segment.
     path = request.url.raw_path.decode("ascii").partition("?")[0]
     base = next((base for base in Base if path.startswith(f"{base}/")), None)
-    if base is None or path.removeprefix(base) in {"/openapi.json", "/docs"}:
+    if base is None or path.removeprefix(base).startswith(("/openapi.json", "/docs")):
         return
     try:
         _check_against(document_of(base), request, response, base, path.removeprefix(base))
@@ -124,7 +124,10 @@ def _check_body(document: Schema, answer: Schema, response: httpx.Response) -> N
         return
     media = answer["content"].get(response.headers["content-type"])
     assert media is not None, f"the content type {response.headers['content-type']} is not documented"
-    _validate(document, media["schema"], response.json())
+    body = response.json()
+    _validate(document, media["schema"], body)
+    if "x-sapa-codes" in answer:
+        assert body["error"]["code"] in answer["x-sapa-codes"], f"the code {body['error']['code']} is not documented"
 
 
 def _typed(text: str, schema: Schema) -> Any:

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -15,7 +16,8 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Conflict, Unauthorized
 from sapa.http.openapi import build_document
 from sapa.http.responses import Created, Page, StoredJson
-from sapa.http.schemas import SchemaRegistry, build_example
+from sapa.http.schemas import DocumentedAs, SchemaRegistry, build_example
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import TLS, Installation
@@ -53,6 +55,9 @@ class Parcel(Struct, rename="camel"):
     note: Annotated[str | None, Meta(examples=["fragile"])] = None
 
 
+Layer = Annotated[Literal["top", "bottom"], EnumName("ParcelLayer")]
+
+
 class ParcelIn(Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A parcel to send."""
 
@@ -60,12 +65,18 @@ class ParcelIn(Struct, kw_only=True, rename="camel", forbid_unknown_fields=True)
     where: Point
     stickers: list[Sticker] = []
     size: Size = Size.SMALL
+    paid: Annotated[bool, Meta(description="Whether somebody paid.")] = False
+    layer: Layer | None = None
     note: Annotated[str, Meta(max_length=20)] | None | UnsetType = UNSET
 
 
 class ParcelsQuery(Struct, kw_only=True, rename="camel"):
     sent_from: Annotated[datetime, Meta(tz=True, description="Sent then or later.")] | None = None
     speed: Literal["fast", "slow"] | None = None
+    layer: Annotated[Layer, Meta(description="Only in this layer.")] | None = None
+    size: Size | None = None
+    paid: Literal["true", "false"] = "false"
+    carrier: Annotated[str, Meta(max_length=5), DocumentedAs(Size)] | None = None
     tags: list[str] | None = None
 
 
@@ -208,7 +219,101 @@ def test_a_request_may_leave_out_fields_with_a_default(parcels: Schema) -> None:
     assert value["required"] == ["fee", "where"]
     assert value["additionalProperties"] is False
     assert value["properties"]["note"]["type"] == ["string", "null"]
-    assert "default" not in value["properties"]["note"]
+
+
+def test_a_request_s_defaults_are_words_because_generators_would_require_the_field(parcels: Schema) -> None:
+    fields = parcels["components"]["schemas"]["ParcelIn"]["properties"]
+    assert fields["size"] == {
+        "description": "Default: `small`.",
+        "examples": ["small"],
+        "$ref": "#/components/schemas/Size",
+    }
+    assert fields["paid"]["description"] == "Whether somebody paid. Default: `false`."
+    documents = [parcels, *(document_of(base) for base in Base)]
+    objects = [schema for document in documents for schema in document["components"]["schemas"].values()]
+    assert not [field for schema in objects for field in schema.get("properties", {}).values() if "default" in field]
+
+
+def test_a_named_literal_is_a_component_in_both_directions(parcels: Schema) -> None:
+    schemas = parcels["components"]["schemas"]
+    layer = {"$ref": "#/components/schemas/ParcelLayer"}
+    assert schemas["ParcelLayer"] == {"enum": ["bottom", "top"], "type": "string"}
+    assert schemas["ParcelIn"]["properties"]["layer"] == {"anyOf": [layer, {"type": "null"}]}
+    assert parameters_of(parcels, "/parcels")["layer"]["schema"] == layer
+
+
+def test_a_value_with_several_spellings_is_documented_with_one(parcels: Schema) -> None:
+    assert parameters_of(parcels, "/parcels")["carrier"]["schema"] == {"$ref": "#/components/schemas/Size"}
+
+
+def test_one_resource_is_answered_in_a_named_envelope(parcels: Schema) -> None:
+    answer = parcels["paths"]["/parcels"]["post"]["responses"]["201"]["content"]["application/json"]
+    assert answer["schema"] == {"$ref": "#/components/schemas/ParcelEnvelope"}
+    envelope = parcels["components"]["schemas"]["ParcelEnvelope"]
+    assert envelope["properties"] == {"data": {"$ref": "#/components/schemas/Parcel"}}
+    assert envelope["required"] == ["data"]
+
+
+def parameters_of(document: Schema, path: str) -> dict[str, Schema]:
+    return {parameter["name"]: parameter for parameter in document["paths"][path]["get"]["parameters"]}
+
+
+@pytest.mark.parametrize("base", Base)
+def test_every_enum_has_a_type_a_name_and_one_spelling_per_value(base: Base) -> None:
+    """Generators need all three: they make a class of an enum and a constant of each value."""
+    document = document_of(base)
+    schemas = document["components"]["schemas"]
+    for place, schema in enums_in({"paths": document["paths"], "components": {"schemas": schemas}}, ""):
+        assert "type" in schema, place
+        assert len({str(value).lower() for value in schema["enum"]}) == len(schema["enum"]), place
+        is_named = place.removeprefix("/components/schemas/") in schemas
+        assert is_named or len(schema["enum"]) == 1, place
+
+
+def enums_in(node: Any, place: str) -> Iterator[tuple[str, Schema]]:
+    if isinstance(node, list):
+        for number, child in enumerate(node):
+            yield from enums_in(child, f"{place}/{number}")
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("enum"), list):
+        yield place, node
+    for word, child in node.items():
+        if word not in {"example", "examples"}:
+            yield from enums_in(child, f"{place}/{word}")
+
+
+@pytest.mark.parametrize("base", Base)
+def test_every_source_is_an_enum(base: Base) -> None:
+    schemas = document_of(base)["components"]["schemas"]
+    fields = [item for schema in schemas.values() for item in schema.get("properties", {}).items()]
+    sources = [schema for name, schema in fields if re.fullmatch(r"(.*_)?sources?|.*Source", name)]
+    assert sources
+    for schema in sources:
+        options = [option for option in schema.get("anyOf", [schema]) if option != NOTHING]
+        names = [option.get("items", option)["$ref"].removeprefix("#/components/schemas/") for option in options]
+        assert all("enum" in schemas[name] for name in names), schema
+
+
+@pytest.mark.parametrize("base", Base)
+def test_every_body_is_a_named_schema(base: Base) -> None:
+    """Generators make up a name for any other, such as one from the operation and the status."""
+    for path, methods in document_of(base)["paths"].items():
+        for method, operation in methods.items():
+            bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+            media = [body.get("content", {}).get("application/json") for body in bodies]
+            assert all([*one["schema"]] == ["$ref"] for one in media if one), f"{method} {path}"
+
+
+@pytest.mark.parametrize("base", Base)
+def test_the_document_says_whom_to_ask_under_which_licence_and_what_each_tag_is(base: Base) -> None:
+    document = build_document(base, "https://sapa.example.com", ROUTES).content
+    assert document["info"]["contact"] == {
+        "name": "The operator of this installation",
+        "url": "https://sapa.example.com",
+    }
+    assert document["info"]["license"]["identifier"] == "Apache-2.0"
+    assert [tag["name"] for tag in document["tags"] if not tag["description"]] == []
 
 
 def test_a_type_that_differs_by_direction_has_two_names_and_one_that_does_not_has_one(parcels: Schema) -> None:
@@ -266,6 +371,8 @@ def test_parameters_have_location_schema_and_required(parcels: Schema) -> None:
         "allowEmptyValue": True,
     }
     assert value["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
+    assert value["size"]["schema"] == {"$ref": "#/components/schemas/Size"}
+    assert value["paid"]["schema"] == {"type": "boolean", "default": False}
     assert (value["tags"]["style"], value["tags"]["explode"]) == ("form", False)
     (id, once) = parcels["paths"]["/parcels/{parcelId}"]["delete"]["parameters"]
     assert (id["name"], id["in"], id["required"]) == ("parcelId", "path", True)
@@ -292,7 +399,8 @@ def test_errors_are_listed_by_status_with_their_codes(
     for status, expected in codes.items():
         answer = resolve(answers[status], parcels["components"])
         media = answer["content"]["application/json"]
-        assert set(media["schema"]["properties"]["error"]["properties"]["code"]["enum"]) == expected
+        assert media["schema"] == {"$ref": "#/components/schemas/ErrorEnvelope"}
+        assert set(answer["x-sapa-codes"]) == expected
         assert {example["value"]["error"]["code"] for example in media["examples"].values()} == expected
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import get_args
 
 from sapa.analytics import queries
 from sapa.analytics.queries import AgentFigures
@@ -12,6 +11,7 @@ from sapa.analytics.window import INSTANT, SampleRange
 from sapa.db.pool import Connection
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.support.types import AgentType
+from sapa.values.enum_names import words_of
 
 
 async def compare(
@@ -20,7 +20,7 @@ async def compare(
     """The figures of each agent, and of human and AI agents in total; `end` is excluded."""
     sources = CHANNEL_NAMES[channel] if channel else None
     found = await queries.list_figures(db, company_id, SampleRange(start, end - INSTANT), sources, None)
-    kinds = [_add_up(kind, [one for one in found if one.type == kind]) for kind in get_args(AgentType)]
+    kinds = [_add_up(kind, [one for one in found if one.type == kind]) for kind in words_of(AgentType)]
     return [build_record(company_id, one) for one in found if one.is_active or one.has_data], kinds
 
 

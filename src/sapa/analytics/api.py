@@ -17,11 +17,16 @@ from sapa.http.query_string import PageLimit, PageNumber, SearchText
 from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNEL_NAMES, ChannelName
-from sapa.support.samples.types import MetricName
+from sapa.support.samples.types import Metric
 from sapa.support.types import AgentPathId
 from sapa.values.text_folding import fold
 
-routes = Routes("/analytics", base=Base.MESSAGING, tag="Analytics")
+routes = Routes(
+    "/analytics",
+    base=Base.MESSAGING,
+    tag="Analytics",
+    about="How many tickets agents handled, and how fast they responded.",
+)
 
 ChannelFilter = Annotated[
     ChannelName, Meta(description="Only tickets of this channel; msgapp means both of its kinds.")
@@ -45,7 +50,7 @@ class AgentReportQuery(WindowQuery, frozen=True, kw_only=True):
 class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
     """Which samples of an agent to list."""
 
-    metric: Annotated[MetricName, Meta(description="Only samples of this metric.")] | None = None
+    metric: Annotated[Metric, Meta(description="Only samples of this metric.")] | None = None
     page: PageNumber = 1
     limit: PageLimit = 20
 

@@ -21,14 +21,23 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Created, Page, build_page
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId
 from sapa.values.text_folding import fold
 
-routes = Routes("/customers", base=Base.CUSTOMER, tag="Customers")
+routes = Routes(
+    "/customers",
+    base=Base.CUSTOMER,
+    tag="Customers",
+    about="The people who buy from the company: contact details, addresses, tags and your own data about them.",
+)
 
-Sort = Literal[
-    "updatedAt:desc", "updatedAt:asc", "createdAt:desc", "createdAt:asc", "firstName:asc", "firstName:desc",
-    "lastName:asc", "lastName:desc", "email:asc", "email:desc",
+Sort = Annotated[
+    Literal[
+        "updatedAt:desc", "updatedAt:asc", "createdAt:desc", "createdAt:asc", "firstName:asc", "firstName:desc",
+        "lastName:asc", "lastName:desc", "email:asc", "email:desc",
+    ],
+    EnumName("CustomerSort"),
 ]  # fmt: skip
 
 

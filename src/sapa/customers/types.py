@@ -9,6 +9,7 @@ from sapa.http.errors import Conflict, Invalid
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId, IdKind
 from sapa.values.web_addresses import WEB_ADDRESS
 
@@ -96,7 +97,7 @@ class Subscription(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the customer subscribes to messages from one app."""
 
     app: Annotated[str, Meta(min_length=1, max_length=50, examples=["CRM"])]
-    status: Literal["subscribe", "unsubscribe"]
+    status: Annotated[Literal["subscribe", "unsubscribe"], EnumName("SubscriptionStatus")]
 
 
 class Customer(Struct, frozen=True, rename="camel"):

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import inspect
 
 from sapa.http.errors import FieldError, Invalid
+from sapa.http.integers import rewrite_integers
 from sapa.http.schemas import wire_type
 from sapa.values.web_addresses import WEB_ADDRESS
 
@@ -82,7 +83,7 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     if b"\0" in raw or (b"\\u0000" in raw and _ESCAPED_NUL.search(raw)):
         raise Invalid("The body contains a NUL character, which cannot be stored. Remove it.")
     try:
-        return decoder.decode(raw)
+        return _decode(raw, decoder)
     except msgspec.ValidationError as error:
         raise translate_validation_error(str(error), decoder.type) from None
     except RecursionError:
@@ -90,6 +91,15 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = "it is empty" if not raw else str(error)
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
+
+
+def _decode(raw: bytes, decoder: BodyDecoder) -> Any:
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        if "got `float`" not in str(error):
+            raise
+    return decoder.decode(rewrite_integers(raw.strip(), inspect.type_info(decoder.type)))
 
 
 def translate_validation_error(text: str, body: Any) -> Invalid:

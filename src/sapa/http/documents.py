@@ -1,48 +1,77 @@
-"""Each base's OpenAPI document and its reference page."""
+"""Each base's OpenAPI document and its reference pages."""
 
 import asyncio
-from collections.abc import Sequence
+import gzip
+import re
+from collections.abc import Mapping, Sequence
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sapa.http.endpoints import Base, Routes
-from sapa.http.openapi import build_document
-from sapa.http.reference import render_reference
+from sapa.http.openapi import Document, build_document
+from sapa.http.reference import ADDRESS, OVERVIEW, WEBHOOKS, render_page, slug_of
 
-# The page's own policy forbids it to load anything.
+# A page's own policy forbids it to load anything.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
+
+_accepts_gzip = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))").search
 
 
 class Documents:
-    """The documents of one base. Building them takes half a second, so the first request does it, not the start."""
+    """The documents of one base. Each is built by the first request for it: that takes up to half a second.
+
+    They are stored compressed, as nearly every client reads them: a page is a tenth of its size on the wire.
+    """
 
     def __init__(self, base: Base, address: str, domains: Sequence[Routes]) -> None:
         self._base = base
         self._address = address
         self._domains = domains
+        self._document = f"{base}/openapi.json"
+        tags = dict.fromkeys(routes.tag for routes in domains if routes.base == base)
+        self._pages = {self._page_path(page): page for page in (OVERVIEW, *map(slug_of, tags), WEBHOOKS)}
         self._lock = asyncio.Lock()
-        self._built: tuple[bytes, str] | None = None
+        self._built: dict[str, bytes] = {}
+
+    @property
+    def paths(self) -> list[str]:
+        """All of its addresses; others are the API's."""
+        return [self._document, *self._pages]
 
     def routes(self) -> list[Route]:
-        return [Route(f"{self._base}/openapi.json", self.openapi), Route(f"{self._base}/docs", self.reference)]
+        pages = [self._page_path(OVERVIEW), self._page_path("{page}")]
+        return [Route(self._document, self.openapi), *(Route(path, self.reference) for path in pages)]
 
-    async def openapi(self, _: Request) -> Response:
-        text, _page = await self._get()
-        return Response(text, media_type="application/json")
+    async def openapi(self, request: Request) -> Response:
+        return await self._respond(request, "application/json", {})
 
-    async def reference(self, _: Request) -> Response:
-        _text, page = await self._get()
-        return Response(page, headers=PAGE_HEADERS, media_type="text/html")
+    async def reference(self, request: Request) -> Response:
+        return await self._respond(request, "text/html", PAGE_HEADERS)
 
-    async def _get(self) -> tuple[bytes, str]:
+    async def _respond(self, request: Request, media_type: str, headers: Mapping[str, str]) -> Response:
+        compressed = await self._get(request.url.path)
+        headers = {**headers, "vary": "accept-encoding"}
+        if _accepts_gzip(request.headers.get("accept-encoding", "")):
+            return Response(compressed, 200, {**headers, "content-encoding": "gzip"}, media_type)
+        return Response(gzip.decompress(compressed), 200, headers, media_type)
+
+    async def _get(self, path: str) -> bytes:
         async with self._lock:
-            if self._built is None:
+            if path not in self._built:
                 # In a thread, so that other requests go on meanwhile.
-                self._built = await asyncio.to_thread(self._build)
-            return self._built
+                await asyncio.to_thread(self._build, path)
+            return self._built[path]
 
-    def _build(self) -> tuple[bytes, str]:
-        document = build_document(self._base, self._address, self._domains)
-        return document.encode(), render_reference(document)
+    def _build(self, path: str) -> None:
+        if self._document not in self._built:
+            document = build_document(self._base, self._address, self._domains)
+            self._built[self._document] = gzip.compress(document.encode(), mtime=0)
+        if path in self._pages:
+            document = Document(msgspec.json.decode(gzip.decompress(self._built[self._document])))
+            self._built[path] = gzip.compress(render_page(document, self._pages[path]).encode(), mtime=0)
+
+    def _page_path(self, page: str) -> str:
+        return f"{self._base}/{ADDRESS}/{page}" if page else f"{self._base}/{ADDRESS}"

@@ -137,12 +137,15 @@ class Routes:
         *,
         base: Base,
         tag: str,
+        about: str = "",
         product: str | None = None,
         refusal: type[ApiError] = InsufficientScope,
     ) -> None:
         self.prefix = prefix
         self.base = base
         self.tag = tag
+        self.about = about
+        """What the tag's operations are for, in the documents: said by one of the tag's routes."""
         self.product = product
         self.refusal = refusal
         """The error for a key without the scope; shipping uses UNAUTHORIZED, also for a missing or invalid key."""

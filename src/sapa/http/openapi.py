@@ -27,6 +27,8 @@ INFO: dict[Base, Schema] = {
         "description": "Messaging, request history and agent analytics of the company that the API key belongs to.",
     },
 }
+CONTACT: Schema = {"name": "The operator of this installation"}
+LICENSE: Schema = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 SECURITY_SCHEMES: Schema = {
     "apiKey": {
         "type": "apiKey",
@@ -120,14 +122,15 @@ def build_document(base: Base, server: str, domains: Sequence[Routes]) -> Docume
     writer = _Writer([endpoint for routes in served for endpoint in routes.endpoints])
     content: Schema = {
         "openapi": "3.1.0",
-        "info": {**INFO[base], "version": VERSION},
+        "info": {**INFO[base], "version": VERSION, "contact": {**CONTACT, "url": server}, "license": LICENSE},
         "servers": [{"url": server + base}],
         "security": [{"apiKey": []}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(routes.tag for routes in served)],
+        "tags": _describe_tags(served),
         "paths": writer.paths(),
         "webhooks": writer.webhooks(base),
         "components": writer.components(),
     }
+    _drop_unused(content, "headers")
     _add_examples(content)
     return Document(content)
 
@@ -180,7 +183,7 @@ class _Writer:
             "responses": self._successes(endpoint) | self._error_responses.of(endpoint),
         }
         if endpoint.body is not None:
-            file = {media_type: {"schema": {"type": "string"}} for media_type in UPLOADED_TYPES}
+            file = {media_type: {"schema": {"type": "string", "minLength": 1}} for media_type in UPLOADED_TYPES}
             content = file if endpoint.uploads else _json(self._schemas.describe_request(endpoint.body))
             operation["requestBody"] = {"required": endpoint.needs_body, "content": content}
         return operation
@@ -189,6 +192,7 @@ class _Writer:
         parameters = [
             {
                 "required": True,
+                "description": _describe_id(name),
                 **_parameter("path", camel(name), self._schemas.describe_request(endpoint.parameters[name])),
             }
             for name in endpoint.path_ids
@@ -228,10 +232,9 @@ class _Writer:
         return response
 
     def _envelope(self, result: Any) -> Schema:
-        schema = self._schemas.describe_response(result)
         if is_envelope(result):
-            return schema
-        return {"type": "object", "properties": {"data": schema}, "required": ["data"]}
+            return self._schemas.describe_response(result)
+        return self._schemas.describe_envelope(result)
 
     def _links(self, result: Any) -> Schema:
         """From a new resource to every operation that takes its id."""
@@ -268,6 +271,13 @@ class _Writer:
         }
 
 
+def _describe_tags(served: Sequence[Routes]) -> list[Schema]:
+    texts: dict[str, str] = {}
+    for routes in served:
+        texts[routes.tag] = texts.get(routes.tag) or routes.about
+    return [{"name": tag, "description": text} for tag, text in texts.items()]
+
+
 def _split_doc(doc: str | None) -> tuple[str, str]:
     summary, _, text = cleandoc(doc or "").partition("\n")
     return summary, text.strip()
@@ -288,6 +298,12 @@ def _parameter(place: str, name: str, schema: Schema) -> Schema:
     return {**parameter, "schema": schema}
 
 
+def _describe_id(name: str) -> str:
+    """`The id of the reward option.` for `reward_option_id`."""
+    noun = " ".join(name.split("_id")[0].split("_")) if "_id" in name else "resource"
+    return f"The id of the {noun}."
+
+
 def _delivery_header(name: str, event: type[Event]) -> Schema:
     text, schema = DELIVERY_HEADERS[name]
     if name == "X-Service-Webhook-Event":
@@ -305,6 +321,24 @@ def _results(endpoint: Endpoint) -> Iterator[tuple[int, Any]]:
             yield 204, None
         else:
             yield endpoint.status, result
+
+
+def _drop_unused(content: Schema, kind: str) -> None:
+    """Removes components that nothing refers to: linters warn of them."""
+    used = set(_references(content))
+    components = content["components"]
+    components[kind] = {name: part for name, part in components[kind].items() if f"#/components/{kind}/{name}" in used}
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for child in node.values():
+            yield from _references(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _references(child)
 
 
 def _add_examples(content: Schema) -> None:

@@ -18,7 +18,6 @@ from sapa.http.errors import (
     Invalid,
     InvalidApiKey,
     IpNotAllowed,
-    MethodNotAllowed,
     MissingApiKey,
     NotFound,
     PayloadTooLarge,
@@ -59,7 +58,6 @@ HEADERS: dict[str, tuple[str, Schema]] = {
     ),
     "Deprecation": ("Sent when the key was rotated: since when, in Unix time.", {"type": "string", "pattern": "^@"}),
     "Sunset": ("Sent when the key was rotated: the time at which it stops working.", {"type": "string"}),
-    "Allow": ("The methods that the path takes.", {"type": "string"}),
 }
 COUNTED = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 OPTIONAL = ".optional"
@@ -95,8 +93,6 @@ class ErrorResponses:
     def __init__(self, schemas: SchemaRegistry) -> None:
         self._schemas = schemas
         self.shared: dict[str, Schema] = {}
-        for _, errors in groupby((*ANY_CALL, MethodNotAllowed), key=_status):
-            self._shared(list(errors))
 
     def of(self, endpoint: Endpoint) -> Schema:
         """Status → response, for every error that a call of the endpoint can get."""
@@ -117,10 +113,10 @@ class ErrorResponses:
     def _build_response(self, errors: Errors) -> Schema:
         codes = list(dict.fromkeys(error.code for error in errors))
         schema = self._schemas.describe_response(ErrorEnvelope)
-        schema["properties"] = {"error": {"properties": {"code": {"enum": codes}}}}
         return {
             "description": " · ".join(codes),
             "x-sapa-status": errors[0].status,
+            "x-sapa-codes": codes,
             "headers": _build_headers(errors),
             "content": {
                 "application/json": {
@@ -155,8 +151,6 @@ def _status(error: type[ApiError]) -> int:
 
 def _build_headers(errors: Errors) -> Schema:
     status = errors[0].status
-    if status == MethodNotAllowed.status:
-        return describe_headers(status, always=["Allow"])
     if status in {RateLimitExceeded.status, ServiceUnavailable.status}:
         return describe_headers(status, always=["Retry-After"])
     if IdempotencyInProgress in errors or any(error.may_name_pause for error in errors):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from enum import EnumType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_to_bytes
 
@@ -159,10 +160,14 @@ def get_parser(hint: Any) -> Callable[[str], Any]:
     """The parser of a parameter's type; an unsupported type fails when the endpoint is declared."""
     kind = _without_none(hint)
     if get_origin(kind) is Annotated:
-        base, *metas = get_args(kind)
-        return _build_bounded(get_parser(base), [meta for meta in metas if isinstance(meta, Meta)])
+        base, *marks = get_args(kind)
+        metas = [mark for mark in marks if isinstance(mark, Meta)]
+        return _build_bounded(get_parser(base), metas) if metas else get_parser(base)
     if get_origin(kind) is Literal:
         return _build_choice(get_args(kind))
+    if isinstance(kind, EnumType):
+        find: Callable[[str], str] = _build_choice(tuple(kind))
+        return lambda text: kind(find(text))
     return _PLAIN[kind]
 
 

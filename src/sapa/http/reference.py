@@ -1,10 +1,12 @@
-"""The reference page of a document: one self-contained HTML page."""
+"""The reference of a document: an overview, a page for each tag and one for webhooks, each self-contained HTML."""
 
 import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,17 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sapa.http.errors import MethodNotAllowed
 from sapa.http.openapi import Document, scope_sentence
+from sapa.http.openapi_responses import ERROR_EXAMPLES
 from sapa.http.schemas import REF, Schema, types_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 METHODS = ("get", "post", "put", "patch", "delete")
+ADDRESS = "docs"
+OVERVIEW, WEBHOOKS = "", "webhooks"
+DEEPEST = 4
+NO_COMPONENTS: Mapping[str, Schema] = {}
 
 SPANS = (
     ("minimum", "maximum", ""),
@@ -48,7 +56,8 @@ class ResponseRow(Struct, frozen=True):
 
     status: str
     text: str
-    schema: str | None
+    kind: str
+    link: str | None
     example: Any
 
 
@@ -58,6 +67,19 @@ class ErrorRow(Struct, frozen=True):
     status: str
     code: str
     meanings: list[str]
+
+
+NO_SUCH_METHOD = ErrorRow(str(MethodNotAllowed.status), MethodNotAllowed.code, [MethodNotAllowed.summary()])
+"""No operation of the document gets it."""
+
+
+class ContentsEntry(Struct, frozen=True):
+    """An operation in the contents."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
 
 
 class Operation(Struct, frozen=True):
@@ -76,6 +98,12 @@ class Operation(Struct, frozen=True):
     refusals: list[ErrorRow]
 
 
+class ShownSchema(Struct, frozen=True):
+    name: str
+    text: str
+    fields: list[SchemaField]
+
+
 class Webhook(Struct, frozen=True):
     kind: str
     summary: str
@@ -84,29 +112,121 @@ class Webhook(Struct, frozen=True):
     example: Any
 
 
-def render_reference(document: Document) -> str:
-    """The whole page; its policy allows only its own style and script."""
+class Links(Struct, frozen=True):
+    """Addresses within the reference, relative to one of its pages."""
+
+    page: str
+    homes: Mapping[str, str]
+    """Schema → the page that shows it."""
+
+    def to(self, page: str, anchor: str = "") -> str:
+        if page == self.page and anchor:
+            return f"#{anchor}"
+        address = (page or f"../{ADDRESS}") if self.page else f"{ADDRESS}/{page}".rstrip("/")
+        return f"{address}#{anchor}" if anchor else address
+
+    def schema(self, name: str) -> str:
+        return self.to(self.homes[name], f"schema-{name}")
+
+
+def slug_of(tag: str) -> str:
+    """The last segment of the address of a tag's page."""
+    return tag.lower().replace(" ", "-")
+
+
+def render_page(document: Document, page: str) -> str:
+    """One page, named by the last segment of its address. Its policy allows only its own style and script."""
     content = document.content
     style, script = _read("reference.css"), _read("reference.js")
-    return (
-        _environment()
-        .get_template("reference.html")
-        .render(
-            info=content["info"],
-            server=content["servers"][0]["url"],
-            groups=_groups(content),
-            webhooks=[_webhook(kind, item["post"]) for kind, item in content["webhooks"].items()],
-            delivery_headers=_delivery_headers(content["webhooks"]),
-            refusals=_collect(_all_responses(content), content),
-            error_example=content["components"]["schemas"]["ErrorEnvelope"]["examples"][0],
-            schemas=_schemas(content),
-            style=Markup(style),  # noqa: S704 - our own file
-            script=Markup(script),  # noqa: S704
-            policy=_policy(style, script),
-        )
-    )
+    homes = _assign_homes(content)
+    shown = {
+        "page": page,
+        "links": Links(page, homes),
+        "info": content["info"],
+        "tags": content["tags"],
+        "contents": _list_contents(content),
+        "kinds": [*content["webhooks"]],
+        "names": [name for name in sorted(homes) if _is_shown(content["components"]["schemas"][name])],
+        "schemas": _schemas(content, [name for name in sorted(homes) if homes[name] == page]),
+        "style": Markup(style),  # noqa: S704 - our own file
+        "script": Markup(script),  # noqa: S704
+        "policy": _policy(style, script),
+    }
+    if page == OVERVIEW:
+        return _render("overview.html", **shown, **_overview(content))
+    if page == WEBHOOKS:
+        return _render("webhooks.html", **shown, **_webhooks(content["webhooks"]))
+    return _render("tag.html", **shown, **_tag(content, page))
 
 
+def _render(template: str, **shown: Any) -> str:
+    return _environment().get_template(template).render(shown)
+
+
+def _overview(content: Schema) -> Schema:
+    refusals = [*_collect(_all_responses(content), content), NO_SUCH_METHOD]
+    return {
+        "server": content["servers"][0]["url"],
+        "refusals": sorted(refusals, key=attrgetter("status", "code")),
+        "error_example": ERROR_EXAMPLES["ErrorEnvelope"],
+    }
+
+
+def _webhooks(webhooks: Schema) -> Schema:
+    return {
+        "webhooks": [_webhook(kind, item["post"]) for kind, item in webhooks.items()],
+        "delivery_headers": _delivery_headers(webhooks),
+    }
+
+
+def _tag(content: Schema, page: str) -> Schema:
+    operations = [
+        _operation(path, method, operation, content)
+        for path, method, operation in _operations(content)
+        if slug_of(operation["tags"][0]) == page
+    ]
+    return {"tag": next(tag for tag in content["tags"] if slug_of(tag["name"]) == page), "operations": operations}
+
+
+def _list_contents(content: Schema) -> dict[str, list[ContentsEntry]]:
+    """The operations of each tag, for the contents that every page has."""
+    entries: dict[str, list[ContentsEntry]] = {tag["name"]: [] for tag in content["tags"]}
+    for path, method, operation in _operations(content):
+        entry = ContentsEntry(operation["operationId"], method.upper(), path, operation["summary"].rstrip("."))
+        entries[operation["tags"][0]].append(entry)
+    return entries
+
+
+def _assign_homes(content: Schema) -> dict[str, str]:
+    """Each schema is shown on the first page that uses it."""
+    schemas = content["components"]["schemas"]
+    users = [(OVERVIEW, content["components"]["responses"])]
+    users += [(slug_of(operation["tags"][0]), operation) for _, _, operation in _operations(content)]
+    users += [(WEBHOOKS, content["webhooks"])]
+    homes: dict[str, str] = {}
+    for page, user in users:
+        for name in _names_in(user, schemas):
+            homes.setdefault(name, page)
+    return homes
+
+
+def _names_in(node: Any, schemas: Schema) -> Iterator[str]:
+    """The schemas that a part of the document refers to, also by way of others."""
+    unseen, names = [node], set()
+    while unseen:
+        node = unseen.pop()
+        if isinstance(node, dict):
+            name = str(node.get("$ref", "")).removeprefix(REF)
+            if name in schemas and name not in names:
+                names.add(name)
+                unseen.append(schemas[name])
+                yield name
+            unseen += node.values()
+        elif isinstance(node, list):
+            unseen += node
+
+
+@lru_cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -115,7 +235,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"prose": prose, "json": colour_json, "code": mark_code}
+    environment.filters |= {"prose": prose, "json": colour_json, "code": mark_code, "slug": slug_of}
     return environment
 
 
@@ -156,13 +276,6 @@ def colour_json(value: Any) -> Markup:
     return Markup("").join([*parts, escape(text[end:])])
 
 
-def _groups(content: Schema) -> dict[str, list[Operation]]:
-    groups: dict[str, list[Operation]] = {tag["name"]: [] for tag in content["tags"]}
-    for path, method, operation in _operations(content):
-        groups[operation["tags"][0]].append(_operation(path, method, operation, content))
-    return groups
-
-
 def _operations(content: Schema) -> Iterator[tuple[str, str, Schema]]:
     for path, item in content["paths"].items():
         for method in METHODS:
@@ -171,7 +284,7 @@ def _operations(content: Schema) -> Iterator[tuple[str, str, Schema]]:
 
 
 def _operation(path: str, method: str, operation: Schema, content: Schema) -> Operation:
-    components = content["components"]
+    schemas = content["components"]["schemas"]
     scope, product = operation["x-sapa-scope"], operation.get("x-sapa-product")
     media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return Operation(
@@ -182,12 +295,14 @@ def _operation(path: str, method: str, operation: Schema, content: Schema) -> Op
         text=operation["description"].removesuffix(scope_sentence(scope, product)),
         scope=scope,
         product=product,
-        parameters=[_parameter(parameter) for parameter in operation["parameters"]],
-        body=unfold(media["schema"], components["schemas"]) if media else [],
+        parameters=[_parameter(parameter, schemas) for parameter in operation["parameters"]],
+        body=unfold(media["schema"], schemas) if media else [],
         body_schema=_schema_name(media.get("schema", {})),
         curl=build_curl(content["servers"][0]["url"], path, method, operation),
         answers=[
-            _build_row(status, response) for status, response in operation["responses"].items() if status[0] in "23"
+            _build_row(status, response, schemas)
+            for status, response in operation["responses"].items()
+            if status[0] in "23"
         ],
         refusals=_collect(operation["responses"].values(), content),
     )
@@ -217,13 +332,16 @@ def _curl_body(content: Schema) -> list[str]:
     return ['-H "content-type: application/json"', "-d '{}'".format(body.replace("'", "'\\''"))]
 
 
-def _build_row(status: str, response: Schema) -> ResponseRow:
+def _build_row(status: str, response: Schema, schemas: Mapping[str, Schema]) -> ResponseRow:
     media = response.get("content", {}).get("application/json", {})
-    schema = media.get("schema", {})
+    body = media.get("schema", {})
+    envelope = schemas.get(_schema_name(body) or "", {})
+    shown = envelope["properties"]["data"] if _is_wrapper(envelope) else body
     return ResponseRow(
         status=status,
         text=response["description"],
-        schema=_schema_name(schema) or _schema_name(schema.get("properties", {}).get("data", {})),
+        kind=describe_type(shown),
+        link=_schema_name(_find_object(shown) or {}),
         example=media.get("example"),
     )
 
@@ -242,7 +360,7 @@ def _webhook(kind: str, operation: Schema) -> Webhook:
 def _delivery_headers(webhooks: Schema) -> list[SchemaField]:
     """The headers of any delivery: those of the first event, with its kind as an example."""
     for kind, item in webhooks.items():
-        headers = [_parameter(parameter) for parameter in item["post"]["parameters"]]
+        headers = [_parameter(parameter, {}) for parameter in item["post"]["parameters"]]
         return [
             replace(
                 header, rules=[rule.replace("always", "such as") if kind in rule else rule for rule in header.rules]
@@ -270,33 +388,35 @@ def _collect(responses: Any, content: Schema) -> list[ErrorRow]:
     return [ErrorRow(status, code, list(texts)) for (status, code), texts in sorted(meanings.items())]
 
 
-def _schemas(content: Schema) -> list[tuple[str, str, list[SchemaField]]]:
+def _schemas(content: Schema, names: list[str]) -> list[ShownSchema]:
     schemas = content["components"]["schemas"]
     return [
-        (
-            name,
-            schema.get("description", ""),
-            unfold(schema, {}) or [_field("value", {**schema, "description": ""}, True, 0)],
-        )
-        for name, schema in sorted(schemas.items())
-        if "properties" in schema or "enum" in schema
+        ShownSchema(name, schemas[name].get("description", ""), unfold(schemas[name], schemas, deepest=0))
+        for name in names
+        if _is_shown(schemas[name])
     ]
 
 
-def _build_value(schema: Schema) -> SchemaField:
-    """The row of a schema that is not an object: an enum."""
-    return _field("value", {**schema, "description": ""}, True, 0)
+def _is_shown(schema: Schema) -> bool:
+    """Objects are. An enum's words are shown where it is used, and an object in an envelope as itself."""
+    return "properties" in schema and not _is_wrapper(schema)
 
 
-def unfold(schema: Schema, components: Mapping[str, Schema], depth: int = 0) -> list[SchemaField]:
+def _is_wrapper(schema: Schema) -> bool:
+    return [*schema.get("properties", {})] == ["data"]
+
+
+def unfold(
+    schema: Schema, components: Mapping[str, Schema], depth: int = 0, deepest: int = DEEPEST
+) -> list[SchemaField]:
     """The fields of an object, each followed by the fields of the objects it holds."""
     schema = components.get(_schema_name(schema) or "", schema)
     fields = []
     for name, field in schema.get("properties", {}).items():
-        fields.append(_field(name, field, name in schema.get("required", []), depth))
+        fields.append(_field(name, field, name in schema.get("required", []), depth, components))
         inner = _find_object(field)
-        if inner is not None and _schema_name(inner) in components and depth < 4:
-            fields += unfold(inner, components, depth + 1)
+        if inner is not None and _schema_name(inner) in components and depth < deepest:
+            fields += unfold(inner, components, depth + 1, deepest)
     return fields
 
 
@@ -309,35 +429,37 @@ def _find_object(schema: Schema) -> Schema | None:
     return schema if "$ref" in schema else None
 
 
-def _parameter(parameter: Schema) -> SchemaField:
+def _parameter(parameter: Schema, components: Mapping[str, Schema]) -> SchemaField:
     required = parameter.get("required", False)
-    return _field(parameter["name"], parameter["schema"], required, 0, parameter.get("description"), parameter["in"])
+    field = _field(parameter["name"], parameter["schema"], required, 0, components)
+    return replace(field, kind=f"{parameter['in']} · {field.kind}", text=parameter.get("description", ""))
 
 
-def _field(
-    name: str, schema: Schema, required: bool, depth: int, text: str | None = None, place: str = ""
-) -> SchemaField:
+def _field(name: str, schema: Schema, required: bool, depth: int, components: Mapping[str, Schema]) -> SchemaField:
     inner = _find_object(schema)
+    used = components.get(_schema_name(inner or {}) or "", {})
     return SchemaField(
         name=name,
         depth=depth,
-        kind=f"{place} · {describe_type(schema)}" if place else describe_type(schema),
-        link=_schema_name(inner) if inner else None,
+        kind=describe_type(schema, components),
+        link=_schema_name(inner) if inner and "enum" not in used else None,
         required=required,
-        text=text or schema.get("description", ""),
+        text=schema.get("description", ""),
         rules=list(describe_rules(schema)),
-        choices=[str(value) for value in schema.get("enum", []) if value is not None],
+        choices=[str(value) for value in used.get("enum") or schema.get("enum", []) if value is not None],
     )
 
 
-def describe_type(schema: Schema) -> str:
+def describe_type(schema: Schema, components: Mapping[str, Schema] = NO_COMPONENTS) -> str:
+    """A value's type in words. An enum is a string: its words are shown beside it."""
     if "anyOf" in schema:
-        return " or ".join(describe_type(option) for option in schema["anyOf"])
+        return " or ".join(describe_type(option, components) for option in schema["anyOf"])
     if "$ref" in schema:
-        return _schema_name(schema) or ""
+        name = _schema_name(schema) or ""
+        return "string" if "enum" in components.get(name, {}) else name
     kinds = types_of(schema)
     if "array" in kinds:
-        kinds[kinds.index("array")] = f"list of {describe_type(schema['items'])}"
+        kinds[kinds.index("array")] = f"list of {describe_type(schema['items'], components)}"
     return " or ".join(kinds)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 
 from sapa.http.responses import AnyOf, StoredJson
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
 Schema = dict[str, Any]
@@ -27,12 +29,26 @@ _FILLERS: dict[str, Any] = {
     "null": None,
 }
 
+_JSON_TYPES = {str: "string", bool: "boolean", int: "integer"}
+
+
+class DocumentedAs:
+    """Marks a value of which the documents show one spelling: `Annotated[str, DocumentedAs(Source)]`.
+
+    Constraints before the mark are those of the accepted type, and the documents do not show them.
+    """
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+
 
 class SchemaRegistry:
     """The named schemas of one document, collected while it is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_document: bool = True) -> None:
         self.components: dict[str, Schema] = {}
+        self._is_document = is_document
+        self._enums: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._request_structs: dict[Any, type[Struct]] = {}
         self._response_structs: dict[Any, type[Struct]] = {}
 
@@ -44,13 +60,21 @@ class SchemaRegistry:
         """The schema of what we send: every field is present, null when it has no value."""
         return self._describe(self._shape(hint, {}, is_response=True))
 
+    def describe_envelope(self, hint: Any) -> Schema:
+        """The schema of `{data}` around what we send."""
+        name = readable_name(hint) + "Envelope"
+        data = self.describe_response(hint)
+        self._add({name: {"type": "object", "properties": {"data": data}, "required": ["data"]}})
+        return {"$ref": REF + name}
+
     def query(self, struct: type[Struct]) -> Schema:
-        """The schema of a query's parameters; a query has no null."""
+        """The schema of a query's parameters; a query has no null, and its flags are the words true and false."""
         shape = self._shape(struct, {}, is_response=False)
         _, parts = msgspec.json.schema_components([shape], ref_template=REF + "{name}")
         schema = tidy(parts.pop(shape.__name__))
         self._add(parts)
-        schema["properties"] = {name: _without_null(field) for name, field in schema["properties"].items()}
+        fields = {name: _without_null(field) for name, field in schema["properties"].items()}
+        schema["properties"] = {name: _tidy_flag(field) for name, field in fields.items()}
         return schema
 
     def _describe(self, shape: Any) -> Schema:
@@ -60,7 +84,7 @@ class SchemaRegistry:
 
     def _add(self, parts: Mapping[str, Schema]) -> None:
         for name, part in parts.items():
-            schema = tidy(part)
+            schema = _explain_defaults(tidy(part))
             if self.components.setdefault(name, schema) != schema:
                 raise TypeError(f"Two different types are called {name}; rename one.")
 
@@ -80,13 +104,17 @@ class SchemaRegistry:
 
     def _shape_annotated(self, args: tuple[Any, ...], variables: Mapping[Any, Any], *, is_response: bool) -> Any:
         hint, *marks = args
-        metas = []
+        metas: list[Meta] = []
         for mark in marks:
             if isinstance(mark, StoredJson):
                 hint = mark.shape
             elif isinstance(mark, AnyOf):  # msgspec does not describe unions of structs without tags
                 options = [self._describe(self._struct(shape, is_response=is_response)) for shape in mark.shapes]
                 metas.append(Meta(extra_json_schema={"anyOf": options}))
+            elif isinstance(mark, DocumentedAs) and self._is_document:
+                hint, metas = mark.shape, []
+            elif isinstance(mark, EnumName) and self._is_document:
+                hint = self._enum(mark, get_args(hint))
             elif isinstance(mark, IdKind):
                 metas.append(Meta(pattern=mark.pattern, examples=[mark.example]))
             elif isinstance(mark, Meta):
@@ -94,6 +122,12 @@ class SchemaRegistry:
         has_zone = any(meta.tz is not None for meta in metas)
         shape = hint if hint is datetime and has_zone else self._shape(hint, variables, is_response=is_response)
         return Annotated[(shape, *metas)] if metas else shape
+
+    def _enum(self, name: str, words: tuple[str, ...]) -> Any:
+        """An enum in place of a Literal: msgspec describes it once, under its name."""
+        if (name, words) not in self._enums:
+            self._enums[name, words] = StrEnum(name, [(word, word) for word in words])
+        return self._enums[name, words]
 
     def _struct(self, hint: Any, *, is_response: bool) -> type[Struct]:
         """A struct with its fields' shapes. A type that is the same in both directions is one struct."""
@@ -128,7 +162,7 @@ class SchemaRegistry:
 
 def wire_type(hint: Any) -> Any:
     """A type that accepts what a caller may send for this one: amounts as numbers, not as strings."""
-    return SchemaRegistry()._shape(hint, {}, is_response=False)
+    return SchemaRegistry(is_document=False)._shape(hint, {}, is_response=False)
 
 
 def is_struct(hint: Any) -> bool:
@@ -136,9 +170,10 @@ def is_struct(hint: Any) -> bool:
 
 
 def readable_name(hint: Any) -> str:
-    """`CustomerPage` for `Page[Customer]`."""
-    struct = get_origin(hint) or hint
-    return "".join(arg.__name__ for arg in get_args(hint)) + str(struct.__name__)
+    """`CustomerPage` for `Page[Customer]`, `CustomerList` for `list[Customer]`."""
+    kind = get_origin(hint) or hint
+    name = "List" if kind is list else str(kind.__name__)
+    return "".join(arg.__name__ for arg in get_args(hint)) + name
 
 
 def _define(name: str, struct: Any, fields: list[tuple[Any, ...]]) -> type[Struct]:
@@ -169,8 +204,8 @@ def tidy(schema: Schema) -> Schema:
             schema[word] = tidy(schema[word])
     if "properties" in schema:
         schema["properties"] = {name: tidy(field) for name, field in schema["properties"].items()}
-    if all(isinstance(value, str) for value in schema.get("enum", [None])):
-        schema["type"] = "string"
+    if "enum" in schema:
+        schema["type"] = _JSON_TYPES[type(schema["enum"][0])]
     if "anyOf" in schema:
         return _tidy_union(schema)
     return schema
@@ -184,13 +219,17 @@ def _tidy_union(schema: Schema) -> Schema:
     options = [tidy(option) for option in schema["anyOf"]]
     if {"type": "number"} in options and {"type": "integer"} in options:
         options.remove({"type": "integer"})
-    if {"type": "null"} in options and len(options) == 2 and "type" in options[0]:
-        rest = {word: value for word, value in schema.items() if word != "anyOf"}
+    rest = {word: value for word, value in schema.items() if word != "anyOf"}
+    if {"type": "null"} in options and len(options) == 2 and {"type", "$ref", "anyOf"} & options[0].keys():
         return {**_or_null(options[0]), **rest}
-    return {**schema, "anyOf": options}
+    return {**rest, "anyOf": options}
 
 
 def _or_null(schema: Schema) -> Schema:
+    if "type" not in schema:
+        texts = {word: value for word, value in schema.items() if word not in {"$ref", "anyOf"}}
+        options = schema.get("anyOf") or [{"$ref": schema["$ref"]}]
+        return {**texts, "anyOf": [*options, {"type": "null"}]}
     nullable = {**schema, "type": [schema["type"], "null"]}
     if "enum" in schema:
         nullable["enum"] = [*schema["enum"], None]
@@ -199,11 +238,41 @@ def _or_null(schema: Schema) -> Schema:
 
 def _without_null(schema: Schema) -> Schema:
     schema = dict(schema)
+    options = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    if len(options) == 1:
+        del schema["anyOf"]
+        return {**options[0], **schema}
     if isinstance(schema.get("type"), list):
         schema["type"] = next(kind for kind in schema["type"] if kind != "null")
     if "enum" in schema:
         schema["enum"] = [value for value in schema["enum"] if value is not None]
     return schema
+
+
+def _tidy_flag(schema: Schema) -> Schema:
+    if schema.get("enum") != ["false", "true"]:
+        return schema
+    flag = {word: value for word, value in schema.items() if word != "enum"} | {"type": "boolean"}
+    return flag | ({"default": flag["default"] == "true"} if "default" in flag else {})
+
+
+def _explain_defaults(schema: Schema) -> Schema:
+    """Writes the defaults of an object's fields as text: generators take a field with a default for a required one."""
+    if "properties" not in schema:
+        return schema
+    return {**schema, "properties": {name: _explain_default(field) for name, field in schema["properties"].items()}}
+
+
+def _explain_default(field: Schema) -> Schema:
+    if "default" not in field:
+        return field
+    field = dict(field)
+    default = field.pop("default")
+    if isinstance(default, dict):
+        return field
+    text = f"Default: `{default if isinstance(default, str) else msgspec.json.encode(default).decode()}`."
+    description = f"{field.pop('description', '')} {text}".strip()
+    return {"description": description, "examples": [default], **field}
 
 
 def share_examples(components: Mapping[str, Schema]) -> None:
@@ -226,12 +295,14 @@ def types_of(schema: Schema) -> list[str]:
 
 def build_example(schema: Schema, components: Mapping[str, Schema]) -> Any:
     """A value that the schema allows, made of its fields' examples; null where there is none."""
-    if "$ref" in schema:
-        return build_example(components[schema["$ref"].removeprefix(REF)], components)
     if "examples" in schema:
         return schema["examples"][0]
-    if "default" in schema or "enum" in schema:
-        return schema.get("default", schema.get("enum", [None])[0])
+    if "default" in schema:
+        return schema["default"]
+    if "$ref" in schema:
+        return build_example(components[schema["$ref"].removeprefix(REF)], components)
+    if "enum" in schema:
+        return schema["enum"][0]
     if options := schema.get("anyOf") or schema.get("oneOf"):
         return build_example(options[0], components)
     kinds = types_of(schema)

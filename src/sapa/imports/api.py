@@ -13,7 +13,9 @@ from sapa.http.responses import Page, build_page
 from sapa.imports import actions, queries
 from sapa.imports.types import Format, Import, ImportId, Problem, Resource
 
-routes = Routes("/imports", base=Base.CUSTOMER, tag="Imports")
+routes = Routes(
+    "/imports", base=Base.CUSTOMER, tag="Imports", about="Customers, products and orders from CSV and NDJSON files."
+)
 
 # Any of them admits a call; which one it needs depends on the resource.
 ANY_WRITE = OR.join([Scope.CUSTOMERS_WRITE, Scope.PRODUCTS_WRITE, Scope.ORDERS_WRITE])

@@ -6,14 +6,15 @@ from msgspec import Meta, Struct
 
 from sapa.http.errors import ApiError, Conflict, Invalid
 from sapa.http.responses import Timestamp
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
 IMPORT_ID = IdKind("imp_")
 ImportId = Annotated[str, IMPORT_ID]
 
-Resource = Literal["customers", "products", "orders"]
-Format = Literal["csv", "ndjson"]
-Status = Literal["queued", "running", "succeeded", "partial", "failed"]
+Resource = Annotated[Literal["customers", "products", "orders"], EnumName("ImportResource")]
+Format = Annotated[Literal["csv", "ndjson"], EnumName("ImportFormat")]
+Status = Annotated[Literal["queued", "running", "succeeded", "partial", "failed"], EnumName("ImportStatus")]
 Outcome = Literal["created", "updated", "unchanged"]
 
 LONGEST_MESSAGE = 1_000

@@ -34,9 +34,15 @@ from sapa.loyalty.types import (
     Wallet,
     WalletFull,
 )
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId
 
-routes = Routes("/loyalty", base=Base.CUSTOMER, tag="Loyalty")
+routes = Routes(
+    "/loyalty",
+    base=Base.CUSTOMER,
+    tag="Loyalty",
+    about="Points: the program's settings, wallets, the ledger, adjustments and reservations.",
+)
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 LONGEST_CHECK_SECONDS = 60.0
@@ -47,6 +53,7 @@ class HistoryQuery(Struct, frozen=True, kw_only=True):
 
     filter: Annotated[
         Literal["all", "points_added", "points_deducted"],
+        EnumName("LedgerFilter"),
         Meta(description="Entries that raised the points, lowered them, or all; holds are only in all."),
     ] = "all"
     limit: PageLimit = 20

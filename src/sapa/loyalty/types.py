@@ -10,6 +10,7 @@ from sapa.http.errors import Conflict
 from sapa.http.responses import Envelope, StoredJson, Timestamp
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId, IdKind
 from sapa.values.money import Amount
 
@@ -25,13 +26,16 @@ ReservationId = Annotated[str, RESERVATION_ID]
 MOST_POINTS = 1_000_000_000_000
 LONGEST_TTL_SECONDS = 30 * 86_400
 
-EntryType = Literal[
-    "earn", "bonus", "adjust_add", "adjust_deduct", "redeem_reserve", "redeem_commit", "redeem_release",
-    "redeem_reversal", "earn_reversal", "expire",
+EntryType = Annotated[
+    Literal[
+        "earn", "bonus", "adjust_add", "adjust_deduct", "redeem_reserve", "redeem_commit", "redeem_release",
+        "redeem_reversal", "earn_reversal", "expire",
+    ],
+    EnumName("LedgerEntryType"),
 ]  # fmt: skip
-EarnOn = Literal["paid", "fulfilled", "created"]
-Rounding = Literal["floor", "round", "ceil"]
-ReservationStatus = Literal["reserved", "committed", "released", "expired"]
+EarnOn = Annotated[Literal["paid", "fulfilled", "created"], EnumName("EarnOn")]
+Rounding = Annotated[Literal["floor", "round", "ceil"], EnumName("Rounding")]
+ReservationStatus = Annotated[Literal["reserved", "committed", "released", "expired"], EnumName("ReservationStatus")]
 
 Count = Annotated[str, Meta(pattern="^-?[0-9]+$", examples=["150"])]
 """Points and other whole numbers of the ledger, as decimal strings."""
@@ -112,7 +116,7 @@ class History(Envelope, frozen=True):
 class AdjustmentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Points to add or deduct manually."""
 
-    direction: Literal["add", "deduct"]
+    direction: Annotated[Literal["add", "deduct"], EnumName("AdjustmentDirection")]
     points: Points
     reason: Reason | None = None
     idempotency_key: LedgerKey | None = None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import product
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -28,10 +28,11 @@ from sapa.orders.types import (
     Status,
 )
 from sapa.products.types import InsufficientStock
+from sapa.values.enum_names import words_of
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
 
-routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders")
+routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders", about="What customers bought: lines, totals and statuses.")
 
 _THREE_LETTERS = re.compile(r"[^\W_]{3}").search
 
@@ -116,7 +117,7 @@ def _cells(query: OrdersQuery) -> list[str] | None:
     }
     if not any(statuses.values()):
         return None
-    choices: list[Iterable[str]] = [[value] if value else get_args(kind) for kind, value in statuses.items()]
+    choices: list[Iterable[str]] = [[value] if value else words_of(kind) for kind, value in statuses.items()]
     return ["/".join(cell) for cell in product(*choices)]
 
 

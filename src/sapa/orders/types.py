@@ -12,6 +12,7 @@ from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount, Currency
 
@@ -21,9 +22,9 @@ LINE_ITEM_ID = IdKind("li_")
 OrderId = Annotated[str, ORDER_ID]
 LineItemId = Annotated[str, LINE_ITEM_ID]
 
-Status = Literal["active", "archived", "cancelled", "refunded"]
-FulfillmentStatus = Literal["unfulfilled", "fulfilled"]
-FinancialStatus = Literal["pending", "paid", "refunded"]
+Status = Annotated[Literal["active", "archived", "cancelled", "refunded"], EnumName("OrderStatus")]
+FulfillmentStatus = Annotated[Literal["unfulfilled", "fulfilled"], EnumName("FulfillmentStatus")]
+FinancialStatus = Annotated[Literal["pending", "paid", "refunded"], EnumName("FinancialStatus")]
 
 OwnOrderId = Annotated[
     str,

@@ -14,7 +14,12 @@ from sapa.products import actions, queries
 from sapa.products.types import Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
 from sapa.values.text_folding import fold
 
-routes = Routes("/products", base=Base.CUSTOMER, tag="Products")
+routes = Routes(
+    "/products",
+    base=Base.CUSTOMER,
+    tag="Products",
+    about="The catalogue: products with their variants, prices and stock.",
+)
 
 
 class ProductsQuery(PageQuery, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount
 from sapa.values.web_addresses import WEB_ADDRESS
@@ -25,6 +26,7 @@ MOST_STOCK = 1_000_000_000
 
 Status = Annotated[
     Literal["active", "draft", "archived"],
+    EnumName("ProductStatus"),
     Meta(examples=["active"], description="Only the variants of active products can be ordered."),
 ]
 OwnId = Annotated[

@@ -9,7 +9,12 @@ from sapa.sandbox import actions
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.types import Clock, ClockIn, OutboxEntry, SandboxInbound, SandboxInboundIn, TestKeyRequired
 
-routes = Routes("/sandbox", base=Base.MESSAGING, tag="Sandbox")
+routes = Routes(
+    "/sandbox",
+    base=Base.MESSAGING,
+    tag="Sandbox",
+    about="Controls of a test environment: simulated messages, its clock, and what the channels would get.",
+)
 
 
 class OutboxQuery(PageQuery, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from msgspec import Meta, Raw, Struct
 
 from sapa.http.errors import ApiError
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import MediaType, Source
 
 
@@ -27,7 +28,10 @@ class SandboxInboundIn(Struct, frozen=True, kw_only=True, rename={"from_": "from
     """A simulated message: a text, a chosen button or row, or a file."""
 
     source: Annotated[
-        str, Meta(max_length=50, examples=["MSGAPP_CLOUD"], description="The channel, named as in a send.")
+        str,
+        Meta(max_length=50),
+        DocumentedAs(Source),
+        Meta(examples=["MSGAPP_CLOUD"], description="The channel. Other spellings are accepted as in a send."),
     ]
     from_: Annotated[
         str,

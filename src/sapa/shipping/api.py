@@ -20,7 +20,14 @@ from sapa.shipping.types import (
     ShipmentNotFound,
 )
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes(
+    "/shipping",
+    base=Base.CUSTOMER,
+    tag="Shipping",
+    about="Quotes, shipments, tracking, the areas that carriers cover, and the company's store locations.",
+    product="CRM",
+    refusal=Unauthorized,
+)
 
 
 @routes.post("/shipments", scope=Scope.ORDERS_WRITE, raises=[ProviderNotConnected, CarrierUnavailable])

@@ -4,9 +4,11 @@ A provider is a kind of shipping as the API names it; `carriers/registry.py` lis
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Struct
+
+from sapa.values.enum_names import EnumName
 
 
 class ProviderTraits(Struct, frozen=True, kw_only=True):
@@ -79,4 +81,4 @@ LOCATED_BY_AREAS = next(provider.name for provider in _ALL if provider.locates_b
 if TYPE_CHECKING:
     Provider = str
 else:
-    Provider = Literal[tuple(PROVIDERS)]
+    Provider = Annotated[Literal[tuple(PROVIDERS)], EnumName("ShippingProvider")]

@@ -3,17 +3,25 @@
 The tests walk this table, and the manual prints it.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-Status = Literal[
-    "draft", "awaiting", "booking", "booking_unknown", "booking_failed",
-    "confirmed", "scheduled", "awaiting_dropoff", "finding_driver", "driver_assigned", "picking_up",
-    "picked_up", "in_transit", "out_for_delivery", "on_hold", "delivery_failed",
-    "delivered", "returning", "returned", "cancelling", "cancelled", "cancelled_by_business",
-    "no_driver", "rejected", "lost",
+from sapa.values.enum_names import EnumName
+
+Status = Annotated[
+    Literal[
+        "draft", "awaiting", "booking", "booking_unknown", "booking_failed",
+        "confirmed", "scheduled", "awaiting_dropoff", "finding_driver", "driver_assigned", "picking_up",
+        "picked_up", "in_transit", "out_for_delivery", "on_hold", "delivery_failed",
+        "delivered", "returning", "returned", "cancelling", "cancelled", "cancelled_by_business",
+        "no_driver", "rejected", "lost",
+    ],
+    EnumName("ShippingStatus"),
 ]  # fmt: skip
 
-Group = Literal["pending", "accepted", "in_delivery", "delivered", "returned", "cancelled", "failed"]
+Group = Annotated[
+    Literal["pending", "accepted", "in_delivery", "delivered", "returned", "cancelled", "failed"],
+    EnumName("ShippingStatusGroup"),
+]
 
 Actor = Literal["caller", "carrier", "reassignment", "sapa", "manual"]
 

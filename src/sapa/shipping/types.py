@@ -13,6 +13,7 @@ from sapa.http.responses import StoredJson, Timestamp
 from sapa.shipping.providers import LOCAL_PROVIDERS, Provider
 from sapa.shipping.states import Status
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.instants import format_instant
 from sapa.values.money import Amount, Currency
@@ -24,11 +25,14 @@ LOCATION_ID = IdKind("loc_")
 ShipmentId = Annotated[str, SHIPMENT_ID]
 LocationId = Annotated[str, LOCATION_ID]
 
-ServiceType = Literal["INSTANT", "SAME_DAY", "EXPRESS"]
-VehicleType = Literal["TWO_WHEEL", "FOUR_WHEEL", "VAN", "TRUCK"]
-PackageHandover = Literal["PICKUP", "DROP_OFF"]
-BikeFuelType = Literal["gasoline", "electric"]
-PaymentStatus = Literal["pending", "paid", "refunded"]
+ServiceType = Annotated[Literal["INSTANT", "SAME_DAY", "EXPRESS"], EnumName("ServiceType")]
+VehicleType = Annotated[Literal["TWO_WHEEL", "FOUR_WHEEL", "VAN", "TRUCK"], EnumName("VehicleType")]
+PackageHandover = Annotated[Literal["PICKUP", "DROP_OFF"], EnumName("PackageHandover")]
+BikeFuelType = Annotated[Literal["gasoline", "electric"], EnumName("BikeFuelType")]
+PaymentStatus = Annotated[Literal["pending", "paid", "refunded"], EnumName("PaymentStatus")]
+CancellationSource = Annotated[
+    Literal["api", "command", "carrier_webhook", "carrier_poll", "auto"], EnumName("CancellationSource")
+]
 
 Short = Annotated[str, Meta(min_length=1, max_length=200)]
 Person = Annotated[str, Meta(min_length=1, max_length=100, examples=["Ayu Lestari"])]
@@ -54,8 +58,8 @@ RECEIVER = {"name": "Ayu Lestari", "phone": "+6281234567890", "address": "Jl. Je
 class Spot(Struct, frozen=True):
     """A place on the map, in degrees."""
 
-    lat: Annotated[float, Meta(examples=[-6.2253])]
-    lng: Annotated[float, Meta(examples=[106.8097])]
+    lat: Annotated[float, Meta(examples=[-6.2253], extra_json_schema={"minimum": -90, "maximum": 90})]
+    lng: Annotated[float, Meta(examples=[106.8097], extra_json_schema={"minimum": -180, "maximum": 180})]
 
 
 class Party(Struct, frozen=True, rename="camel"):
@@ -191,7 +195,7 @@ class Shipment(Struct, frozen=True, rename="camel"):
     status_code: Annotated[int | None, Meta(description="The carrier's number, where it has numbers.")]
     cancellation_reason: str | None
     cancelled_by: Annotated[str | None, Meta(description="user, customer, driver, carrier or system.")]
-    cancelled_source: Annotated[str | None, Meta(description="api, command, carrier_webhook, carrier_poll or auto.")]
+    cancelled_source: CancellationSource | None
     event_timestamp: Annotated[Timestamp | None, Meta(description="When the carrier last reported a change.")]
     needs_action: Annotated[bool, Meta(description="Whether a person should check it.")]
     problem: Annotated[str | None, Meta(description="What went wrong, in words.")]
@@ -333,7 +337,7 @@ class ShipmentIn(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbi
 class BookingResolution(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a person learned from the carrier about a booking with an unknown outcome."""
 
-    outcome: Literal["booked", "not_booked"]
+    outcome: Annotated[Literal["booked", "not_booked"], EnumName("BookingOutcome")]
     order_no: (
         Annotated[
             str,

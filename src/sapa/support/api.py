@@ -11,7 +11,8 @@ from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import POSITION, PageLimit, PageQuery
 from sapa.http.responses import Accepted, Page, build_page
-from sapa.messaging.channels.registry import CHANNEL_NAMES
+from sapa.http.schemas import DocumentedAs
+from sapa.messaging.channels.registry import CHANNEL_NAMES, ChannelName
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages import actions as messaging
 from sapa.messaging.messages.types import Message, MessageId2, Source
@@ -34,9 +35,15 @@ from sapa.support.types import (
     TicketStatus,
     build_cell,
 )
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CUSTOMER_ID
 
-routes = Routes("/tickets", base=Base.MESSAGING, tag="Tickets")
+routes = Routes(
+    "/tickets",
+    base=Base.MESSAGING,
+    tag="Tickets",
+    about="Conversations with customers: replies, notes, assignment, resolution, and the settings of support.",
+)
 
 STATUSES: tuple[TicketStatus, ...] = ("open", "assigned", "resolved")
 if TYPE_CHECKING:
@@ -56,7 +63,12 @@ class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     ) = None
     channel: (
         Annotated[
-            ChannelOrSource, Meta(description="Only tickets on this channel. msgapp stands for both of its sources.")
+            ChannelOrSource,
+            DocumentedAs(ChannelName),
+            Meta(
+                description="Only tickets on this channel. msgapp stands for both of its sources. The sources of "
+                "tickets are accepted too."
+            ),
         ]
         | None
     ) = None
@@ -65,6 +77,7 @@ class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     ) = None
     sort: Annotated[
         Literal["createdAt:desc", "createdAt:asc", "lastMessageAt:desc", "lastMessageAt:asc"],
+        EnumName("TicketSort"),
         Meta(description="A field and a direction."),
     ] = "createdAt:desc"
 

@@ -17,6 +17,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.support.response_times import Cycle, CycleRef
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId, IdKind, NumberKind
 
 TICKET_ID = IdKind("tkt_")
@@ -28,10 +29,13 @@ NoteId = Annotated[str, NOTE_ID]
 AgentPathId = Annotated[str, AGENT_ID]
 """An agent's id in a path."""
 
-AgentType = Literal["human", "ai"]
-TicketStatus = Literal["open", "assigned", "resolved"]
-Reason = Literal["manual", "inactivity", "ai", "api", "merged"]
-EventKind = Literal["opened", "assigned", "unassigned", "handover", "resolved", "reopened"]
+AgentType = Annotated[Literal["human", "ai"], EnumName("AgentType")]
+TicketStatus = Annotated[Literal["open", "assigned", "resolved"], EnumName("TicketStatus")]
+Reason = Annotated[Literal["manual", "inactivity", "ai", "api", "merged"], EnumName("ResolvedReason")]
+EventKind = Annotated[
+    Literal["opened", "assigned", "unassigned", "handover", "resolved", "reopened"], EnumName("TicketEventKind")
+]
+ReopenAssignee = Annotated[Literal["previous", "queue"], EnumName("ReopenAssignee")]
 
 BUSINESS_APP = "Business app"
 
@@ -202,7 +206,7 @@ class SupportSettings(Struct, frozen=True, rename="camel"):
         Meta(examples=[72], description="After how long without a message an answered ticket is resolved; 0: never."),
     ]
     reopen_assignee: Annotated[
-        Literal["previous", "queue"], Meta(description="The owner of a reopened ticket: its last owner, or none.")
+        ReopenAssignee, Meta(description="The owner of a reopened ticket: its last owner, or none.")
     ]
 
 
@@ -211,7 +215,7 @@ class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
 
     reopen_window_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
     auto_resolve_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
-    reopen_assignee: Literal["previous", "queue"] | UnsetType = UNSET
+    reopen_assignee: ReopenAssignee | UnsetType = UNSET
 
 
 class LockedTicket(Struct, frozen=True):

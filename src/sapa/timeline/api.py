@@ -15,7 +15,9 @@ from sapa.timeline.queries import Position
 from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMeta, TimelinePage
 from sapa.values.ids import CustomerId
 
-routes = Routes("/loyalty/customers", base=Base.CUSTOMER, tag="Timeline")
+routes = Routes(
+    "/loyalty/customers", base=Base.CUSTOMER, tag="Timeline", about="What happened to one customer, newest first."
+)
 
 Cursor = Annotated[str, Meta(max_length=200), POSITION]
 Months = Annotated[int, Meta(ge=1, le=120, description="How many months to look back.")]

@@ -1,17 +1,18 @@
 """The customer timeline: its entries and their types."""
 
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from sapa.http.endpoints import camel
 from sapa.http.responses import Envelope, Timestamp
+from sapa.values.enum_names import EnumName, words_of
 from sapa.values.ids import CustomerId, IdKind
 
 TIMELINE_ID = IdKind("tl_")
 
-Category = Literal["support", "loyalty", "system"]
-Source = Literal["api", "console", "system"]
+Category = Annotated[Literal["support", "loyalty", "system"], EnumName("TimelineCategory")]
+Source = Annotated[Literal["api", "console", "system"], EnumName("TimelineSource")]
 
 TYPES: dict[str, tuple[Category, str]] = {
     "customer_created": ("system", "The customer was created."),
@@ -42,6 +43,11 @@ TYPES: dict[str, tuple[Category, str]] = {
 }
 """Each type with its category and meaning; add new types here."""
 
+if TYPE_CHECKING:
+    TimelineEntryType = str
+else:
+    TimelineEntryType = Annotated[Literal[tuple(TYPES)], EnumName("TimelineEntryType")]
+
 
 def _describe_types() -> str:
     lines = [f"- `{name}` ({category}): {meaning}" for name, (category, meaning) in TYPES.items()]
@@ -59,9 +65,7 @@ class TimelineEntry(Struct, frozen=True, rename=_wire_name):
     id: Annotated[str, TIMELINE_ID]
     customer_id: CustomerId
     category: Category
-    type: Annotated[
-        str, Meta(examples=["order_created"], description=_describe_types(), extra_json_schema={"enum": [*TYPES]})
-    ]
+    type: Annotated[TimelineEntryType, Meta(examples=["order_created"], description=_describe_types())]
     source: Annotated[Source, Meta(description="Where it came from.")]
     edit_log: Annotated[
         str | None, Meta(examples=["firstName: Ayu → Ayu Putri"], description="A readable description of the change.")
@@ -92,4 +96,4 @@ class TimelinePage(Envelope, frozen=True):
     meta: TimelineMeta
 
 
-CATEGORIES: tuple[str, ...] = get_args(Category)
+CATEGORIES = words_of(Category)

@@ -4,9 +4,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-RefusalCategory = Literal[
-    "window", "recipient", "rate", "template", "auth", "billing", "policy", "quality", "consent", "media",
-    "validation", "config", "temporary",
+from sapa.values.enum_names import EnumName
+
+RefusalCategory = Annotated[
+    Literal[
+        "window", "recipient", "rate", "template", "auth", "billing", "policy", "quality", "consent", "media",
+        "validation", "config", "temporary",
+    ],
+    EnumName("RefusalCategory"),
 ]  # fmt: skip
 
 

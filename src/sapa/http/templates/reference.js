@@ -5,6 +5,7 @@
   const nothing = nav.querySelector(".nothing");
   const menu = nav.querySelector(".menu");
   const links = [...nav.querySelectorAll("li a")];
+  const own = links.filter((link) => link.pathname === location.pathname);
   document.documentElement.classList.add("scripted");
   menu.hidden = false;
 
@@ -32,7 +33,15 @@
   menu.addEventListener("click", () => open(!nav.classList.contains("open")));
   for (const link of links) link.addEventListener("click", () => open(false));
 
-  const byId = new Map(links.map((link) => [link.hash.slice(1), link]));
+  // A link to the place of another page, such as one that was saved when all places were on one page.
+  const follow = () => {
+    const elsewhere = location.hash && links.find((link) => link.hash === location.hash && !own.includes(link));
+    if (elsewhere) location.replace(elsewhere.href);
+  };
+  addEventListener("hashchange", follow);
+  follow();
+
+  const byId = new Map(own.map((link) => [link.hash.slice(1), link]));
   const mark = (id) => {
     for (const link of links) link.removeAttribute("aria-current");
     const link = byId.get(id);

@@ -41,7 +41,12 @@ from sapa.loyalty.types import (
 from sapa.values.ids import CustomerId
 from sapa.values.text_folding import fold
 
-routes = Routes("/loyalty", base=Base.CUSTOMER, tag="Rewards")
+routes = Routes(
+    "/loyalty",
+    base=Base.CUSTOMER,
+    tag="Rewards",
+    about="What points are redeemed for, and redemptions with their vouchers.",
+)
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
@@ -56,7 +61,7 @@ class RedemptionsQuery(Struct, frozen=True, kw_only=True):
     """Which of a customer's redemptions to read."""
 
     search: Annotated[SearchText, Meta(description="A part of the voucher code or of the reward's name.")] | None = None
-    status: RedemptionStatus | None = None
+    status: Annotated[RedemptionStatus, Meta(description="Only redemptions with this status.")] | None = None
     limit: PageLimit = 20
     before: Annotated[datetime, Meta(description="Only redemptions made before this instant."), POSITION] | None = None
 

@@ -19,6 +19,7 @@ from sapa.loyalty.types import (
     WalletId,
 )
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId, IdKind
 
 OPTION_ID = IdKind("rwd_")
@@ -27,12 +28,17 @@ REDEMPTION_ID = IdKind("rdm_")
 RewardOptionId = Annotated[str, OPTION_ID]
 RedemptionId = Annotated[str, REDEMPTION_ID]
 
-DiscountType = Annotated[Literal["fixed_amount", "percentage", "free_shipping"], Meta(examples=["fixed_amount"])]
+DiscountType = Annotated[
+    Literal["fixed_amount", "percentage", "free_shipping"], EnumName("DiscountType"), Meta(examples=["fixed_amount"])
+]
 ExpirationPreset = Annotated[
     Literal["NO_EXPIRATION", "SEVEN_DAYS", "THIRTY_DAYS", "NINETY_DAYS", "ONE_YEAR"],
+    EnumName("ExpirationPreset"),
     Meta(description="How long a voucher is valid, from its commit on."),
 ]
-RedemptionStatus = Literal["reserved", "committed", "released", "expired", "failed"]
+RedemptionStatus = Annotated[
+    Literal["reserved", "committed", "released", "expired", "failed"], EnumName("RedemptionStatus")
+]
 
 RewardName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Kopi gratis"])]
 Cost = (

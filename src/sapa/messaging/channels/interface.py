@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.values.company import Company
+from sapa.values.enum_names import EnumName
 from sapa.values.provider_accounts import AccountField
 from sapa.values.provider_refusals import RefusalCategory
 
@@ -28,7 +29,7 @@ class Source(StrEnum):
     WIDGET = "WIDGET"
 
 
-MediaType = Literal["image", "video", "audio", "document"]
+MediaType = Annotated[Literal["image", "video", "audio", "document"], EnumName("MediaType")]
 Status = Literal["sent", "delivered", "read", "failed"]
 
 

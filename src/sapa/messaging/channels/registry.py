@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from sapa.messaging.channels.interface import Channel, Source
+from sapa.values.enum_names import EnumName
 
 FOLDERS = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]) if module.ispkg)
 """A folder's `adapter` has its channels in `CHANNELS`."""
@@ -36,7 +37,7 @@ CHANNEL_NAMES: dict[str, list[Source]] = {
 if TYPE_CHECKING:
     ChannelName = str
 else:
-    ChannelName = Literal[tuple(CHANNEL_NAMES)]
+    ChannelName = Annotated[Literal[tuple(CHANNEL_NAMES)], EnumName("ChannelName")]
 
 _SENDABLE = {source.lower(): source for source in CHANNELS} | {name: CHANNEL_NAMES[name][0] for name in CHANNEL_NAMES}
 _SEPARATOR = re.compile(r"[\s_-]+")

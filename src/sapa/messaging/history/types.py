@@ -10,12 +10,16 @@ from sapa.http.query_string import PageQuery
 from sapa.http.responses import Envelope, StoredJson, Timestamp
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.messages.types import Message
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import UuidKind
 
 RECORD_ID = UuidKind("request record")
 RecordId = Annotated[str, RECORD_ID]
 
-EndpointType = Literal["send_message", "send_message_template", "send_message_media", "send_message_interactive"]
+EndpointType = Annotated[
+    Literal["send_message", "send_message_template", "send_message_media", "send_message_interactive"],
+    EnumName("EndpointType"),
+]
 
 
 class RequestSnapshot(Struct, frozen=True, rename="camel"):

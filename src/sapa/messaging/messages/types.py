@@ -15,17 +15,21 @@ from sapa.messaging.channels.interface import Source as Source
 from sapa.messaging.contacts.types import Window
 from sapa.messaging.messages.state import DeliveryState
 from sapa.values.api_base import Base
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId, UuidKind
 from sapa.values.provider_refusals import ProviderRefusal, RefusalCategory
 
 MESSAGE_ID = UuidKind("message")
 
 MessageId2 = Annotated[str, MESSAGE_ID]
-MessageStatus = Literal["pending", "sent", "delivered", "read", "failed", "received"]
-FeatureSource = Literal[
-    "API", "INBOX", "AI_AGENT", "BROADCAST", "AUTOMATION", "BUSINESS_APP", "IMPORT", "SANDBOX", "CUSTOMER"
+MessageStatus = Annotated[
+    Literal["pending", "sent", "delivered", "read", "failed", "received"], EnumName("MessageStatus")
 ]
-Direction = Literal["in", "out"]
+FeatureSource = Annotated[
+    Literal["API", "INBOX", "AI_AGENT", "BROADCAST", "AUTOMATION", "BUSINESS_APP", "IMPORT", "SANDBOX", "CUSTOMER"],
+    EnumName("FeatureSource"),
+]
+Direction = Annotated[Literal["in", "out"], EnumName("MessageDirection")]
 
 NO_WORD = "NO_WORD"
 """The error code of a message that its channel never reported on."""
@@ -48,7 +52,7 @@ class SendError(Struct, frozen=True, omit_defaults=True):
 class Choice(Struct, frozen=True):
     """The button or row of an interactive message that the customer chose."""
 
-    kind: Literal["button", "list"]
+    kind: Annotated[Literal["button", "list"], EnumName("ChoiceKind")]
     id: Annotated[str, Meta(examples=["yes"])]
     title: Annotated[str, Meta(examples=["Ya"])]
 

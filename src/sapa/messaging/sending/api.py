@@ -16,7 +16,12 @@ from sapa.messaging.sending.types import (
 )
 from sapa.messaging.templates.types import TemplateNotApproved, TemplateNotFound, TemplateParamsMismatch
 
-routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
+routes = Routes(
+    "/messages",
+    base=Base.MESSAGING,
+    tag="Messages",
+    about="Sending on every channel, sent and received messages, their files, and the history of requests.",
+)
 
 SENDING = (ActiveTicket, *actions.REFUSALS)
 WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, *SENDING)

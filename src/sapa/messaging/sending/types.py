@@ -7,10 +7,11 @@ from msgspec import Meta, Struct, field
 
 from sapa.access.types import CompanyClock
 from sapa.http.errors import Conflict, RateLimitExceeded
+from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import FeatureSource
-from sapa.messaging.templates.types import Template
+from sapa.messaging.templates.types import Template, TemplateSource
 
 MAX_METADATA_BYTES = 10_000
 
@@ -26,13 +27,14 @@ Recipient = Annotated[
         ),
     ),
 ]
-SourceWord = Annotated[str, Meta(min_length=1, max_length=50)]
+SourceWord = Annotated[str, Meta(min_length=1, max_length=50), DocumentedAs(Source)]
 Sources = Annotated[
     SourceWord | Annotated[list[SourceWord], Meta(min_length=1, max_length=len(Source))],
     Meta(
         examples=["MSGAPP_CLOUD"],
         description=(
-            "The channel to use, or several in order of preference: the first that can send the message is used. "
+            "The channel to use, or several in order of preference: the first that can send the message is used. Other "
+            "spellings, such as `msgapp` or `msgapp cloud api`, are accepted too. "
             "Default: the first connected channel that can send it to this recipient."
         ),
     ),
@@ -75,7 +77,7 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
     template_name: Annotated[str, Meta(min_length=1, max_length=512, examples=["order_update"])] = field(
         name="template_name"
     )
-    template_source: Literal["CRM", "AUTH"] | None = field(default=None, name="template_source")
+    template_source: TemplateSource | None = field(default=None, name="template_source")
     params: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=100, examples=[["Ayu"]])] = []
     media_url: (
         Annotated[str, Meta(max_length=2048, description="Required for a template with a media header.")] | None

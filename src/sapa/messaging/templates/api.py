@@ -34,7 +34,12 @@ from sapa.messaging.templates.types import (
 )
 from sapa.outbound.client import NotSent, Unclear
 
-routes = Routes("/templates", base=Base.MESSAGING, tag="Templates")
+routes = Routes(
+    "/templates",
+    base=Base.MESSAGING,
+    tag="Templates",
+    about="Texts with parameters, and whether the channels approved them.",
+)
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)

@@ -7,15 +7,16 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from sapa.http.errors import Conflict
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
 TEMPLATE_ID = IdKind("tpl_")
 TemplateId = Annotated[str, TEMPLATE_ID]
 
-TemplateSource = Literal["CRM", "AUTH"]
-Category = Literal["UTILITY", "MARKETING", "AUTHENTICATION"]
-Approval = Literal["PENDING", "APPROVED", "REJECTED", "PAUSED", "DISABLED"]
-HeaderType = Literal["text", "image", "video", "document"]
+TemplateSource = Annotated[Literal["CRM", "AUTH"], EnumName("TemplateSource")]
+Category = Annotated[Literal["UTILITY", "MARKETING", "AUTHENTICATION"], EnumName("TemplateCategory")]
+Approval = Annotated[Literal["PENDING", "APPROVED", "REJECTED", "PAUSED", "DISABLED"], EnumName("TemplateStatus")]
+HeaderType = Annotated[Literal["text", "image", "video", "document"], EnumName("TemplateHeaderType")]
 
 _BODY = "Halo {{1}}, pesanan {{2}} sudah dikirim."
 
@@ -57,7 +58,7 @@ class Header(Struct, frozen=True, forbid_unknown_fields=True):
 class TemplateButton(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A button: a quick reply, a URL to open or a number to call."""
 
-    type: Literal["quick_reply", "url", "phone_number"]
+    type: Annotated[Literal["quick_reply", "url", "phone_number"], EnumName("TemplateButtonType")]
     text: Annotated[str, Meta(min_length=1, max_length=25, examples=["Lihat pesanan"])]
     url: Annotated[str, Meta(max_length=2000)] | None = None
     phone_number: Annotated[str, Meta(max_length=20)] | None = None
@@ -129,9 +130,9 @@ class Preview(Struct, frozen=True, rename="camel"):
 
 class TemplatesQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     search: Annotated[SearchText, Meta(description="Part of the name.")] | None = None
-    language: Annotated[str, Meta(max_length=15)] | None = None
-    source: TemplateSource | None = None
-    status: Approval | None = None
+    language: Annotated[str, Meta(max_length=15, description="Only templates in this language.")] | None = None
+    source: Annotated[TemplateSource, Meta(description="Only templates of this source.")] | None = None
+    status: Annotated[Approval, Meta(description="Only templates with this status.")] | None = None
 
 
 class TemplateExists(Conflict):

@@ -25,7 +25,7 @@ RAISES = [NotFound, ProviderNotConnected, CarrierUnavailable]
 class ProvincesQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which provinces to list."""
 
-    provider: Provider = LOCATED_BY_AREAS
+    provider: Annotated[Provider, Meta(description="Whose areas to list.")] = LOCATED_BY_AREAS
     search: Annotated[SearchText, Meta(description="A part of the name.")] | None = None
 
 

@@ -1,7 +1,7 @@
 """Tracking: where a shipment is, and what carriers call back with."""
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
@@ -9,6 +9,9 @@ from sapa.http.responses import StoredJson, Timestamp
 from sapa.shipping.providers import Provider
 from sapa.shipping.states import Group, Status
 from sapa.shipping.types import ShipmentId, ShownDriver
+from sapa.values.enum_names import EnumName
+
+EventSource = Annotated[Literal["api", "carrier_webhook", "carrier_poll"], EnumName("TrackingEventSource")]
 
 
 class TrackingEvent(Struct, frozen=True, rename="camel"):
@@ -22,7 +25,7 @@ class TrackingEvent(Struct, frozen=True, rename="camel"):
     proof: list[str]
     occurred_at: Timestamp
     received_at: Timestamp
-    source: Annotated[str, Meta(examples=["carrier_webhook"])]
+    source: Annotated[EventSource, Meta(examples=["carrier_webhook"])]
     applied: Annotated[bool, Meta(description="False if it came late or was impossible, and changed nothing.")]
 
 

@@ -24,7 +24,12 @@ from sapa.support.types import (
 )
 from sapa.values.text_folding import fold
 
-routes = Routes("/agents", base=Base.MESSAGING, tag="Agents")
+routes = Routes(
+    "/agents",
+    base=Base.MESSAGING,
+    tag="Agents",
+    about="The people and AI agents who handle tickets.",
+)
 settings_routes = Routes("/support", base=Base.MESSAGING, tag="Tickets")
 
 

@@ -2,15 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
 
 from msgspec import Struct
 
 from sapa.messaging.channels.interface import Source
 
 MICROSECONDS = 1_000_000
-
-MetricName = Literal["handled", "first_response", "response", "resolution"]
 
 
 class Metric(StrEnum):

@@ -1,0 +1,102 @@
+"""A check for Schemathesis: every error has a documented code, and a valid request that gets a 400 has its reason here.
+
+A document cannot say which ids exist or in which state a resource is: 404 and 409 say that of valid requests.
+"""
+
+import json
+import re
+from typing import Any
+
+import schemathesis
+
+REASONS: dict[str, list[str]] = {
+    "Fields depend on each other.": [
+        r"needs an email or a phoneNumber",
+        r"cannot be combined with",
+        r"contradicts \w+, which means the same",
+        r"differs from inventorySku",
+        r": is required(?:[,;:]| for| in)",
+        r"^(?:sender|delivery|origin|destination)[.\w]*: is required$",
+        r"must be absent(?: with| for|: )",
+        r"must be null for",
+        r"must be (?:at most|more than) \d+(?: for|$)",
+        r"must be false on this channel",
+        r"must be an image on this channel",
+        r"must not be after",
+        r"must be .+, the (?:sum|currency|reward's) ",
+        r"add up to a total that",
+        r"mark only one address as main",
+        r"needs the vehicleType",
+        r"comes from the (?:carrier|product variant)",
+        r"is set by the carrier",
+        r"is not available at",
+        r"can only be set to false",
+        r"[Rr]epeats .+; send each",
+        r"must not have the same id or title twice",
+        r"must have at most \d+ rows in total",
+        r"must have at most \d+ characters of text on",
+        r"must not have parameters",
+        r"must number its parameters",
+    ],
+    "It names something that does not exist, or that is not for this.": [
+        r"is (?:not )?the id of",
+        r"is not an address of",
+        r"does not belong to this product",
+        r"must be the id of",
+        r"must be another agent",
+        r"must not be the company's own account",
+        r"send the id of a variant that is on sale",
+        r"has no list of",
+        r"is not a (?:sub-district|city|cursor|province|district)",
+        r"must be the `earlier` of a response",
+        r"must not start with .+, which is reserved",
+    ],
+    "The form is more than a pattern can say.": [
+        r"must be a phone number",
+        r"must be an e-mail address",
+        r"must be a country's ISO code",
+        r"must be an ISO (?:4217|3166)",
+        r"must be an ISO 8601 date-time",
+        r"must be a (?:complete|public) URL",
+        r"must be a postal code",
+        r"must be a number, 0 or more",
+        r"must be a whole number, because",
+        r"must be more than 0 and at most",
+        r"must have at most \d+ (?:digits|decimal places|bytes)",
+        r"is too large to be exact",
+        r"must not contain (?:spaces|a comma|a user name)",
+        r"must not be (?:blank|empty)",
+        r"must not (?:start or )?end with",
+        r"must not have braces",
+        r"has lat and lng swapped",
+        r"must be in Indonesia",
+    ],
+    "It depends on the time.": [r"must be in the future", r"is in the past"],
+    "The file's content is wrong.": [r"^The header has unknown columns", r"^The file "],
+}
+_is_explained = re.compile("|".join(pattern for patterns in REASONS.values() for pattern in patterns)).search
+
+
+@schemathesis.check
+def errors_are_documented_and_explained(_: Any, response: Any, case: Any) -> None:
+    is_another_method = case.method.upper() != case.operation.method.upper()
+    if response.status_code < 400 or not response.content or is_another_method:
+        return
+    error = json.loads(response.content)["error"]
+    documented = _find_codes(case, response.status_code)
+    assert documented is None or error["code"] in documented, f"{case.operation.label}: {error['code']} is undocumented"
+    is_valid = case.meta is not None and case.meta.generation.mode.is_positive
+    if is_valid and response.status_code == 400:
+        assert _is_explained(error["message"]), f"{case.operation.label} refused a valid request: {error['message']}"
+
+
+def _find_codes(case: Any, status: int) -> list[str] | None:
+    """The codes that the document lists for the status, if the operation has such a response."""
+    schema = case.operation.schema.raw_schema
+    path, method = case.operation.path, case.operation.method
+    response = schema["paths"][path][method].get("responses", {}).get(str(status))
+    if response is None:
+        return None
+    name = response.get("$ref", "").removeprefix("#/components/responses/")
+    codes: list[str] = (schema["components"]["responses"][name] if name else response).get("x-sapa-codes")
+    return codes
