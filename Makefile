@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean lint bench demo docs names lock clean
+.PHONY: help install run check test test-long test-clean lint bench demo docs names lock audit sbom clean
 
 help: ## Show what can be made, and what each command installs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,8 +62,15 @@ lock: $(VENV)/dev.stamp ## Renew the locked requirements
 	$(BIN)/uv pip compile requirements/openapi/requirements.in -q -U $(LOCKING) -o requirements/openapi/requirements.txt
 	@scripts/openapi-tools $(PYTHON) $(VENV)/openapi lock
 
+audit: $(VENV)/dev.stamp ## Look for known vulnerabilities in the locked requirements (asks a public database)
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements/run.txt
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements/dev.txt
+
+sbom: $(VENV)/dev.stamp ## Write sbom.json, what an installation consists of, as CycloneDX
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json requirements/run.txt
+
 clean: ## Remove .venv and caches; the data folder stays
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out sbom.json
 
 #installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
 #installs test, test-long         requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
@@ -72,6 +79,7 @@ clean: ## Remove .venv and caches; the data folder stays
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs docs, names, lock       requirements/dev.txt; python3-venv
+#installs audit, sbom             requirements/dev.txt; python3-venv
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 # One process more than the two cores: tests often wait for a worker's next step or a provider's timeout.

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import ssl
@@ -81,6 +82,16 @@ class Installation(Struct, frozen=True):
     @property
     def customer_base(self) -> str:
         return f"{self.address}/customer/v1"
+
+    @property
+    def metrics(self) -> str:
+        """Where its metrics are, as its log says."""
+        deadline = time.monotonic() + STARTUP_SECONDS
+        while time.monotonic() < deadline:
+            if found := re.findall(r'"address": ?"(http://[^"]+/metrics)"', self.log.read_text()):
+                return str(found[-1])
+            time.sleep(0.05)
+        raise AssertionError(f"the log does not say where the metrics are:\n{self.log.read_text()}")
 
 
 def free_port() -> int:

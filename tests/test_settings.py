@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sapa.runtime.metrics_address import list_candidates
 from sapa.settings import BadSetting, read_settings
 
 
@@ -71,6 +72,11 @@ def test_an_empty_variable_is_an_absent_one(name: str) -> None:
         ("SAPA_PORT", " 80"), ("SAPA_PORT", "８０"), ("SAPA_PROCESSES", "0"), ("SAPA_PROCESSES", "65"),
         ("SAPA_DATABASE_POOL", "1"), ("SAPA_DATABASE_POOL", "201"), ("SAPA_LOG_LEVEL", "loud"),
         ("SAPA_HISTORY_MONTHS", "0"), ("SAPA_HISTORY_MONTHS", "121"),
+        ("SAPA_METRICS_LISTEN", "9100"), ("SAPA_METRICS_LISTEN", ":9100"), ("SAPA_METRICS_LISTEN", "127.0.0.1:0"),
+        ("SAPA_METRICS_LISTEN", "::1:9100"), ("SAPA_METRICS_LISTEN", "127.0.0.1:65536"),
+        ("SAPA_METRICS_TOKEN", "short"), ("SAPA_METRICS_TOKEN", "with spaces in its text"),
+        ("SAPA_SECURITY_CONTACT", "somebody"), ("SAPA_SECURITY_CONTACT", "http://a.example"),
+        ("SAPA_SECURITY_CONTACT", "a@b.example\nEvil: yes"),
         ("SAPA_TRUSTED_PROXIES", "10.0.0.0/33"), ("SAPA_TRUSTED_PROXIES", "10.0.0.1, proxy.example"),
         ("SAPA_TLS_CERT", "/nowhere/cert.pem"), ("SAPA_TLS_KEY", "/nowhere/key.pem"),
         ("SAPA_SMTP_URL", "http://mail.example"), ("SAPA_SMTP_URL", "smtp://"), ("SAPA_SMTP_URL", "smtp://a:99999"),
@@ -117,3 +123,24 @@ def test_mail_needs_its_server_and_its_sender() -> None:
 )
 def test_every_way_to_write_a_database_s_address_is_taken(url: str) -> None:
     assert read_settings({"SAPA_DATABASE_URL": url}).database.url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"), [("127.0.0.1:9100", "127.0.0.1", 9100), ("[::1]:1", "::1", 1), ("box:80", "box", 80)]
+)
+def test_metrics_listen_on_an_address_and_a_port(text: str, host: str, port: int) -> None:
+    settings = read_settings({"SAPA_METRICS_LISTEN": text})
+    assert settings.metrics.listen == (host, port)
+    assert [str(address) for address in list_candidates(settings)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "contact"),
+    [
+        ("security@shop.example", "mailto:security@shop.example"),
+        ("mailto:security@shop.example", "mailto:security@shop.example"),
+        ("https://shop.example/security?x=1", "https://shop.example/security?x=1"),
+    ],
+)
+def test_a_security_contact_is_a_uri(text: str, contact: str) -> None:
+    assert read_settings({"SAPA_SECURITY_CONTACT": text}).server.security_contact == contact

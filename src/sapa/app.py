@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from functools import partial
 
 import asyncpg
 import structlog
@@ -9,6 +10,7 @@ from starlette.types import ASGIApp
 
 from sapa.access import actions as access
 from sapa.console.pages import build_console
+from sapa.console.public_pages import build_public_pages
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.domains import HOOKS, PAGES, ROUTES, build_process_context, install
@@ -21,6 +23,8 @@ from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.health import health_routes
 from sapa.http.hook_routes import hook_route
 from sapa.http.keys import KeyRing
+from sapa.http.metrics import POOL_CONNECTIONS, POOL_IDLE
+from sapa.http.metrics_page import MetricsPage, metrics_routes
 from sapa.http.site import build_site
 from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.settings import Settings, read_settings
@@ -59,13 +63,16 @@ class App:
         return self.site(scope, receive, send)  # type: ignore[arg-type]
 
     def _build_site(self, domains: Sequence[Routes], documents: Sequence[Documents]) -> ASGIApp:
+        metrics = MetricsPage(partial(collect_queue_ages, self.database))
         return build_site(
             [
-                *health_routes(self.database, collect_queue_ages),
+                *health_routes(self.database),
+                *metrics_routes(metrics, self.context.settings.metrics.token),
                 *(route for document in documents for route in document.routes()),
                 *(hook_route(self.context, hook, hook.find_limit) for hook in HOOKS if hook.find_limit),
                 *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
+                *build_public_pages(self.context),
                 *build_console(self.context, domains),
             ]
         )
@@ -103,7 +110,9 @@ class App:
         await keep_running("key uses", self._record_use, self.context.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
-        """When and from where each key was last used: stored every few seconds, not at every call."""
+        """When and from where each key was last used, and the pool's size: every few seconds, not at every call."""
+        POOL_CONNECTIONS.set(self.database.open_count)
+        POOL_IDLE.set(self.database.idle)
         uses, self.keys.uses = self.keys.uses, {}
         if not uses:
             return

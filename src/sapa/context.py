@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import structlog
 from msgspec import Struct, field
 
+from sapa.db.long_reads import LongReads
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.outbound.loopback import Loopback
@@ -36,6 +37,7 @@ class AppContext(Struct, frozen=True):
 
     settings: Settings
     database: Database
+    long_reads: LongReads
     client: Client
     loopback: Loopback
     mail_sink: MailSink
@@ -76,6 +78,7 @@ class AppContext(Struct, frozen=True):
         await self.client.close()
         await self.loopback.close()
         await self.mail_sink.close()
+        await self.long_reads.close()
 
 
 def _log_failure(task: asyncio.Task[Any]) -> None:
@@ -99,5 +102,13 @@ def build_context(settings: Settings, database: Database, answer_hook: AnswerHoo
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    context = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
+    context = AppContext(
+        settings=settings,
+        database=database,
+        long_reads=LongReads(database.url),
+        client=Client(settings.webhooks),
+        loopback=Loopback(answer),
+        mail_sink=MailSink(answer),
+        sealing=sealing,
+    )
     return context

@@ -80,6 +80,7 @@ from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
 from sapa.values.sealing import Vault
 from sapa.webhooks.dispatch import dispatcher
+from sapa.webhooks.dispatch import jobs as dispatch_jobs
 from sapa.webhooks.endpoints import actions as endpoint_actions
 from sapa.webhooks.notices import jobs as notice_jobs
 from sapa.webhooks.probes import jobs as probe_jobs
@@ -120,6 +121,7 @@ ROUTES: list[Routes] = [
 JOBS: list[Job] = [
     Job("fold counters", 1, counters.fold),
     Job("catch up with webhooks", 1, replay_jobs.catch_up),
+    Job("reconcile webhook counters", 3600, dispatch_jobs.reconcile_counter),
     Job("expire keys", 10, access_actions.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.reschedule),
     Job("update customer copies", 5, customer_copies.update_copies),

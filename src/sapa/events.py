@@ -45,6 +45,10 @@ RECORD = sql(
 # Due at the event's time, and so before later retries.
 QUEUE = sql(
     """
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        VALUES ($1, 'webhook_queue', '', cardinality($2::text[]))
+    )
     INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
     SELECT $1, w.id, w.endpoint_id, w.event_at, w.event_id, w.event_at
       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]::timestamptz[])

@@ -15,6 +15,12 @@ _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^\[\]:/?@,]*)(?::[0-9]+)?"
 _match_smtp_url = re.compile(
     r"smtps?://(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?/?"
 ).fullmatch
+_match_listen_address = re.compile(
+    r"(?:\[(?P<bracketed>[0-9a-fA-F:.]+)\]|(?P<host>[0-9A-Za-z._-]+)):(?P<port>[0-9]{1,5})"
+).fullmatch
+_is_mail_address = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]+@[0-9A-Za-z.-]+").fullmatch
+_is_https_url = re.compile(r"https://[!-~]+").fullmatch
+_is_token = re.compile(r"[!-~]{16,512}").fullmatch
 _is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
 _is_database_url = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
@@ -54,6 +60,9 @@ class ServerSettings(Struct, frozen=True):
     """SAPA_CORS_ORIGINS: comma-separated origins from which browsers may call the API, or `*`. None by default."""
     public_url: str | None
     """SAPA_PUBLIC_URL: the public address of this installation, for example https://sapa.example.com."""
+    security_contact: str | None
+    """SAPA_SECURITY_CONTACT: where people report security problems, for security.txt and the start page: an e-mail
+    address or an https URL."""
 
     @property
     def address(self) -> str:
@@ -63,6 +72,14 @@ class ServerSettings(Struct, frozen=True):
         host = "127.0.0.1" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104
         scheme = "https" if self.tls_cert else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+class MetricsSettings(Struct, frozen=True):
+    listen: tuple[str, int] | None
+    """SAPA_METRICS_LISTEN: where /metrics is served, for example 10.0.0.5:9100; by default the loopback address and the
+    port after SAPA_PORT, or the next free one."""
+    token: str | None
+    """SAPA_METRICS_TOKEN: the bearer token that /metrics requires. With it, the API's address serves /metrics too."""
 
 
 class WebhookSettings(Struct, frozen=True):
@@ -85,6 +102,7 @@ class Settings(Struct, frozen=True):
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
     database: DatabaseSettings
     server: ServerSettings
+    metrics: MetricsSettings
     webhooks: WebhookSettings
     mail: MailSettings
     upstreams: Mapping[str, str]
@@ -123,6 +141,11 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             connections_per_address=_number(environ, "SAPA_CONNECTIONS_PER_ADDRESS", 1000, 10, 1_000_000),
             cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
             public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
+            security_contact=_contact(environ, "SAPA_SECURITY_CONTACT"),
+        ),
+        metrics=MetricsSettings(
+            listen=_listen_address(environ, "SAPA_METRICS_LISTEN"),
+            token=_token(environ, "SAPA_METRICS_TOKEN"),
         ),
         webhooks=WebhookSettings(
             allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
@@ -142,6 +165,36 @@ def _url(environ: Mapping[str, str], name: str) -> str | None:
     if text is not None and not _is_database_url(text):
         raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
     return text
+
+
+def _contact(environ: Mapping[str, str], name: str) -> str | None:
+    """As a URI."""
+    text = environ.get(name)
+    if not text:
+        return None
+    if _is_mail_address(text):
+        return f"mailto:{text}"
+    if _is_mail_address(text.removeprefix("mailto:")) or _is_https_url(text):
+        return text
+    raise BadSetting(f"{name} must be an e-mail address or an https URL, not {text!r}.")
+
+
+def _listen_address(environ: Mapping[str, str], name: str) -> tuple[str, int] | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    parts = _match_listen_address(text)
+    if parts is None or not 1 <= int(parts["port"]) <= 65535:
+        raise BadSetting(f"{name} must be an address and a port, such as 127.0.0.1:9100 or [::1]:9100, not {text!r}.")
+    return parts["bracketed"] or parts["host"], int(parts["port"])
+
+
+def _token(environ: Mapping[str, str], name: str) -> str | None:
+    """Long enough that nobody guesses it; the text of an error does not show it."""
+    token = environ.get(name) or None
+    if token is not None and not _is_token(token):
+        raise BadSetting(f"{name} must have 16 to 512 printable ASCII characters without spaces.")
+    return token
 
 
 def _mail(environ: Mapping[str, str]) -> MailSettings:

@@ -66,7 +66,8 @@ def test_doctor_shows_people_a_table(data: Path) -> None:
 
 
 def test_doctor_warns_of_what_is_open_to_a_network(data: Path) -> None:
-    outcome = sapa(data, "doctor", "--json", SAPA_HOST=EVERYWHERE, SAPA_PUBLIC_URL="http://sapa.example.com")
+    variables = {"SAPA_PUBLIC_URL": "http://sapa.example.com", "SAPA_METRICS_LISTEN": f"{EVERYWHERE}:9100"}
+    outcome = sapa(data, "doctor", "--json", SAPA_HOST=EVERYWHERE, **variables)
     findings = {finding["what"]: finding for finding in outcome.json()}
     for what in ("network", "metrics", "public URL"):
         assert (findings[what]["well"], findings[what]["warning"]) == (False, True)

@@ -136,7 +136,7 @@ async def test_an_export_is_one_snapshot(database: Database, company: Environmen
     customers = await list_all(api, "customers")
     async with database.connection() as db:
         whose = await access.get_company(db, company.live)
-    async with open_snapshot(database, whose, "customers") as snapshot:
+    async with open_snapshot(database.snapshot(), whose, "customers") as snapshot:
         changes = [api.put(f"/customers/{one['id']}", json={"firstName": "after"}) for one in customers[:10]]
         await asyncio.gather(*changes, api.delete(f"/customers/{customers[-1]['id']}"), make_customer(api))
         rows = [row async for batch in snapshot.batches for row in batch]

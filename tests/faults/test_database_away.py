@@ -35,11 +35,14 @@ CALLS = [
 class Alone:
     """`sapa api` beside a database that the test may stop: nobody starts it again."""
 
-    def __init__(self, server: EmbeddedServer, port: int, process: subprocess.Popen[bytes], key: str) -> None:
+    def __init__(
+        self, server: EmbeddedServer, port: int, process: subprocess.Popen[bytes], key: str, metrics: str
+    ) -> None:
         self.server = server
         self.root = f"http://127.0.0.1:{port}"
         self.process = process
         self.key = key
+        self.metrics = metrics
 
     def client(self) -> httpx.AsyncClient:
         headers = {"x-api-key": self.key}
@@ -59,6 +62,17 @@ class Alone:
                 await asyncio.sleep(0.1)
         raise AssertionError(f"no {status}")
 
+    async def shows(self, sample: str) -> None:
+        """Waits until the metrics have that sample; what they show is up to two seconds old."""
+        text = ""
+        async with self.client() as reader:
+            for _ in range(PATIENCE * 10):
+                text = (await reader.get(self.metrics)).text
+                if sample in text:
+                    return
+                await asyncio.sleep(0.1)
+        raise AssertionError(text)
+
 
 @pytest.fixture(scope="module")
 async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone]:
@@ -69,9 +83,9 @@ async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone
         try:
             async with open_database(server.app_url) as database:
                 key = await make_key(database, (await make_company(database)).live)
-            port = free_port()
-            process = start_api(server, port, folder / "api.log")
-            running = Alone(server, port, process, key.raw)
+            port, metrics = free_port(), f"127.0.0.1:{free_port()}"
+            process = start_api(server, port, metrics, folder / "api.log")
+            running = Alone(server, port, process, key.raw, f"http://{metrics}/metrics")
             try:
                 assert await wait_until(lambda: is_up(running), PATIENCE)
                 yield running
@@ -82,9 +96,10 @@ async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone
             await server.stop()
 
 
-def start_api(server: EmbeddedServer, port: int, log: Path) -> subprocess.Popen[bytes]:
+def start_api(server: EmbeddedServer, port: int, metrics: str, log: Path) -> subprocess.Popen[bytes]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
     environ |= {"SAPA_DATABASE_URL": server.app_url, "SAPA_PROCESSES": "2", "SAPA_DATABASE_POOL": "4"}
+    environ["SAPA_METRICS_LISTEN"] = metrics
     with log.open("wb") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "sapa", "api", "--port", str(port)],
@@ -125,12 +140,12 @@ async def test_while_the_database_is_stopped_the_process_says_so(alone: Alone) -
         await alone.answers(503)
         assert (await api.get(f"{alone.root}/healthz")).status_code == 200
         assert is_unavailable_page(await api.get(f"{alone.root}/readyz"))
-        assert "sapa_database_up 0.0" in (await api.get(f"{alone.root}/metrics")).text
+        await alone.shows("sapa_database_up 0.0")
         assert (await api.get(f"{alone.root}/customer/v1/openapi.json")).status_code == 200
         await alone.server.start()
         await alone.answers(200)
         assert (await api.get(f"{alone.root}/readyz")).status_code == 200
-        assert "sapa_database_up 1.0" in (await api.get(f"{alone.root}/metrics")).text
+        await alone.shows("sapa_database_up 1.0")
 
 
 def is_unavailable_page(response: httpx.Response) -> bool:

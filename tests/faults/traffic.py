@@ -98,10 +98,11 @@ async def reckon(database: Database, api: httpx.AsyncClient, company_id: int, tr
 
 
 def api_processes(installation: Installation) -> list[psutil.Process]:
-    """The processes that answer: the children of `sapa api`."""
+    """The processes that answer: the children of `sapa api`, except the one of lower priority, which serves the
+    metrics."""
     for child in psutil.Process(installation.process.pid).children():
         if child.is_running() and child.cmdline()[-1:] == ["api"]:
-            return [process for process in child.children() if "resource_tracker" not in " ".join(process.cmdline())]
+            return [process for process in child.children() if process.nice() == child.nice()]
     return []
 
 

@@ -64,6 +64,17 @@ def _combinations(found: Listing[Any]) -> Iterator[tuple[str, Statement[Any]]]:
         yield f"count of {found.table} {filters}", found.count_statement(filters)
 
 
+def uncounted(statements: Statements, counters: Mapping[str, str]) -> list[str]:
+    """Statements that add or remove rows of a counted table without its counter."""
+    return [
+        f"{name} changes {table} and does not count"
+        for name, statement in statements.items()
+        for table, counter in counters.items()
+        if re.search(rf"\b(?:INSERT INTO|DELETE FROM) {table}\b", statement.text)
+        and not re.search(rf"INSERT INTO counter_deltas .*'{counter}'", statement.text, re.DOTALL)
+    ]
+
+
 async def unfit_columns(db: Connection, statements: Statements) -> list[str]:
     """Statements that the schema refuses, and those whose columns are not their struct's fields in order."""
     found = []

@@ -15,6 +15,7 @@ from tests.house.statement_rules import (
     listed_statements,
     name_statements,
     unconfined,
+    uncounted,
     unfit_columns,
 )
 
@@ -52,6 +53,10 @@ CROSSING = {
     "sapa.people.queries.DELETE_MEMBERSHIP",
     "sapa.people.queries.DELETE_SESSION",
     "sapa.people.queries.DELETE_SESSIONS_OF",
+    "sapa.people.queries.DELETE_BROWSERS_OF",
+    "sapa.people.queries.PURGE_BROWSERS",
+    "sapa.people.queries.REMEMBER_BROWSER",
+    "sapa.people.queries.TRIM_BROWSERS",
     "sapa.people.queries.FIND_EXISTING_PASSWORD",
     "sapa.people.queries.FIND_LINK",
     "sapa.people.queries.FIND_ORGANISATION",
@@ -107,6 +112,7 @@ CROSSING = {
     "sapa.webhooks.replay.queries.LIST_RESUMED",
     "sapa.webhooks.deliveries.queries.FIND_COMPANY_OF_DELIVERY",
     "sapa.webhooks.dispatch.queries.LIST_LANES",
+    "sapa.webhooks.dispatch.queries.RECONCILE_COUNTER",
     "sapa.webhooks.endpoints.queries.FIND_COMPANY",
     "sapa.webhooks.tokens.queries.FIND_COMPANY",
     "sapa.webhooks.tokens.queries.REVOKE",
@@ -129,6 +135,10 @@ CROSSING = {
     "sapa.work.queries.KEEP_DAYS",
 }
 """The statements that work for more than one company. A new one is a decision, and is made here."""
+
+
+COUNTED = {"webhook_queue": "webhook_queue"}
+"""Tables of which every row is counted, and their counters."""
 
 
 class Named(Struct):
@@ -158,6 +168,18 @@ def test_every_statement_has_a_name() -> None:
 
 def test_the_statements_that_cross_companies_are_these() -> None:
     assert {name for name, statement in name_statements().items() if statement.crosses is not None} == CROSSING
+
+
+def test_every_statement_that_changes_the_queue_counts() -> None:
+    assert uncounted(name_statements(), COUNTED) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["DELETE FROM webhook_queue WHERE company_id = $1", "INSERT INTO webhook_queue (company_id) VALUES ($1)"]
+)
+def test_a_statement_that_does_not_count_is_seen(text: str) -> None:
+    planted: Statement[None] = Statement(text, None, None)
+    assert uncounted({"planted": planted}, COUNTED)
 
 
 async def test_every_statement_fits_the_schema_and_its_struct(owner: Connection) -> None:

@@ -113,7 +113,7 @@ async def test_every_response_has_its_own_request_id(api: httpx.AsyncClient, ins
     assert all(re.fullmatch(r"req_[0-9a-f]{24}", each[0]) for each in ids)
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/nowhere", "/customer/v1", "/customer/v1/docs"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/nowhere", "/customer/v1", "/customer/v1/docs"])
 def test_responses_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
     with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
         ids = [client.get(path).headers.get("x-request-id") for _ in range(2)]

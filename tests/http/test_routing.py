@@ -32,7 +32,7 @@ async def test_an_unknown_path_is_a_404_for_every_method(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/nowhere", "/customer/v1", "/customer/v2/customers", "/healthz/", "//healthz", "/favicon.ico"]
+    "path", ["/metrics", "/nowhere", "/customer/v1", "/customer/v2/customers", "/healthz/", "//healthz", "/favicon.ico"]
 )
 def test_outside_the_two_bases_errors_have_the_same_envelope(installation: Installation, path: str) -> None:
     response = httpx.get(installation.address + path, verify=TLS)

@@ -18,6 +18,7 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
+from tests.http.wire import eventually
 from tests.loyalty.ledger_steps import adjust, close, drift_of
 from tests.loyalty.redemption_steps import end, fail
 
@@ -197,10 +198,14 @@ async def test_the_worker_counts_what_drifts_for_the_metrics(
     assert await counted() == 0
     await owner.execute("UPDATE loyalty_wallets SET version = version + 1 WHERE id = $1", busy)
     assert await counted() == 1
-    async with httpx.AsyncClient(verify=TLS) as reader:
-        metrics = (await reader.get(f"{installation.address}/metrics")).text
-    (line,) = [line for line in metrics.splitlines() if line.startswith("sapa_loyalty_drift ")]
-    assert float(line.split()[1]) >= 1
+
+    async def is_shown() -> bool | None:
+        async with httpx.AsyncClient(verify=TLS) as reader:
+            metrics = (await reader.get(installation.metrics)).text
+        (line,) = [line for line in metrics.splitlines() if line.startswith("sapa_loyalty_drift ")]
+        return float(line.split()[1]) >= 1 or None
+
+    await eventually(is_shown)
     await owner.execute("UPDATE loyalty_wallets SET version = version - 1 WHERE id = $1", busy)
     assert await counted() == 0
 

@@ -65,8 +65,9 @@ async def test_the_first_owner_comes_in_by_the_link_once(
     [
         ({"password": "short", "again": "short"}, "must have 12 to 256 characters"),
         ({"password": PASSWORD, "again": "another password"}, "is not the same password"),
-        ({"password": "123456789012", "again": "123456789012"}, "is too easy to guess"),
-        ({"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "is too easy to guess"),
+        ({"password": "123456789012", "again": "123456789012"}, "is a common password"),
+        ({"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "repeats itself"),
+        ({"password": "password123456", "again": "password123456"}, "is a common password"),
     ],
 )
 async def test_a_password_that_will_not_do_leaves_the_link_usable(

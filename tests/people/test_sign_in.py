@@ -1,11 +1,14 @@
 """Signing in and out: guessing, other sites, sessions and redirects."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from hashlib import sha256
 
+import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.people import actions
+from sapa.people import actions, queries
 from tests.conftest import Installation
 from tests.console.own import open_own
 from tests.console.people import PASSWORD, make_person, open_browser, read_token, sign_in
@@ -49,11 +52,12 @@ async def test_guessing_is_slowed_down_also_where_many_guess_at_once(
         assert (await sign_in(client, email)).status_code == 429
 
 
-async def test_addresses_and_accounts_that_are_not_there_are_counted_and_the_right_password_forgives(
+async def test_networks_and_accounts_that_are_not_there_are_counted_and_the_right_password_forgives(
     installation: Installation, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     existing, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
-    monkeypatch.setattr(actions, "MOST_FAILURES", {"account": 2, "address": 5})
+    limits = {"account and network": 2, "network": 5, "account": 100, "browser": 2}
+    monkeypatch.setattr(actions, "MOST_FAILURES", limits)
     async with open_own(installation, peer="192.0.2.2") as client:
         for password, status in (("wrong", 401), (PASSWORD, 303), ("wrong", 401), (PASSWORD, 303)):
             client.cookies.clear()
@@ -65,6 +69,99 @@ async def test_addresses_and_accounts_that_are_not_there_are_counted_and_the_rig
         assert (await sign_in(client, existing)).status_code == 429
     async with open_own(installation, peer="192.0.2.3") as client:
         assert (await sign_in(client, existing)).status_code == 303
+
+
+async def test_a_browser_in_which_the_person_has_signed_in_gets_in_while_strangers_guess(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """Strangers from one network, then from many: both are refused, and the person is not."""
+    email = await make_person(database, company)
+    async with AsyncExitStack() as stack:
+
+        async def browse(peer: str) -> httpx.AsyncClient:
+            return await stack.enter_async_context(open_own(installation, peer=peer))
+
+        own, stranger = await browse("192.0.2.20"), await browse("192.0.2.20")
+        assert (await sign_in(own, email)).status_code == 303
+        own.cookies.delete("sapa_session")
+        for status in [401] * 10 + [429]:
+            assert (await sign_in(stranger, email, "wrong")).status_code == status
+        assert (await sign_in(own, email)).status_code == 303
+        own.cookies.delete("sapa_session")
+        async with database.transaction() as tx:
+            for _ in range(actions.MOST_FAILURES["account"]):
+                await queries.count_failure(tx, f"account {email}", actions.WINDOW_SECONDS)
+        elsewhere = await browse("192.0.2.21")
+        assert (await sign_in(elsewhere, email)).status_code == 429
+        assert (await sign_in(own, email)).status_code == 303
+
+
+async def test_a_known_browser_may_guess_ten_times_too_and_is_known_for_one_person_only(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    email, other = await make_person(database, company), await make_person(database, company)
+    async with open_own(installation, email, peer="192.0.2.22") as client:
+        client.cookies.delete("sapa_session")
+        for status in [401] * 10 + [429]:
+            assert (await sign_in(client, email, "wrong")).status_code == status
+        async with database.transaction() as tx:
+            for _ in range(actions.MOST_FAILURES["account"]):
+                await queries.count_failure(tx, f"account {other}", actions.WINDOW_SECONDS)
+        assert (await sign_in(client, other)).status_code == 429
+
+
+@pytest.mark.parametrize("ending", ["everywhere", "password"])
+async def test_browsers_are_forgotten_with_all_sessions(
+    installation: Installation, database: Database, company: Environments, ending: str
+) -> None:
+    email = await make_person(database, company)
+    async with open_own(installation, email, peer="192.0.2.23") as client:
+        if ending == "everywhere":
+            await client.post("/sign-out", data={"token": await read_token(client), "everywhere": "1"})
+        else:
+            async with database.transaction() as tx:
+                organisation = await actions.get_organisation(tx, company.live)
+                member = await actions.get_member_by_email(tx, organisation, email)
+                link = await actions.make_reset_link(tx, organisation, member.id)
+            await actions.use_link(database, link, PASSWORD, None, actions.Origin("192.0.2.24", "another"))
+            client.cookies.delete("sapa_session")
+        async with database.transaction() as tx:
+            for _ in range(actions.MOST_FAILURES["account"]):
+                await queries.count_failure(tx, f"account {email}", actions.WINDOW_SECONDS)
+        assert (await sign_in(client, email)).status_code == 429
+
+
+async def test_the_browsers_that_were_used_last_are_known(database: Database, company: Environments) -> None:
+    email = await make_person(database, company)
+    for number in range(actions.MOST_BROWSERS + 3):
+        await actions.sign_in(database, email, PASSWORD, actions.Origin("192.0.2.25", "test", f"browser {number}"))
+    async with database.connection() as db:
+        known = [
+            found is not None and found.is_known_browser
+            for number in range(actions.MOST_BROWSERS + 3)
+            for found in [await queries.find_password(db, email, sha256(f"browser {number}".encode()).digest())]
+        ]
+    assert known == [False] * 3 + [True] * actions.MOST_BROWSERS
+
+
+async def test_one_stranger_s_ipv6_addresses_count_together(
+    installation: Installation, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = await make_person(database, company)
+    limits = {"account and network": 2, "network": 3, "account": 100, "browser": 2}
+    monkeypatch.setattr(actions, "MOST_FAILURES", limits)
+    network = f"2001:db8:{company.live % 65536:x}"
+    attempts = [
+        (f"{network}:1::1", email, 401),
+        (f"{network}:1::2", email, 401),
+        (f"{network}:1:ffff::3", email, 429),
+        (f"{network}:1::4", f"another-{email}", 401),
+        (f"{network}:1::5", f"third-{email}", 429),
+        (f"{network}:2::1", email, 401),
+    ]
+    for peer, who, status in attempts:
+        async with open_own(installation, peer=peer) as client:
+            assert (await sign_in(client, who, "wrong")).status_code == status, peer
 
 
 async def test_sign_in_does_not_reveal_who_has_an_account(

@@ -28,10 +28,13 @@ def test_other_hosts_may_be_reached_from_elsewhere(host: str) -> None:
         ({"SAPA_PUBLIC_URL": "http://127.0.0.1:9000"}, []),
         ({"SAPA_PUBLIC_URL": "http://localhost:9000"}, []),
         ({"SAPA_PUBLIC_URL": "http://sapa.example.com"}, ["public URL"]),
-        ({"SAPA_HOST": EVERYWHERE}, ["network", "metrics"]),
-        ({"SAPA_HOST": "::", "SAPA_PUBLIC_URL": "http://sapa.example.com"}, ["network", "metrics", "public URL"]),
-        ({"SAPA_HOST": EVERYWHERE, "SAPA_TRUSTED_PROXIES": "10.0.0.1"}, ["metrics"]),
-        ({"SAPA_HOST": EVERYWHERE, "SAPA_TLS_CERT": __file__, "SAPA_TLS_KEY": __file__}, ["metrics"]),
+        ({"SAPA_HOST": EVERYWHERE}, ["network"]),
+        ({"SAPA_HOST": "::", "SAPA_PUBLIC_URL": "http://sapa.example.com"}, ["network", "public URL"]),
+        ({"SAPA_HOST": EVERYWHERE, "SAPA_TRUSTED_PROXIES": "10.0.0.1"}, []),
+        ({"SAPA_HOST": EVERYWHERE, "SAPA_TLS_CERT": __file__, "SAPA_TLS_KEY": __file__}, []),
+        ({"SAPA_METRICS_LISTEN": "0.0.0.0:9100"}, ["metrics"]),
+        ({"SAPA_METRICS_LISTEN": "[::1]:9100"}, []),
+        ({"SAPA_METRICS_LISTEN": "0.0.0.0:9100", "SAPA_METRICS_TOKEN": 16 * "t"}, []),
     ],
 )
 def test_what_is_open_is_found(variables: dict[str, str], found: list[str]) -> None:

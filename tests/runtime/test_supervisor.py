@@ -59,9 +59,11 @@ class Serving:
         await self.sees(lambda: len(self.answering()) == self._processes)
 
     def answering(self) -> list[psutil.Process]:
-        """The processes that answer: the children of `sapa api`."""
+        """The processes that answer: the children of `sapa api`, except the one of lower priority, which serves the
+        metrics."""
         with suppress(psutil.NoSuchProcess):
-            return [child for child in self.get("api").children() if "resource_tracker" not in name_of(child)]
+            api = self.get("api")
+            return [child for child in api.children() if child.nice() == api.nice()]
         return []
 
     def everything(self) -> list[psutil.Process]:
@@ -290,7 +292,8 @@ async def test_children_get_the_lesser_password_only(running: Serving) -> None:
 
 async def test_a_service_that_faces_a_network_keeps_its_keys_out_of_the_log(serve: Start, folder: Path) -> None:
     copy_prepared(folder / "data")
-    sapa = serve(SAPA_HOST=EVERYWHERE, SAPA_PUBLIC_URL="http://sapa.example.com")
+    metrics = f"{EVERYWHERE}:{free_port()}"
+    sapa = serve(SAPA_HOST=EVERYWHERE, SAPA_PUBLIC_URL="http://sapa.example.com", SAPA_METRICS_LISTEN=metrics)
     await sapa.ready()
     file = folder / "data" / "first-start.txt"
     assert str(file) in sapa.output

@@ -55,7 +55,7 @@ class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
     limit: PageLimit = 20
 
 
-@routes.get("/agents", scope=Scope.ANALYTICS_READ)
+@routes.get("/agents", scope=Scope.ANALYTICS_READ, is_long_read=True)
 async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
     """Get the figures of each agent.
 
@@ -69,7 +69,7 @@ async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
     return AgentsReport("success", AgentsData(Range(*window.timestamps), records))
 
 
-@routes.get("/agents/{id}/samples", scope=Scope.ANALYTICS_READ, raises=[NotFound])
+@routes.get("/agents/{id}/samples", scope=Scope.ANALYTICS_READ, raises=[NotFound], is_long_read=True)
 async def list_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page[SampleRow]:
     """List the samples behind an agent's figures.
 

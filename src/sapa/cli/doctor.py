@@ -15,6 +15,7 @@ from sapa.cli.connect import AsJson, reach_database
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import BEHIND, OLDEST_POSTGRESQL, find_mismatch
 from sapa.db.pool import Connection
+from sapa.runtime import metrics_address
 from sapa.runtime.exposure import list_exposures
 from sapa.settings import Settings, read_settings
 
@@ -46,7 +47,7 @@ def doctor(json: AsJson = False) -> None:
 
 async def _run_checks() -> list[Finding]:
     settings = read_settings()
-    findings = [_check_settings(settings)]
+    findings = [_check_settings(settings), await _check_metrics(settings)]
     findings += [Finding(each.what, False, each.found, each.fix, warning=True) for each in list_exposures(settings)]
     try:
         async with reach_database() as database, database.connection() as db:
@@ -61,6 +62,15 @@ async def _run_checks() -> list[Finding]:
 def _check_settings(settings: Settings) -> Finding:
     where = "outside, SAPA_DATABASE_URL" if settings.database.url else f"embedded in {settings.data}"
     return Finding("settings", True, f"database {where}; address {settings.server.address}")
+
+
+async def _check_metrics(settings: Settings) -> Finding:
+    if running := await metrics_address.find_running(settings):
+        return Finding("metrics address", True, f"http://{running}/metrics")
+    expected = next(metrics_address.list_candidates(settings))
+    return Finding(
+        "metrics address", True, f"not running; http://{expected}/metrics when Sapa starts, if the port is free"
+    )
 
 
 async def _check_database(db: Connection) -> AsyncIterator[Finding]:

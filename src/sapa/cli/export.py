@@ -35,7 +35,7 @@ async def _export(resource: Resource, company_id: int, format: Format, file: Bin
     async with reach_database() as database:
         async with database.connection() as db:
             company = await access.get_company(db, company_id)
-        async with open_snapshot(database, company, resource) as snapshot:
+        async with open_snapshot(database.snapshot(), company, resource) as snapshot:
             write_all(file, write_header(snapshot.row, format))
             with open_progress(f"exporting {resource}", snapshot.total, is_quiet=False) as show:
                 async for batch in snapshot.batches:

@@ -1,12 +1,13 @@
 """Importing CSV and NDJSON files, and exporting whole lists."""
 
 import csv
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from io import StringIO
 from typing import Any
 
 from starlette.datastructures import UploadFile
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.console.rendering import HEADERS
@@ -18,6 +19,7 @@ from sapa.console.routes import (
 )
 from sapa.exports import actions as exports
 from sapa.http.bodies import MOST_UPLOADED
+from sapa.http.downloads import Download
 from sapa.http.errors import Invalid, NotFound, PayloadTooLarge
 from sapa.values.spreadsheet_cells import escape_formula
 
@@ -60,7 +62,7 @@ async def download_errors(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     await page.call("GET", f"/imports/{id}")
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         yield b"line,field,reason\r\n"
         batch, goes_on = 1, True
         while goes_on:
@@ -69,7 +71,7 @@ async def download_errors(page: PageRequest) -> Response:
             batch, goes_on = batch + 1, found["meta"]["hasNextPage"]
 
     headers = HEADERS | {"content-disposition": f'attachment; filename="{id}-errors.csv"'}
-    return StreamingResponse(stream(), headers=headers, media_type=MEDIA_TYPES["csv"])
+    return Download(stream(), headers, MEDIA_TYPES["csv"])
 
 
 def _build_lines(problems: list[dict[str, Any]]) -> bytes:
@@ -86,11 +88,8 @@ async def export(page: PageRequest) -> Response:
         raise NotFound
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
-
-    async def stream() -> AsyncIterator[bytes]:
-        async with exports.open_snapshot(page.context.database, company, resource) as snapshot:
-            async for part in exports.write(snapshot, format):
-                yield part
-
+    resources = AsyncExitStack()
+    opening = exports.open_snapshot(page.context.long_reads.snapshot(company.id), company, resource)
+    snapshot = await resources.enter_async_context(opening)
     headers = HEADERS | {"content-disposition": f'attachment; filename="{resource}.{format}"'}
-    return StreamingResponse(stream(), headers=headers, media_type=MEDIA_TYPES[format])
+    return Download(exports.write(snapshot, format), headers, MEDIA_TYPES[format], resources)

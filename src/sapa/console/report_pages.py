@@ -29,7 +29,7 @@ KINDS = {"human": "human agents", "ai": "AI agents"}
 async def show_overview(page: PageRequest) -> Response:
     company = await _get_company(page)
     window = await _read_window(page, company)
-    async with page.context.database.connection() as db:
+    async with page.context.long_reads.snapshot(company.id) as db:
         overview = await reports.get_overview(db, company, window)
     return page.show("reports.html", overview=overview, drawn=_draw(page, overview), **_frame(page, window))
 
@@ -65,7 +65,7 @@ async def download(page: PageRequest) -> Response:
         records, _ = await _compare(page, window, channel)
         rows = _list_agent_rows(records)
     else:
-        async with page.context.database.connection() as db:
+        async with page.context.long_reads.snapshot(company.id) as db:
             rows = PARTS[part](await reports.get_overview(db, company, window))
     name = f"{part}-{window.first}-{window.last}.csv"
     headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
@@ -149,7 +149,7 @@ def _read_channel(page: PageRequest) -> str | None:
 async def _compare(
     page: PageRequest, window: DayRange, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
-    async with page.context.database.connection() as db:
+    async with page.context.long_reads.snapshot(page.company_id) as db:
         return await analytics.compare(db, page.company_id, window.start, window.end, channel)
 
 

@@ -45,6 +45,8 @@ from sapa.webhooks.types import StoredEndpoint
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
 """For visitors who are not signed in: the seed of their forms' tokens."""
+BROWSER_COOKIE = "sapa_browser"
+"""Tells a browser in which a person has signed in from one of a stranger."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
 EVERYBODY = tuple(Role)
@@ -86,6 +88,7 @@ class PageRequest(Struct):
     request: Request
     secret: str
     visitor: str
+    browser_key: str
     signed_in: ConsoleSession | None
     environment: str | None
     language: str
@@ -117,7 +120,7 @@ class PageRequest(Struct):
 
     @property
     def origin(self) -> people.Origin:
-        return people.Origin(self.address, self.request.headers.get("user-agent", ""))
+        return people.Origin(self.address, self.request.headers.get("user-agent", ""), self.browser_key)
 
     def path(self, rest: str = "") -> str:
         """The path of a page in the present environment."""
@@ -234,7 +237,9 @@ def _serve(
     async def serve(incoming: Request) -> Response:
         request = Request(incoming.scope, limit_body(incoming.receive, route.is_open))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
-        page = PageRequest(context, api, live, request, secret, visitor, None, None, translations.choose(request))
+        browser_key = request.cookies.get(BROWSER_COOKIE) or token_urlsafe(32)
+        language = translations.choose(request)
+        page = PageRequest(context, api, live, request, secret, visitor, browser_key, None, None, language)
         response = await _respond(context, route, page)
         if page.signed_in is None and VISITOR_COOKIE not in request.cookies:
             set_cookie(page, response, VISITOR_COOKIE, visitor)
@@ -337,6 +342,7 @@ def open_session(page: PageRequest, secret: str, path: str) -> Response:
     """Signs in and redirects."""
     response = go_to(path)
     set_cookie(page, response, COOKIE, secret, people.SESSION_SECONDS)
+    set_cookie(page, response, BROWSER_COOKIE, page.browser_key, people.BROWSER_SECONDS)
     return response
 
 

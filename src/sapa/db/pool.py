@@ -90,6 +90,15 @@ class Database:
             if channels:
                 self.notifier.notify(channels)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Tx]:
+        """A read-only transaction that sees one moment, however long it takes."""
+        async with (
+            ConnectionScope(self) as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            yield connection
+
     async def transact(
         self, work: Callable[[Tx], Awaitable[Result]], races: tuple[type[Exception], ...] = ()
     ) -> Result:

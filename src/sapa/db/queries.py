@@ -1,4 +1,4 @@
-"""The rows of counters."""
+"""The rows of counters, and the slots of long reads."""
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -36,6 +36,15 @@ FOLD = sql(
     RETURNING (SELECT count(*) FROM folded)"""
 )
 
+# Locked until the transaction ends, in whichever process it is.
+TAKE_LONG_READ_SLOT = sql(
+    """
+    SELECT EXISTS (
+           SELECT FROM generate_series(1, $2::integer) AS slot
+            WHERE pg_try_advisory_xact_lock(hashtextextended('long read of ' || $1::bigint || '/' || slot, 0))
+            LIMIT 1)"""
+)
+
 
 async def sum_cells(db: Connection, company_id: int, counter: str) -> int:
     return int(await SUM_CELLS.value(db, company_id, counter))
@@ -53,3 +62,8 @@ async def list_companies_to_fold(db: Connection) -> list[int]:
 async def fold(tx: Tx, company_id: int, most: int) -> int:
     """Adds deltas to their cells; returns how many."""
     return await FOLD.value(tx, company_id, most) or 0
+
+
+async def take_long_read_slot(tx: Tx, company_id: int, most: int) -> bool:
+    """Takes one of the company's slots; False when all are taken."""
+    return bool(await TAKE_LONG_READ_SLOT.value(tx, company_id, most))

@@ -132,6 +132,8 @@ CREATE TABLE counter_cells (
     CONSTRAINT counter_cells_pkey PRIMARY KEY (company_id, counter, cell)
 );
 
+CREATE INDEX counter_cells_webhook_queue_idx ON counter_cells (company_id) WHERE counter = 'webhook_queue';
+
 CREATE TABLE counter_deltas (
     company_id  bigint      NOT NULL,
     id          bigint      GENERATED ALWAYS AS IDENTITY,
@@ -1046,6 +1048,18 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_user_idx ON sessions (user_id);
 CREATE INDEX sessions_expires_idx ON sessions (expires_at);
+
+-- From these browsers a person signs in even while strangers guess the password.
+CREATE TABLE known_browsers (
+    hash     bytea          NOT NULL,
+    user_id  bigint         NOT NULL,
+    used_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT known_browsers_pkey PRIMARY KEY (hash, user_id),
+    CONSTRAINT known_browsers_user_fkey FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE INDEX known_browsers_user_idx ON known_browsers (user_id, used_at);
+CREATE INDEX known_browsers_used_idx ON known_browsers (used_at);
 
 -- Set-up, invitations and forgotten passwords: whoever has the link may choose a password, once.
 CREATE TABLE one_time_links (

@@ -1,7 +1,7 @@
 """Exports: all of a company's rows of one resource, in one snapshot."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec import Struct
 from sapa.customers import actions as customers
 from sapa.customers.types import Customer
 from sapa.db.counters import get_total
-from sapa.db.pool import Database, Tx
+from sapa.db.pool import Tx
 from sapa.exports import queries
 from sapa.exports.spreadsheet import Format, write_header, write_rows
 from sapa.orders import actions as orders
@@ -35,16 +35,19 @@ class ExportSnapshot(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_snapshot(database: Database, company: Company, resource: Resource) -> AsyncIterator[ExportSnapshot]:
-    """Reads rows as you iterate, oldest first; later changes are not visible."""
+async def open_snapshot(
+    opening: AbstractAsyncContextManager[Tx], company: Company, resource: Resource
+) -> AsyncIterator[ExportSnapshot]:
+    """Reads rows as you iterate, oldest first; later changes are not visible. `opening` is the `snapshot` of a database
+    or of its long reads."""
     row, stream = RESOURCES[resource]
-    async with database.connection() as tx, tx.transaction(isolation="repeatable_read", readonly=True):
+    async with opening as tx:
         await queries.disable_idle_timeout(tx)
         total = await get_total(tx, company.id, resource)
         yield ExportSnapshot(row, total, stream(tx, company.id))
 
 
-async def write(snapshot: ExportSnapshot, format: Format) -> AsyncIterator[bytes]:
+async def write(snapshot: ExportSnapshot, format: Format) -> AsyncGenerator[bytes, None]:
     """The file, in chunks."""
     yield write_header(snapshot.row, format)
     async for batch in snapshot.batches:

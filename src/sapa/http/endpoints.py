@@ -48,7 +48,7 @@ class Endpoint:
 
     def __init__(
         self, routes: "Routes", method: str, path: str, handler: Callable[..., Awaitable[Any]], scope: str,
-        status: int, raises: Sequence[type[ApiError]], recorder: Recorder | None = None,
+        status: int, raises: Sequence[type[ApiError]], recorder: Recorder | None = None, is_long_read: bool = False,
     ) -> None:  # fmt: skip
         self.routes = routes
         self.method = method
@@ -59,6 +59,7 @@ class Endpoint:
         self.status = status
         self.raises = tuple(raises)
         self.recorder = recorder
+        self.is_long_read = is_long_read
         self._not_found = next((error for error in raises if issubclass(error, NotFound)), NotFound)
         hints = get_type_hints(handler, include_extras=True)
         self.result = hints.pop("return")
@@ -156,8 +157,11 @@ class Routes:
         """Whether a missing or invalid key gets the same error as a missing scope."""
         return self.refusal is Unauthorized
 
-    def get(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
-        return self._declare("GET", path, scope, 200, raises)
+    def get(
+        self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), is_long_read: bool = False
+    ) -> Callable[[Handler], Handler]:
+        """A long read uses a connection of `LongReads`, of which each company has two at a time."""
+        return self._declare("GET", path, scope, 200, raises, is_long_read=is_long_read)
 
     def post(
         self,
@@ -188,9 +192,10 @@ class Routes:
         status: int,
         raises: Sequence[type[ApiError]],
         recorder: Recorder | None = None,
+        is_long_read: bool = False,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.endpoints.append(Endpoint(self, method, path, handler, scope, status, raises, recorder))
+            self.endpoints.append(Endpoint(self, method, path, handler, scope, status, raises, recorder, is_long_read))
             return handler
 
         return declare

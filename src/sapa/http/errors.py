@@ -9,6 +9,7 @@ import structlog
 
 from sapa.context import SecretKeyMissing
 from sapa.db.connection import DatabaseAway
+from sapa.db.long_reads import TooManyLongReads
 from sapa.db.pool import BUSY, RETRYABLE
 from sapa.http.metrics import UNAVAILABLE
 from sapa.http.responses import AnyOf
@@ -84,11 +85,14 @@ BY_CONSTRAINT: dict[str, type[ApiError]] = {}
 
 
 def translate(error: Exception) -> ApiError | None:
-    """The error that the caller gets: ours, or that of a violated constraint or a missing secret key; else None."""
+    """The error that the caller gets: ours, or that of a violated constraint, a missing secret key or too many long
+    reads; else None."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, SecretKeyMissing):
         return ServiceUnavailable(str(error))
+    if isinstance(error, TooManyLongReads):
+        return RateLimitExceeded(str(error), headers={"retry-after": "5"})
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         declared = BY_CONSTRAINT.get(error.constraint_name or "")
         return None if declared is None else declared()

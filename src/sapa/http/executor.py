@@ -38,7 +38,9 @@ class Executor:
     ) -> HttpResponse:
         """Requests with the same claim happen once; the audit entry is written with the change or not at all."""
         if not endpoint.writes:
-            async with self._database.connection() as db:
+            long_reads = self._context.long_reads
+            is_long = endpoint.is_long_read
+            async with long_reads.snapshot(key.company.id) if is_long else self._database.connection() as db:
                 result = await endpoint.handler(Call(db, key, self._context), *arguments)
             return encode_result(result, endpoint.status)
 

@@ -1,12 +1,16 @@
 """Metrics: counted per process, summed over processes when /metrics is read."""
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 REQUESTS = Counter("sapa_http_requests", "API calls by route and status.", ["method", "route", "status"])
 LATENCY = Histogram("sapa_http_request_seconds", "Time to answer an API call.", ["method", "route"], buckets=BUCKETS)
 UNAVAILABLE = Counter("sapa_database_unavailable", "Calls answered 503 because PostgreSQL was away or busy.")
+POOL_CONNECTIONS = Gauge(
+    "sapa_pool_connections", "Database connections of the API processes.", multiprocess_mode="livesum"
+)
+POOL_IDLE = Gauge("sapa_pool_idle", "Idle ones of them.", multiprocess_mode="livesum")
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 

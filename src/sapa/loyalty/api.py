@@ -173,7 +173,7 @@ async def release_reservation(call: Call, id: ReservationId) -> Reservation:
     return await actions.release(call.db, call.company, id)
 
 
-@routes.get("/reconciliation", scope=Scope.CUSTOMERS_READ)
+@routes.get("/reconciliation", scope=Scope.CUSTOMERS_READ, is_long_read=True)
 async def reconcile(call: Call) -> Reconciliation:
     """Check the ledger.
 

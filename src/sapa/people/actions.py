@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from sapa.access.types import CompanyNotFound
 from sapa.db.pool import Connection, Database, Tx
+from sapa.http.allow_list import get_network
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import passwords, queries
 from sapa.people.types import (
@@ -29,8 +30,12 @@ from sapa.values.emails import BadEmail, parse_email
 
 SESSION_SECONDS = 14 * 24 * 3600
 LINK_SECONDS = {Purpose.SETUP: 7 * 24 * 3600, Purpose.INVITATION: 7 * 24 * 3600, Purpose.RESET: 3600}
+BROWSER_SECONDS = 180 * 24 * 3600
+MOST_BROWSERS = 20
 WINDOW_SECONDS = 15 * 60
-MOST_FAILURES = {"account": 10, "address": 50}
+MOST_FAILURES = {"account and network": 10, "network": 50, "account": 100, "browser": 10}
+"""Within a window. A browser in which the user has signed in before counts on its own, and nothing else counts for it:
+strangers who guess do not keep the user out."""
 LONGEST_NAME = 100
 LONGEST_EMAIL = 320
 NOBODY = "-"
@@ -51,39 +56,58 @@ class Origin(Struct, frozen=True):
 
     address: str
     browser: str
+    browser_key: str = ""
+    """A secret of that browser, by which it is known again; empty if it has none."""
 
 
 async def sign_in(database: Database, email: str, password: str, origin: Origin) -> str:
     """Returns the new session's secret."""
     key = fold_email(email)
-    await _count_attempt(database, key, origin)
     async with database.connection() as db:
-        stored = await queries.find_password(db, key)
-    if not await passwords.is_correct(password, stored.password_hash if stored else None) or stored is None:
+        stored = await queries.find_password(db, key, _hash(origin.browser_key))
+    is_known = stored is not None and stored.is_known_browser
+    subjects = _list_browser_subjects(origin) if is_known else _list_stranger_subjects(key, origin)
+    queue = passwords.KNOWN_BROWSERS if is_known else passwords.STRANGERS
+    queue.check_room()  # before it counts: an attempt that is refused now is no failure
+    await _count_attempt(database, subjects)
+    with queue.place():
+        is_correct = await queue.is_correct(password, stored.password_hash if stored else None)
+    if not is_correct or stored is None:
         raise WrongPassword
     async with database.transaction() as tx:
-        await _uncount_attempt(tx, key, origin)
+        await _uncount_attempt(tx, subjects)
         return await _open_session(tx, stored.user_id, stored.organisation_id, origin)
 
 
-async def _count_attempt(database: Database, key: str, origin: Origin) -> None:
-    """Counts per account and per address before the password is checked, so that parallel guesses are limited too.
-    A refused attempt does not count."""
+async def _count_attempt(database: Database, subjects: dict[str, str]) -> None:
+    """Counts before the password is checked, so that parallel guesses are limited too. A refused attempt does not
+    count."""
     async with database.transaction() as tx:
-        for kind, subject in _list_subjects(key, origin).items():
+        for kind, subject in subjects.items():
             if await queries.count_failure(tx, subject, WINDOW_SECONDS) > MOST_FAILURES[kind]:
                 raise TooManyAttempts
 
 
-async def _uncount_attempt(tx: Tx, key: str, origin: Origin) -> None:
-    """After the right password: clears the account's failures, and takes this one off the address's."""
-    subjects = _list_subjects(key, origin)
-    await queries.clear_failures(tx, subjects["account"])
-    await queries.uncount_failure(tx, subjects["address"])
+async def _uncount_attempt(tx: Tx, subjects: dict[str, str]) -> None:
+    """After the right password: clears the failures from here, and takes this one off the account and the network."""
+    for kind, subject in subjects.items():
+        if kind in {"account and network", "browser"}:
+            await queries.clear_failures(tx, subject)
+        else:
+            await queries.uncount_failure(tx, subject)
 
 
-def _list_subjects(key: str, origin: Origin) -> dict[str, str]:
-    return {"account": f"account {key}", "address": f"address {origin.address}"}
+def _list_stranger_subjects(key: str, origin: Origin) -> dict[str, str]:
+    network = get_network(origin.address)
+    return {
+        "account and network": f"account {key} from {network}",
+        "network": f"network {network}",
+        "account": f"account {key}",
+    }
+
+
+def _list_browser_subjects(origin: Origin) -> dict[str, str]:
+    return {"browser": f"browser {_hash(origin.browser_key).hex()}"}
 
 
 def fold_email(email: str) -> str:
@@ -97,6 +121,8 @@ async def _open_session(tx: Tx, user_id: int, organisation_id: int, origin: Orig
     await queries.insert_session(
         tx, _hash(secret), user_id, organisation_id, SESSION_SECONDS, origin.address, origin.browser[:300]
     )
+    if origin.browser_key:
+        await queries.remember_browser(tx, _hash(origin.browser_key), user_id, MOST_BROWSERS)
     return secret
 
 
@@ -174,11 +200,12 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
         existing = await queries.find_existing_password(db, link.user_id, email_key)
     present = existing.password_hash if existing else None
     chosen = None
-    if existing is None or present is None or link.purpose == Purpose.RESET:
-        passwords.check_strength(password)
-        chosen = await passwords.hash_password(password)
-    else:
-        await _verify_password(database, existing.email_key, password, present, origin)
+    with passwords.STRANGERS.place() as queue:
+        if existing is None or present is None or link.purpose == Purpose.RESET:
+            await queue.check_strength(password, _list_personal(link, newcomer))
+            chosen = await queue.hash(password)
+        else:
+            await _verify_password(database, existing.email_key, password, present, origin)
     async with database.transaction() as tx:
         if not await queries.use_link(tx, _hash(secret)):
             raise LinkUsed
@@ -190,11 +217,17 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
 
 
 async def _verify_password(database: Database, key: str, password: str, present: str, origin: Origin) -> None:
-    await _count_attempt(database, key, origin)
-    if not await passwords.is_correct(password, present):
+    subjects = _list_stranger_subjects(key, origin)
+    await _count_attempt(database, subjects)
+    if not await passwords.STRANGERS.is_correct(password, present):
         raise WrongPassword
     async with database.transaction() as tx:
-        await _uncount_attempt(tx, key, origin)
+        await _uncount_attempt(tx, subjects)
+
+
+def _list_personal(link: OneTimeLink, newcomer: Newcomer | None) -> list[str]:
+    entered = [newcomer.email, newcomer.name] if newcomer else []
+    return [text for text in (link.organisation, link.email, link.name, *entered) if text]
 
 
 async def _replace_password(tx: Tx, user_id: int, chosen: str, present: str | None) -> None:
@@ -302,9 +335,9 @@ async def list_audit(db: Connection, organisation_id: int, before: int | None) -
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job: purges expired sessions, links and failed attempts."""
+    """The worker's job: purges expired sessions, links, browsers and failed attempts."""
     async with database.connection() as db:
-        await queries.purge_expired(db, WINDOW_SECONDS)
+        await queries.purge_expired(db, WINDOW_SECONDS, BROWSER_SECONDS)
 
 
 def _checked_email(email: str) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Database
+from sapa.http.allow_list import get_network
 from sapa.people import actions, queries
 from sapa.people.mail_texts import TEXTS
 from sapa.people.types import Purpose, TooManyAttempts
@@ -20,8 +21,8 @@ from sapa.settings import MailSettings
 
 SECONDS = 10.0
 WINDOW_SECONDS = 15 * 60
-MOST_RESETS = {"account": 3, "address": 20}
-"""How many password resets a window allows, per account and per address."""
+MOST_RESETS = {"account": 3, "network": 20}
+"""How many password resets a window allows, per account and per network."""
 
 log = structlog.get_logger()
 
@@ -81,7 +82,8 @@ async def send_notice(context: AppContext, mail: NoticeMail) -> None:
 
 async def count_reset_request(database: Database, email: str, address: str) -> None:
     """Counts every request, whether the address belongs to a user or not; raises TooManyAttempts."""
-    subjects = {"account": f"forgotten {actions.fold_email(email)}", "address": f"forgotten from {address}"}
+    network = get_network(address)
+    subjects = {"account": f"forgotten {actions.fold_email(email)}", "network": f"forgotten from {network}"}
     async with database.transaction() as tx:
         counts = {kind: await queries.count_failure(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_RESETS}
     if any(counts[kind] > most for kind, most in MOST_RESETS.items()):

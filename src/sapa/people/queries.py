@@ -13,6 +13,7 @@ class StoredPassword(Struct, frozen=True):
     user_id: int
     password_hash: str | None
     organisation_id: int
+    is_known_browser: bool
 
 
 class ExistingPassword(Struct, frozen=True):
@@ -27,7 +28,8 @@ class CompanyOwner(Struct, frozen=True):
 # A user of several companies starts in the one of the last session, or in the oldest.
 FIND_PASSWORD = sql(
     """
-    SELECT u.id AS user_id, u.password_hash, m.organisation_id
+    SELECT u.id AS user_id, u.password_hash, m.organisation_id,
+           EXISTS (SELECT FROM known_browsers b WHERE b.hash = $2 AND b.user_id = u.id) AS is_known_browser
       FROM users u
       JOIN memberships m ON m.user_id = u.id
       LEFT JOIN sessions s ON s.user_id = u.id AND s.organisation_id = m.organisation_id
@@ -176,6 +178,25 @@ DELETE_SESSION = sql("DELETE FROM sessions WHERE hash = $1", crosses=DIRECTORY)
 
 DELETE_SESSIONS_OF = sql("DELETE FROM sessions WHERE user_id = $1", crosses=DIRECTORY)
 
+REMEMBER_BROWSER = sql(
+    """
+    INSERT INTO known_browsers (hash, user_id) VALUES ($1, $2)
+        ON CONFLICT (hash, user_id) DO UPDATE SET used_at = now()""",
+    crosses=DIRECTORY,
+)
+
+TRIM_BROWSERS = sql(
+    """
+    DELETE FROM known_browsers
+     WHERE user_id = $1
+       AND hash IN (SELECT hash FROM known_browsers WHERE user_id = $1 ORDER BY used_at DESC OFFSET $2)""",
+    crosses=DIRECTORY,
+)
+
+DELETE_BROWSERS_OF = sql("DELETE FROM known_browsers WHERE user_id = $1", crosses=DIRECTORY)
+
+PURGE_BROWSERS = sql("DELETE FROM known_browsers WHERE used_at < now() - make_interval(secs => $1)", crosses=DIRECTORY)
+
 PURGE_SESSIONS = sql("DELETE FROM sessions WHERE expires_at < now()", crosses=DIRECTORY)
 
 PURGE_LINKS = sql("DELETE FROM one_time_links WHERE expires_at < now()", crosses=DIRECTORY)
@@ -252,8 +273,8 @@ LIST_AUDIT = sql(
 )
 
 
-async def find_password(db: Connection, email_key: str) -> StoredPassword | None:
-    return await FIND_PASSWORD.find(db, email_key)
+async def find_password(db: Connection, email_key: str, browser_hash: bytes) -> StoredPassword | None:
+    return await FIND_PASSWORD.find(db, email_key, browser_hash)
 
 
 async def find_existing_password(db: Connection, user_id: int | None, email_key: str) -> ExistingPassword | None:
@@ -331,7 +352,15 @@ async def delete_session(tx: Tx, hash: bytes) -> None:
 
 
 async def delete_sessions_of(tx: Tx, user_id: int) -> None:
+    """The browsers are not known any more either."""
     await DELETE_SESSIONS_OF.run(tx, user_id)
+    await DELETE_BROWSERS_OF.run(tx, user_id)
+
+
+async def remember_browser(tx: Tx, hash: bytes, user_id: int, most: int) -> None:
+    """Of a user's browsers, those that were used last are remembered."""
+    await REMEMBER_BROWSER.run(tx, hash, user_id)
+    await TRIM_BROWSERS.run(tx, user_id, most)
 
 
 async def insert_link(
@@ -376,9 +405,10 @@ async def clear_failures(tx: Tx, subject: str) -> None:
     await CLEAR_FAILURES.run(tx, subject)
 
 
-async def purge_expired(db: Connection, window_seconds: int) -> None:
-    """Sessions, links and failures."""
+async def purge_expired(db: Connection, window_seconds: int, browser_seconds: int) -> None:
+    """Sessions, browsers, links and failures."""
     await PURGE_SESSIONS.run(db)
+    await PURGE_BROWSERS.run(db, browser_seconds)
     await PURGE_LINKS.run(db)
     await PURGE_FAILURES.run(db, window_seconds)
 

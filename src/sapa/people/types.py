@@ -113,6 +113,13 @@ class TooManyAttempts(ApiError):
     code = "TOO_MANY_ATTEMPTS"
 
 
+class SignInBusy(ApiError):
+    """Too many people are signing in right now; try again in a few seconds."""
+
+    status = 503
+    code = "SIGN_IN_BUSY"
+
+
 class LinkUsed(NotFound):
     """This link is invalid, expired or already used."""
 

@@ -9,6 +9,8 @@ from multiprocessing import get_context
 from multiprocessing.context import ForkProcess
 
 from sapa.runtime.api_process import run_process
+from sapa.runtime.metrics_address import open_listener
+from sapa.runtime.metrics_server import MetricsProcess
 from sapa.runtime.processes import check_port
 from sapa.settings import ServerSettings, Settings
 
@@ -21,9 +23,10 @@ _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 def run(settings: Settings) -> int:
     """Serves until SIGTERM or SIGINT; returns 1 when its processes keep failing."""
     address = asyncio.run(check_port(settings.server.host, settings.server.port))
+    metrics = MetricsProcess(settings, asyncio.run(open_listener(settings)))
     raise_file_limit()
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    return ApiProcesses(settings.server, address).run()
+    return ApiProcesses(settings.server, address, metrics).run()
 
 
 def raise_file_limit() -> None:
@@ -35,15 +38,18 @@ def raise_file_limit() -> None:
 class ApiProcesses:
     """Forked, so that the application is imported once. Nothing here starts a thread: a fork would lose it."""
 
-    def __init__(self, server: ServerSettings, address: str) -> None:
+    def __init__(self, server: ServerSettings, address: str, metrics: MetricsProcess) -> None:
         self._server = server
         self._address = address
+        self._metrics = metrics
         self._started: dict[ForkProcess, float] = {}
 
     def run(self) -> int:
+        self._metrics.start()
         for _ in range(self._server.processes):
             self._start()
         while signal.sigwait(_SIGNALS) is signal.SIGCHLD:
+            self._metrics.restart_if_dead()
             if not self._restart_dead():
                 self._stop()
                 return 1
@@ -65,6 +71,7 @@ class ApiProcesses:
         return True
 
     def _stop(self) -> None:
+        self._metrics.stop()
         deadline = time.monotonic() + _STOP_SECONDS
         for process in self._started:
             process.terminate()

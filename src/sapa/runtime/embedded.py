@@ -37,7 +37,7 @@ from sapa.runtime.processes import (
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
-    "max_connections": "100",
+    "max_connections": "120",
     "shared_buffers": "128MB",
     "fsync": "on",
     "synchronous_commit": "on",

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from sapa.runtime.metrics_address import list_candidates
 from sapa.settings import Settings
 
 
@@ -31,12 +32,13 @@ def is_loopback(host: str) -> bool:
 def list_exposures(settings: Settings) -> list[Exposure]:
     server = settings.server
     found: list[Exposure] = []
-    if not is_loopback(server.host):
-        if not server.tls_cert and not server.trusted_proxies:
-            fix = "Set SAPA_TLS_CERT and SAPA_TLS_KEY, or put a proxy with TLS in front and name it in"
-            found.append(Exposure("network", f"listens on {server.host} without TLS", f"{fix} SAPA_TRUSTED_PROXIES."))
-        fix = "Let a firewall or a proxy refuse that path from outside."
-        found.append(Exposure("metrics", f"/metrics is open to everybody who reaches {server.host}", fix))
+    if not is_loopback(server.host) and not server.tls_cert and not server.trusted_proxies:
+        fix = "Set SAPA_TLS_CERT and SAPA_TLS_KEY, or put a proxy with TLS in front and name it in"
+        found.append(Exposure("network", f"listens on {server.host} without TLS", f"{fix} SAPA_TRUSTED_PROXIES."))
+    listen = next(list_candidates(settings))
+    if not is_loopback(listen.host) and settings.metrics.token is None:
+        fix = "Set SAPA_METRICS_TOKEN, or SAPA_METRICS_LISTEN to a loopback address."
+        found.append(Exposure("metrics", f"/metrics is open to everybody who reaches {listen}", fix))
     public = urlsplit(server.public_url or "")
     if public.scheme == "http" and not is_loopback(public.hostname or ""):
         fix = "Serve HTTPS and set SAPA_PUBLIC_URL to the https address."

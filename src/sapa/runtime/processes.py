@@ -108,29 +108,26 @@ def signal_group(leader: int, what: signal.Signals) -> None:
         os.killpg(leader, what)
 
 
-async def check_port(host: str, port: int) -> str:
+async def check_port(host: str, port: int, setting: str = "SAPA_HOST or SAPA_PORT") -> str:
     """The numeric address to listen on; raises CannotStart when another program listens there.
 
     Our own processes that are ending get three seconds to release the port.
     """
-    found = _addresses(host, port)
-    if not await wait_until(lambda: all(_can_bind(family, address) for family, address in found), 3):
-        raise CannotStart(
-            f"Port {port} on {host} is taken by another program; "
-            "stop it, or choose another port with --port or SAPA_PORT."
-        )
+    found = _addresses(host, port, setting)
+    if not await wait_until(lambda: all(_can_bind(family, address, setting) for family, address in found), 3):
+        raise CannotStart(f"Port {port} on {host} is taken by another program; stop it, or set {setting}.")
     return str(found[0][1][0])
 
 
-def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
+def _addresses(host: str, port: int, setting: str) -> list[tuple[int, tuple[object, ...]]]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
-        raise CannotStart(f"SAPA_HOST is not an address of this machine: {host} ({error.strerror}).") from None
+        raise CannotStart(f"{host} is not an address of this machine ({error.strerror}); set {setting}.") from None
     return [(family, address) for family, _, _, _, address in found]
 
 
-def _can_bind(family: int, address: tuple[object, ...]) -> bool:
+def _can_bind(family: int, address: tuple[object, ...], setting: str) -> bool:
     # SO_REUSEADDR ignores connections in TIME_WAIT, never a listener; SO_REUSEPORT would share with one.
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -140,6 +137,6 @@ def _can_bind(family: int, address: tuple[object, ...]) -> bool:
             if error.errno == errno.EADDRINUSE:
                 return False
             raise CannotStart(
-                f"Cannot listen on {address[0]} port {address[1]} ({error.strerror}); set SAPA_HOST or SAPA_PORT."
+                f"Cannot listen on {address[0]} port {address[1]} ({error.strerror}); set {setting}."
             ) from None
     return True

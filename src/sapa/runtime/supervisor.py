@@ -77,6 +77,8 @@ class Supervisor:
             if self.settings.database.url is None:
                 self._server = await stack.enter_async_context(claim_folder(self.settings.data))
             await check_port(server.host, server.port)
+            if self.settings.metrics.listen is not None:
+                await check_port(*self.settings.metrics.listen, "SAPA_METRICS_LISTEN")
             owner_url, app_url = await self._open_database(stack)
             await self._prepare_database(owner_url, app_url)
             metrics = self._metrics_folder(stack)

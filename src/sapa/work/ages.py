@@ -1,7 +1,9 @@
-"""How far the worker is behind, read from the database when /metrics is requested."""
+"""How far the worker is behind, read from the database for /metrics."""
 
 from collections.abc import Iterator
 
+import asyncpg
+import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -11,7 +13,9 @@ from sapa.db.pool import Database
 from sapa.work import queries
 from sapa.work.worker import LEASE_SECONDS
 
-MOST_COUNTED = 100_000
+MOST_DELTAS_READ = 10_000
+
+log = structlog.get_logger()
 
 
 class QueueAges(Collector):
@@ -29,10 +33,11 @@ class QueueAges(Collector):
 async def collect_queue_ages(database: Database) -> bytes:
     try:
         async with database.connection() as db:
-            counters = await queries.get_counter_backlog(db, LEASE_SECONDS)
-            deliveries = await queries.get_delivery_backlog(db, MOST_COUNTED)
+            counters = await queries.get_counter_backlog(db, LEASE_SECONDS, MOST_DELTAS_READ)
+            deliveries = await queries.get_delivery_backlog(db, MOST_DELTAS_READ)
             drifting = await queries.count_drift(db)
-    except DatabaseAway:
+    except (DatabaseAway, asyncpg.PostgresError) as error:
+        log.warning("queue ages not read", reason=f"{type(error).__name__}: {error}")
         return _encode({"sapa_database_up": (UP, 0)})
     return _encode(
         {
@@ -41,20 +46,21 @@ async def collect_queue_ages(database: Database) -> bytes:
                 "Age of the oldest change that is not folded into its total yet.",
                 counters.oldest_seconds,
             ),
-            "sapa_counter_waiting": ("Changes that are not folded into their totals yet.", counters.waiting),
+            "sapa_counter_waiting": (
+                "Changes that are not folded into their totals yet, as PostgreSQL's statistics count them.",
+                counters.waiting,
+            ),
             "sapa_worker_unseen_seconds": ("Time since a worker last took a lease.", counters.unseen_seconds),
             "sapa_webhook_oldest_due_seconds": (
                 "How long the oldest due delivery has waited.",
                 deliveries.oldest_due_seconds,
             ),
             "sapa_webhook_waiting": (
-                f"Deliveries in the queue, due, held or to be tried again, counted up to {MOST_COUNTED}.",
-                deliveries.waiting,
+                "Deliveries in the queue: due, held or to be tried again.",
+                max(0, deliveries.waiting),
             ),
             "sapa_webhook_suspended": ("Endpoints that are suspended.", deliveries.suspended),
             "sapa_loyalty_drift": ("Wallets that contradict their own entries, as last checked.", drifting),
-            "sapa_pool_connections": ("Connections of the process that answered.", database.open_count),
-            "sapa_pool_idle": ("Idle ones of them.", database.idle),
         }
     )
 

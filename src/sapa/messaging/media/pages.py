@@ -1,18 +1,19 @@
 """Serves the files of messages at signed addresses that expire after 15 minutes."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection
+from sapa.http.downloads import Download
 from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
 from sapa.messaging.media import queries
@@ -75,12 +76,12 @@ def build_pages(context: AppContext) -> list[Route]:
             row = await queries.get_media(db, link.company_id, link.message_id, link.number)
         if row.status != "stored":
             raise NotFound
-        return StreamingResponse(_stream(context, link), headers=_headers(row), media_type=_content_type(row))
+        return Download(_stream(context, link), _headers(row), _content_type(row))
 
     return [Route("/media/{token}", serve, methods=["GET"])]
 
 
-async def _stream(context: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
+async def _stream(context: AppContext, link: MediaLink) -> AsyncGenerator[bytes, None]:
     """Part by part, so that a slow download holds no database connection."""
     part, data = 0, b""
     while part == 0 or data:

@@ -153,6 +153,10 @@ LIST_EVENTS = sql(
 # After what is queued already. Microseconds keep the events of one millisecond in their order.
 QUEUE_AGAIN = sql(
     """
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        VALUES ($1, 'webhook_queue', '', cardinality($3::text[]))
+    )
     INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
     SELECT $1, w.id, $2, now() + w.place * interval '1 microsecond', w.event_id, w.event_at
       FROM unnest($3::text[], $4::text[], $5::text[]::timestamptz[]) WITH ORDINALITY

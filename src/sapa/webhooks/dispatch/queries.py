@@ -130,9 +130,29 @@ LIST_DUE = sql(
 
 DELETE_ORPHANS = sql(
     """
-    DELETE FROM webhook_queue q
-     WHERE q.company_id = $1 AND q.endpoint_id = ANY($2)
-       AND NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.company_id = $1 AND e.id = q.endpoint_id)"""
+    WITH deleted AS (
+        DELETE FROM webhook_queue q
+         WHERE q.company_id = $1 AND q.endpoint_id = ANY($2)
+           AND NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.company_id = $1 AND e.id = q.endpoint_id)
+        RETURNING q.id
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'webhook_queue', '', -count(*) FROM deleted HAVING count(*) > 0"""
+)
+
+# In one snapshot, so that changes and folding meanwhile are taken into account.
+RECONCILE_COUNTER = sql(
+    """
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT company_id, 'webhook_queue', '', sum(difference)
+      FROM (SELECT company_id, count(*) AS difference FROM webhook_queue GROUP BY company_id
+             UNION ALL
+            SELECT company_id, -total FROM counter_cells WHERE counter = 'webhook_queue'
+             UNION ALL
+            SELECT company_id, -delta FROM counter_deltas WHERE counter = 'webhook_queue') AS differences
+     GROUP BY company_id
+    HAVING sum(difference) <> 0""",
+    crosses="the worker corrects the counters of all companies",
 )
 
 LOCK_LANES = sql(
@@ -166,6 +186,9 @@ FINISH = sql(
          USING results g
          WHERE q.company_id = $1 AND q.id = g.id AND q.attempt = g.attempt
         RETURNING q.id, q.endpoint_id, q.event_id, q.event_at
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'webhook_queue', '', -count(*) FROM settled HAVING count(*) > 0
     ){_INSERT_ATTEMPTS}"""
 )
 
@@ -256,6 +279,11 @@ async def list_due(tx: Tx, company_id: int, room: dict[str, int], excluded: Sequ
 
 async def delete_orphans(db: Connection, company_id: int, endpoint_ids: Sequence[str]) -> None:
     await DELETE_ORPHANS.run(db, company_id, endpoint_ids)
+
+
+async def reconcile_counter(db: Connection) -> int:
+    """How many companies' counters were wrong."""
+    return await RECONCILE_COUNTER.run(db)
 
 
 async def lock_lanes(tx: Tx, company_id: int, endpoint_ids: Sequence[str]) -> list[LockedLane]:

@@ -96,7 +96,15 @@ ROTATE = sql(
      WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2"""
 )
 
-DELETE_QUEUED = sql("DELETE FROM webhook_queue WHERE company_id = $1 AND endpoint_id = $2")
+DELETE_QUEUED = sql(
+    """
+    WITH deleted AS (
+        DELETE FROM webhook_queue WHERE company_id = $1 AND endpoint_id = $2
+        RETURNING id
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'webhook_queue', '', -count(*) FROM deleted HAVING count(*) > 0"""
+)
 
 DELETE = sql("DELETE FROM webhook_endpoints WHERE company_id = $1 AND id = $2")
 

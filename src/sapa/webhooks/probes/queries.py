@@ -44,21 +44,26 @@ FIND_OLDEST = sql(
 # The same events that a resumption finds: see LIST_EVENTS and QUEUE of replay.
 QUEUE_OLDEST_MISSED = sql(
     """
-    INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
-    SELECT $1, $3, $2, missed.created_at, missed.id, missed.created_at
-      FROM webhook_endpoints e
-     CROSS JOIN LATERAL (
-           SELECT v.id, v.created_at
-             FROM events v
-            WHERE v.company_id = $1
-              AND v.created_at >= GREATEST(e.missed_since - interval '1 second', e.created_at + interval '1 ms')
-              AND (v.kind = ANY(e.kinds) OR e.kinds = '{}') AND v.resource_id <> $2
-              AND NOT EXISTS (SELECT FROM webhook_attempts a
-                               WHERE a.company_id = $1 AND a.endpoint_id = $2 AND a.event_id = v.id
-                                 AND a.started_at >= e.missed_since - interval '5 minutes')
-            ORDER BY v.created_at, v.number
-            LIMIT 1) AS missed
-     WHERE e.company_id = $1 AND e.id = $2"""
+    WITH queued AS (
+        INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
+        SELECT $1, $3, $2, missed.created_at, missed.id, missed.created_at
+          FROM webhook_endpoints e
+         CROSS JOIN LATERAL (
+               SELECT v.id, v.created_at
+                 FROM events v
+                WHERE v.company_id = $1
+                  AND v.created_at >= GREATEST(e.missed_since - interval '1 second', e.created_at + interval '1 ms')
+                  AND (v.kind = ANY(e.kinds) OR e.kinds = '{}') AND v.resource_id <> $2
+                  AND NOT EXISTS (SELECT FROM webhook_attempts a
+                                   WHERE a.company_id = $1 AND a.endpoint_id = $2 AND a.event_id = v.id
+                                     AND a.started_at >= e.missed_since - interval '5 minutes')
+                ORDER BY v.created_at, v.number
+                LIMIT 1) AS missed
+         WHERE e.company_id = $1 AND e.id = $2
+        RETURNING id
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'webhook_queue', '', 1 FROM queued"""
 )
 
 # Counted before it is sent: a process that dies meanwhile does not probe again at once.
@@ -102,6 +107,9 @@ FINISH = sql(
         DELETE FROM webhook_queue
          WHERE company_id = $1 AND id = $2 AND attempt = $3
         RETURNING id, endpoint_id, event_id, event_at, attempt
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'webhook_queue', '', -1 FROM probed
     ){_INSERT_ATTEMPT}"""
 )
 

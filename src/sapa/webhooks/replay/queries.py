@@ -69,12 +69,16 @@ QUEUE = sql(
           FROM webhook_attempts
          WHERE company_id = $1 AND endpoint_id = $2 AND event_id = ANY($4::text[])
            AND started_at >= $8::text::timestamptz - interval '5 minutes'
+    ), queued AS (
+        INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
+        SELECT $1, m.id, $2, m.event_at, m.event_id, m.event_at
+          FROM unnest($3::text[], $4::text[], $5::text[]::timestamptz[]) AS m (id, event_id, event_at)
+         WHERE m.event_at >= $8::text::timestamptz
+           AND NOT EXISTS (SELECT FROM stored k WHERE k.event_id = m.event_id)
+        RETURNING id
     )
-    INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
-    SELECT $1, m.id, $2, m.event_at, m.event_id, m.event_at
-      FROM unnest($3::text[], $4::text[], $5::text[]::timestamptz[]) AS m (id, event_id, event_at)
-     WHERE m.event_at >= $8::text::timestamptz
-       AND NOT EXISTS (SELECT FROM stored k WHERE k.event_id = m.event_id)"""
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'webhook_queue', '', count(*) FROM queued HAVING count(*) > 0"""
 )
 
 SAVE_PROGRESS = sql(
@@ -139,6 +143,9 @@ SKIP = sql(
         DELETE FROM webhook_queue
          WHERE company_id = $1 AND id = ANY($2)
         RETURNING id, endpoint_id, event_id, event_at, attempt
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'webhook_queue', '', -count(*) FROM skipped HAVING count(*) > 0
     )
     INSERT INTO webhook_attempts (company_id, endpoint_id, started_at, delivery_id, number, event_id, event_at, kind,
                                   milliseconds, message, outcome)

@@ -1,0 +1,61 @@
+"""Exports and reports: reads that may take long have a small pool of their own, and each company two at a time."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
+
+from sapa.db import queries
+from sapa.db.pool import Database, Tx
+
+CONNECTIONS = 4
+MOST_OF_A_COMPANY = 2
+WAIT_SECONDS = 5.0
+POLL_SECONDS = 0.2
+
+
+class TooManyLongReads(Exception):
+    def __init__(self) -> None:
+        super().__init__("Too many exports and reports are running. Try again when one of them has finished.")
+
+
+class LongReads:
+    """Those that don't fit wait a few seconds, without a connection."""
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url, CONNECTIONS, "sapa long reads")
+        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def snapshot(self, company_id: int) -> AsyncIterator[Tx]:
+        """A read-only transaction that sees one moment."""
+        turn = self._turns.get(company_id) or asyncio.Semaphore(MOST_OF_A_COMPANY)
+        self._turns[company_id] = turn
+        deadline = time.monotonic() + WAIT_SECONDS
+        async with _wait_for(turn, deadline):
+            while True:
+                async with _wait_for(self._places, deadline), self._database.snapshot() as tx:
+                    if await queries.take_long_read_slot(tx, company_id, MOST_OF_A_COMPANY):
+                        yield tx
+                        return
+                if time.monotonic() > deadline:
+                    raise TooManyLongReads
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+
+@asynccontextmanager
+async def _wait_for(semaphore: asyncio.Semaphore, deadline: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            await semaphore.acquire()
+    except TimeoutError:
+        raise TooManyLongReads from None
+    try:
+        yield
+    finally:
+        semaphore.release()

@@ -1,0 +1,68 @@
+"""Readers of exports that fall asleep or leave hold no connection of the API, and leave no traceback."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import TLS, Installation
+from tests.console.people import make_person, open_browser
+from tests.factories import Environments, make_key
+from tests.faults.api_servers import ApiServer, run_api
+from tests.faults.slow_readers import ask, asleep, read_status
+
+POOL = 2
+READERS = 6
+CUSTOMERS = 20_000
+"""About 20 MB: more than sockets hold."""
+PATH = "/console/live/exports/customers.csv"
+FILL = """
+    INSERT INTO customers (company_id, id, first_name, phone_number, tags, addresses, additional_data,
+                           subscription_status, search_text)
+    SELECT $1, 'cust_' || lpad(n::text, 26, '0'), 'Ayu', '+62812' || n, '{}', '[]',
+           json_build_object('notes', repeat('x', 1000)), '[]', 'ayu'
+      FROM generate_series(1, $2::integer) AS n"""
+
+
+@pytest.fixture(scope="module")
+def server(installation: Installation) -> Iterator[ApiServer]:
+    with run_api(installation, SAPA_DATABASE_POOL=str(POOL)) as running:
+        yield running
+        log = running.log.read_text()
+    assert "Traceback" not in log
+    assert "internal error" not in log
+
+
+async def fill(installation: Installation, database: Database, company: Environments) -> str:
+    """A company with many customers; returns its owner's cookie."""
+    async with database.connection() as db:
+        await db.execute(FILL, company.live, CUSTOMERS)
+    async with open_browser(installation, await make_person(database, company)) as owner:
+        return f"sapa_session={owner.cookies['sapa_session']}"
+
+
+async def test_readers_that_fall_asleep_hold_no_connection_of_the_api(
+    installation: Installation, database: Database, company: Environments, server: ApiServer
+) -> None:
+    key = (await make_key(database, company.live)).raw
+    cookie = await fill(installation, database, company)
+    async with httpx.AsyncClient(headers={"x-api-key": key}, verify=TLS, timeout=30) as caller:
+        with asleep(server.port, PATH, cookie, READERS) as statuses:
+            assert sorted(statuses) == [200, 200] + [429] * (READERS - 2)
+            for _ in range(5 * POOL):
+                assert (await caller.get(f"{server.address}/customer/v1/customers")).status_code == 200
+
+
+async def test_readers_that_leave_free_their_turn_and_leave_no_traceback(
+    installation: Installation, database: Database, company: Environments, server: ApiServer
+) -> None:
+    cookie = await fill(installation, database, company)
+    for _ in range(10):
+        reader = ask(server.port, PATH, cookie)
+        assert read_status(reader) == 200
+        reader.close()
+    async with httpx.AsyncClient(headers={"cookie": cookie}, verify=TLS, timeout=60) as reader_that_stays:
+        whole = await reader_that_stays.get(f"{server.address}{PATH}")
+    assert whole.status_code == 200
+    assert whole.text.count("Ayu") == CUSTOMERS
