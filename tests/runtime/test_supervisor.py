@@ -235,7 +235,7 @@ async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: 
     everything = sapa.everything()
     sapa.supervisor.kill()
     await serve().ready()
-    assert not any(map(is_alive, everything))
+    assert await all_gone(everything)
 
 
 async def test_kill_of_an_api_process_and_at_once_of_its_successor(running: Serving) -> None:
