@@ -10,8 +10,9 @@ import httpx
 import psutil
 import pytest
 
+from sapa.runtime.http_connection import MOST_HEAD_BYTES
 from sapa.runtime.metrics_address import PORTS_TRIED, find_running, list_candidates
-from sapa.runtime.metrics_server import MOST_CONNECTIONS, MOST_HEAD_BYTES
+from sapa.runtime.metrics_server import MOST_CONNECTIONS
 from sapa.settings import read_settings
 from tests.cli.command import sapa, sapa_process
 from tests.conftest import TLS, Installation, free_port
@@ -108,25 +109,20 @@ def test_a_process_that_dies_is_started_again(server: ApiServer) -> None:
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
-        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200"),
-        (b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200"),
-        (b"GET /metrics?x=1 HTTP/1.0\r\n\r\n", b"200"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
-        (b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", b"405"),
-        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"200"),
+        (b"HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"200"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"404"),
+        (b"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", b"405"),
+        (b"GET /metrics HTTP/1.1\r\n\r\n", b"400"),
         (b"\x16\x03\x01\r\n\r\n", b"400"),
+        (b"GET /metrics HTTP/1.1\r\nx: " + b"y" * 2 * MOST_HEAD_BYTES, b"431"),
     ],
 )
-def test_it_speaks_as_much_http_as_it_needs(server: ApiServer, request_bytes: bytes, status: bytes) -> None:
+def test_it_is_as_strict_as_the_api(server: ApiServer, request_bytes: bytes, status: bytes) -> None:
     answer = exchange(server.metrics, request_bytes)
     assert answer[9:12] == status
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"connection: close" in head
+    _, _, body = answer.partition(b"\r\n\r\n")
     assert bool(body) is not request_bytes.startswith(b"HEAD")
-
-
-def test_a_head_that_does_not_end_is_refused(server: ApiServer) -> None:
-    assert exchange(server.metrics, b"GET /metrics HTTP/1.1\r\nx: " + b"y" * 2 * MOST_HEAD_BYTES) == b""
 
 
 def test_silent_connections_do_not_keep_others_out_for_long(server: ApiServer) -> None:
@@ -136,7 +132,7 @@ def test_silent_connections_do_not_keep_others_out_for_long(server: ApiServer) -
         deadline = time.monotonic() + 60
         answer = b""
         while not answer and time.monotonic() < deadline:
-            answer = exchange(server.metrics, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = exchange(server.metrics, b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             time.sleep(0.2)
         assert answer[9:12] == b"200"
     finally:

@@ -15,7 +15,7 @@ PORTS_TRIED = 100
 PROBE_SECONDS = 1.0
 BACKLOG = 16
 API_PORT_HEADER = "sapa-api-port"
-"""On every response of the metrics' address: which API it belongs to."""
+"""On the metrics' responses: which API they belong to."""
 
 _LOOPBACK = "127.0.0.1"
 
@@ -73,7 +73,7 @@ async def _read_head(address: ListenAddress) -> str:
     host = {"0.0.0.0": _LOOPBACK, "::": "::1"}.get(address.host, address.host)  # noqa: S104
     reader, writer = await asyncio.open_connection(host, address.port)
     try:
-        writer.write(f"HEAD / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"HEAD /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
         return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     finally:
         writer.close()
