@@ -145,7 +145,7 @@ def count_percent(percentage: Decimal) -> int:
     return int(percentage.scaleb(PERCENT_PLACES))
 
 
-def _divide_half_up(dividend: int, divisor: int) -> int:
+def divide_half_up(dividend: int, divisor: int) -> int:
     return (2 * dividend + divisor) // (2 * divisor)
 
 
@@ -165,7 +165,7 @@ def _compute_discount(unit: MinorUnit, field: str, discount: LineDiscount | None
     if discount is None:
         return None
     if discount.percentage is not None:
-        amount = _divide_half_up(price * count_percent(discount.percentage), _WHOLE)
+        amount = divide_half_up(price * count_percent(discount.percentage), _WHOLE)
         return msgspec.structs.replace(discount, amount=unit.amount(amount))
     if unit.count(discount.amount) > price:
         raise Invalid.field(field, f"must not be more than {unit.amount(price)}, the price that it is taken from")
@@ -175,7 +175,7 @@ def _compute_discount(unit: MinorUnit, field: str, discount: LineDiscount | None
 def _discount_order(unit: MinorUnit, discount: Discount, net: int) -> Discount:
     if discount.percentage is None:
         return discount
-    amount = _divide_half_up(net * count_percent(discount.percentage), _WHOLE)
+    amount = divide_half_up(net * count_percent(discount.percentage), _WHOLE)
     return msgspec.structs.replace(discount, amount=unit.amount(amount))
 
 
@@ -200,7 +200,7 @@ def _list_taxes(unit: MinorUnit, tax_lines: Sequence[TaxLine], bases: list[int])
             continue
         rate = count_percent(line.rate)
         divisor = _WHOLE + rates if line.included else _WHOLE
-        taxes.append([_divide_half_up(base * rate, divisor) for base in bases])
+        taxes.append([divide_half_up(base * rate, divisor) for base in bases])
     return taxes
 
 
