@@ -146,9 +146,8 @@ async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: Actor
     made = msgspec.structs.replace(planned.refund, line_items=lines)
     priced = msgspec.structs.replace(before.priced, line_items=refund_lines(before.priced.line_items, made))
     balance = add_refund(before.balance, priced, msgspec.structs.replace(planned, refund=made))
-    after = with_balance(msgspec.structs.replace(before, priced=priced, taken=restocking.taken), balance)
-    if after.state.status == "active":
-        after = derive_fulfilment(after)
+    revised = msgspec.structs.replace(before, priced=priced, taken=restocking.taken)
+    after = derive_fulfilment(with_balance(revised, balance))
     await _save(tx, company, stored, before, after, "refund_recorded", by, made.id)
     return made
 

@@ -95,7 +95,7 @@ async def get_order(call: Call, id: OrderId) -> Order:
     return await queries.get_order(call.db, call.company.id, id)
 
 
-@routes.put("/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound, InvalidTransition])
+@routes.put("/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound, InvalidTransition, InsufficientStock, OrderFull])
 async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
     """Update an order.
 
