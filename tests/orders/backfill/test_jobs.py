@@ -12,7 +12,10 @@ from sapa.db.pool import Database
 from sapa.orders.backfill.jobs import backfill_amounts
 from tests.factories import Environments
 
-LINE = '{"id":"li_01jc9y3q5me8w92v7x4t6r0n1k","quantity":3,"price":0.1,"title":"Kopi \\u2028 \\"Gayo\\"","productVariant":null}'
+LINE = (
+    '{"id":"li_01jc9y3q5me8w92v7x4t6r0n1k","quantity":3,"price":0.1,"title":"Kopi \\u2028 \\"Gayo\\"",'
+    '"productVariant":null}'
+)
 OLD = """
     INSERT INTO orders (company_id, id, order_id, order_number, status, fulfillment_status, financial_status, total,
                         currency, line_items, tags, customer_text, created_at, updated_at)
