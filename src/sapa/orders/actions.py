@@ -42,13 +42,20 @@ from sapa.orders.settlement.balance import (
 from sapa.orders.settlement.fulfilment import build_fulfillment
 from sapa.orders.settlement.restocking import build_restocking, count_restocked, refund_lines
 from sapa.orders.settlement.transfers import build_transfers
-from sapa.orders.settlement.types import Fulfillment, FulfillmentIn, Payment, PaymentIn, Refund, RefundIn
+from sapa.orders.settlement.types import (
+    Fulfillment,
+    FulfillmentIn,
+    InvalidTransition,
+    Payment,
+    PaymentIn,
+    Refund,
+    RefundIn,
+)
 from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, derive_fulfilment, with_balance, with_fulfillment
 from sapa.orders.types import (
     ORDER_ID,
-    InvalidTransition,
     Order,
     OrderChanged,
     OrderCreated,
