@@ -38,6 +38,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
 IMPORT = Actor("import")
+OTHER_METHOD = "other"
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
@@ -152,17 +153,22 @@ async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
     for payment in row.payments or ():
-        if payment.voided_at is None and payment.method is not None:
-            body = PaymentIn(
-                amount=payment.amount, method=payment.method, reference=payment.reference, paid_at=payment.paid_at
-            )
-            await actions.record_payment(tx, company, order.id, body, by=IMPORT)
-        elif payment.voided_at is None:
+        if payment.voided_at is not None:
+            continue
+        if payment.method is None and payment.amount == order.total:
             await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
+            continue
+        body = PaymentIn(
+            amount=payment.amount,
+            method=payment.method or OTHER_METHOD,
+            reference=payment.reference,
+            paid_at=payment.paid_at,
+        )
+        await actions.record_payment(tx, company, order.id, body, by=IMPORT)
     if row.status != "refunded" and row.financial_status == "partially_refunded":
         for refund in row.refunds or ():
-            body_of = RefundIn(amount=refund.amount, reason=refund.reason)
-            await actions.refund(tx, company, order.id, body_of, by=IMPORT)
+            returned = RefundIn(amount=refund.amount, reason=refund.reason)
+            await actions.refund(tx, company, order.id, returned, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 
