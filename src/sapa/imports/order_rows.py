@@ -28,7 +28,7 @@ from sapa.orders.types import (
     OrderPatch,
     OwnOrderId,
 )
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.money import DIGITS, BadMoney, parse_amount
@@ -37,7 +37,7 @@ from sapa.values.web_addresses import WEB_ADDRESS
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
-IMPORT = Actor("import")
+IMPORT = ChangeActor("import")
 OTHER_METHOD = "other"
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
 

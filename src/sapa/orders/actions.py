@@ -19,9 +19,9 @@ from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.orders import queries
 from sapa.orders.backfill import actions as backfill
 from sapa.orders.document import (
-    OrderDraft,
+    NewOrder,
     build_address,
-    build_draft,
+    build_new_order,
     build_tags,
     count_units,
     list_variant_ids,
@@ -69,7 +69,7 @@ from sapa.ports import publish
 from sapa.products import stock
 from sapa.products.types import VariantOnSale
 from sapa.timeline import actions as timeline
-from sapa.values.actor import SYSTEM, Actor
+from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
@@ -85,33 +85,33 @@ async def place(
     *,
     placed_at: datetime | None = None,
     sold: Sequence[LineItemVariant | None] = (),
-    by: Actor = SYSTEM,
+    by: ChangeActor = SYSTEM,
 ) -> Order:
     """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
     variants = await stock.list_on_sale(tx, company, list_variant_ids(body.line_items))
-    draft = with_sold(build_draft(company, body, variants), sold)
+    order = with_sold(build_new_order(company, body, variants), sold)
     customer = await find_or_create_customer(tx, company, body.customer_id, body.customer)
-    return await place_draft(tx, company, draft, customer, placed_at=placed_at, by=by)
+    return await place_new(tx, company, order, customer, placed_at=placed_at, by=by)
 
 
-async def place_draft(
+async def place_new(
     tx: Tx,
     company: Company,
-    draft: OrderDraft,
+    new: NewOrder,
     customer: CustomerRef | None,
     *,
     placed_at: datetime | None = None,
-    by: Actor = SYSTEM,
+    by: ChangeActor = SYSTEM,
 ) -> Order:
     """A new order that was checked and priced before."""
-    taken = await stock.take(tx, company, count_units(draft.priced.line_items))
-    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at, by)
+    taken = await stock.take(tx, company, count_units(new.priced.line_items))
+    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), new, customer, taken, placed_at, by)
     await emit(tx, company, OrderCreated(order))
     await _announce_change(tx, company, order, None, NEW)
     return order
 
 
-async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Actor = SYSTEM) -> Order:
+async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: ChangeActor = SYSTEM) -> Order:
     """Writes and announces nothing when nothing changes."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
@@ -126,7 +126,7 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Ac
 
 
 async def record_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: Actor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
     """The payment, and whether it is new: one with the same reference is recorded once."""
     stored = await _lock(tx, company, id)
@@ -142,7 +142,22 @@ async def record_payment(
     return payment, True
 
 
-async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: Actor = SYSTEM) -> Refund:
+async def record_collected(
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
+) -> Payment | None:
+    """A payment that a carrier collected, by its reference once: at most the outstanding amount is recorded. None if
+    nothing was outstanding."""
+    stored = await _lock(tx, company, id)
+    balance = revision_of(stored).balance
+    existing = next((payment for payment in balance.payments if payment.reference == body.reference), None)
+    amount = min(body.amount, balance.outstanding)
+    if existing is not None or amount <= 0:
+        return existing
+    payment, _ = await record_payment(tx, company, id, msgspec.structs.replace(body, amount=amount), by=by)
+    return payment
+
+
+async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: ChangeActor = SYSTEM) -> Refund:
     """Returns money, at most what was paid, and units to the stock, at most those that the order took from it."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
@@ -159,7 +174,7 @@ async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: Actor
     return made
 
 
-async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, by: Actor = SYSTEM) -> Fulfillment:
+async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, by: ChangeActor = SYSTEM) -> Fulfillment:
     """Hands over units: the given ones, or all that are open."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
@@ -269,7 +284,7 @@ async def _save(
     before: Revision,
     after: Revision,
     action: Action,
-    by: Actor,
+    by: ChangeActor,
     reference: str | None = None,
 ) -> Order:
     entry = NewHistoryEntry(action, by, reference, build_changes(before, after))

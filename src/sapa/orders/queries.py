@@ -12,14 +12,14 @@ from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 from sapa.orders.columns import COMPUTED, READ
-from sapa.orders.document import OrderDraft, build_customer_text
+from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import OrderState, Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.settlement.types import Balance
+from sapa.orders.settlement.types import OrderBalance
 from sapa.orders.types import Order, StoredOrder
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
 ADJUSTMENTS = (
@@ -29,13 +29,13 @@ ADJUSTMENTS = (
 COUNTER = "orders"
 COLUMNS = ", ".join(Order.__struct_fields__)
 FIRST_NUMBER = 1001
-WRITTEN = WriteColumns(OrderDraft, without=["priced"])
+WRITTEN = WriteColumns(NewOrder, without=["priced"])
 PRICED = WriteColumns(PricedOrder)
 PLAIN = WriteColumns(PricedOrder, without=ADJUSTMENTS)
 """What most orders have: the rest is empty, which is the default of its columns."""
 STATE = WriteColumns(OrderState)
 REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
-BALANCE = WriteColumns(Balance)
+BALANCE = WriteColumns(OrderBalance)
 
 GET = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND id = $2", row=Order)
 
@@ -259,20 +259,20 @@ async def insert_order(
     tx: Tx,
     company_id: int,
     id: str,
-    draft: OrderDraft,
+    order: NewOrder,
     customer: CustomerRef | None,
     taken: Mapping[str, int],
     placed_at: datetime | None,
-    actor: Actor,
+    actor: ChangeActor,
 ) -> Order:
     """An order without an id of the caller's own has ours."""
-    draft = structs.replace(draft, order_id=draft.order_id or id)
-    is_plain = not any(getattr(draft.priced, name) for name in ADJUSTMENTS)
+    order = structs.replace(order, order_id=order.order_id or id)
+    is_plain = not any(getattr(order.priced, name) for name in ADJUSTMENTS)
     statement, priced = (INSERT_PLAIN, PLAIN) if is_plain else (INSERT, PRICED)
     return _found(
         await statement.find(
             tx, company_id, id, customer and encode(customer), customer and customer.id, build_customer_text(customer),
-            encode(taken), placed_at, encode(actor), *WRITTEN.values(draft), *priced.values(draft.priced),
+            encode(taken), placed_at, encode(actor), *WRITTEN.values(order), *priced.values(order.priced),
         )
     )  # fmt: skip
 

@@ -10,9 +10,9 @@ from sapa.reports.types import (
     MessageStep,
     MoneyStep,
     OrderTransaction,
+    ReportWindow,
     SalesStep,
     ShipmentState,
-    Window,
 )
 
 MOST_ROWS = 5_000
@@ -161,20 +161,20 @@ async def list_midnights(db: Connection, company_id: int, days: Sequence[date]) 
     return await LIST_MIDNIGHTS.all(db, company_id, list(days))
 
 
-async def list_messages(db: Connection, company_id: int, window: Window) -> list[MessageStep]:
+async def list_messages(db: Connection, company_id: int, window: ReportWindow) -> list[MessageStep]:
     return await MESSAGES.all(db, company_id, window.instants, window.start, window.end)
 
 
-async def list_sales(db: Connection, company_id: int, window: Window) -> list[SalesStep]:
+async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> list[SalesStep]:
     return await SALES.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
 
 
-async def list_money(db: Connection, company_id: int, window: Window) -> list[MoneyStep]:
+async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:
     return await MONEY.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
 
 
 async def list_transactions(
-    db: Connection, company_id: int, window: Window, kind: str | None, limit: int, offset: int
+    db: Connection, company_id: int, window: ReportWindow, kind: str | None, limit: int, offset: int
 ) -> tuple[list[OrderTransaction], int]:
     """One page, newest first, and the total."""
     total: int = await COUNT_TRANSACTIONS.value(db, company_id, window.start, window.end, kind)
@@ -182,9 +182,9 @@ async def list_transactions(
     return found, total
 
 
-async def list_endpoints(db: Connection, company_id: int, window: Window) -> list[EndpointHealth]:
+async def list_endpoints(db: Connection, company_id: int, window: ReportWindow) -> list[EndpointHealth]:
     return await ENDPOINTS.all(db, company_id, window.start, window.end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
-async def list_shipments(db: Connection, company_id: int, window: Window) -> list[ShipmentState]:
+async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:
     return await SHIPMENTS.all(db, company_id, window.start, window.end)

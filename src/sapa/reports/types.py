@@ -45,7 +45,7 @@ class DayRange(Struct, frozen=True):
         return steps
 
 
-class Window(DayRange, frozen=True):
+class ReportWindow(DayRange, frozen=True):
     """Whole days of the company's time zone."""
 
     time_zone: str
@@ -166,7 +166,7 @@ class ShipmentState(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """The figures of a company's window."""
 
-    window: Window
+    window: ReportWindow
     currency: str
     messages: list[MessageStep]
     sales: list[SalesStep]
