@@ -38,7 +38,6 @@ Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
 IMPORT = ChangeActor("import")
-OTHER_METHOD = "other"
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
@@ -93,7 +92,7 @@ class RefundRow(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     shipping: Any = None
     adjustment: Any = None
     line_items: Any = None
-    created_at: Any = None
+    created_at: datetime | None = None
 
 
 class CustomerOfOrder(OrderCustomerIn, frozen=True, kw_only=True):
@@ -153,22 +152,19 @@ async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
     for payment in row.payments or ():
-        if payment.voided_at is not None:
-            continue
-        if payment.method is None and payment.amount == order.total:
-            await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
-            continue
-        body = PaymentIn(
-            amount=payment.amount,
-            method=payment.method or OTHER_METHOD,
-            reference=payment.reference,
-            paid_at=payment.paid_at,
-        )
-        await actions.record_payment(tx, company, order.id, body, by=IMPORT)
+        if payment.voided_at is None:
+            body = PaymentIn(
+                amount=payment.amount,
+                method=payment.method or "",
+                reference=payment.reference,
+                paid_at=payment.paid_at,
+            )
+            has_method = payment.method is not None
+            await actions.record_payment(tx, company, order.id, body, has_method=has_method, by=IMPORT)
     if row.status != "refunded" and row.financial_status == "partially_refunded":
         for refund in row.refunds or ():
             returned = RefundIn(amount=refund.amount, reason=refund.reason)
-            await actions.refund(tx, company, order.id, returned, by=IMPORT)
+            await actions.refund(tx, company, order.id, returned, at=refund.created_at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 

@@ -126,17 +126,20 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Ch
 
 
 async def record_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool = True, by: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
-    """The payment, and whether it is new: one with the same reference is recorded once."""
+    """The payment, and whether it is new: one with the same reference is recorded once. An imported one that somebody
+    had recorded by setting the status has no method."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
     if existing := find_same_payment(before.balance, body):
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = stored.now if body.paid_at is None else _parse_paid_at(body.paid_at, stored.now)
+    paid_at = stored.now if body.paid_at is None else _parse_past("paidAt", body.paid_at, stored.now)
     payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
+    if not has_method:
+        payment = msgspec.structs.replace(payment, method=None)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
     await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
     return payment, True
@@ -146,22 +149,25 @@ async def record_collected(
     tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
 ) -> Payment | None:
     """A payment that a carrier collected, by its reference once: at most the outstanding amount is recorded. None if
-    nothing was outstanding."""
-    stored = await _lock(tx, company, id)
-    balance = revision_of(stored).balance
-    existing = next((payment for payment in balance.payments if payment.reference == body.reference), None)
-    amount = min(body.amount, balance.outstanding)
-    if existing is not None or amount <= 0:
+    nothing was outstanding, or the order is refunded."""
+    revision = revision_of(await _lock(tx, company, id))
+    existing = next((one for one in revision.balance.payments if one.reference == body.reference), None)
+    amount = min(body.amount, revision.balance.outstanding)
+    if existing is not None or amount <= 0 or revision.state.real_status == "refunded":
         return existing
     payment, _ = await record_payment(tx, company, id, msgspec.structs.replace(body, amount=amount), by=by)
     return payment
 
 
-async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: ChangeActor = SYSTEM) -> Refund:
-    """Returns money, at most what was paid, and units to the stock, at most those that the order took from it."""
+async def refund(
+    tx: Tx, company: Company, id: str, body: RefundIn, *, at: datetime | None = None, by: ChangeActor = SYSTEM
+) -> Refund:
+    """Returns money, at most what was paid, and units to the stock, at most those that the order took from it. For an
+    imported refund, pass when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    planned = plan_refund(stored.currency, before.priced, before.balance, body, stored.now)
+    refunded_at = stored.now if at is None else _parse_past("createdAt", at, stored.now)
+    planned = plan_refund(stored.currency, before.priced, before.balance, body, refunded_at)
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
     lines = count_restocked(planned.refund.line_items, restocking, before.priced.line_items, tracked)
@@ -302,12 +308,12 @@ async def _announce_change(
     await publish(tx, company, OrderChanged(order, after.real_status))
 
 
-def _parse_paid_at(paid_at: datetime, now: str) -> str:
-    if paid_at < EARLIEST:
-        raise Invalid.field("paidAt", f"must not be before {EARLIEST.year}")
-    if paid_at > datetime.fromisoformat(now) + CLOCK_SKEW:
-        raise Invalid.field("paidAt", "must not be in the future")
-    return format_instant(paid_at)
+def _parse_past(field: str, instant: datetime, now: str) -> str:
+    if instant < EARLIEST:
+        raise Invalid.field(field, f"must not be before {EARLIEST.year}")
+    if instant > datetime.fromisoformat(now) + CLOCK_SKEW:
+        raise Invalid.field(field, "must not be in the future")
+    return format_instant(instant)
 
 
 async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
