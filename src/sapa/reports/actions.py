@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
 from decimal import Decimal
 from typing import TypeVar
 
@@ -12,6 +11,7 @@ from sapa.db.pool import Connection
 from sapa.reports import queries
 from sapa.reports.types import (
     DayRange,
+    DaySales,
     MessageStep,
     MoneyStep,
     OrderTransaction,
@@ -53,17 +53,9 @@ async def get_overview(db: Connection, company: Company, window: ReportWindow) -
     )
 
 
-async def list_recent_sales(
-    db: Connection, company: Company, spans: Sequence[int]
-) -> list[tuple[ReportWindow, SalesStep]]:
-    """What was sold in the last days up to today, in the company's currency."""
-    today = await queries.get_today(db, company.id)
-    windows = [await build_window(db, company, DayRange(today - timedelta(days=days - 1), today)) for days in spans]
-    found = [await queries.list_sales(db, company.id, window) for window in windows]
-    return [
-        (window, _sum_by_currency(SalesStep, company.currency, sales)[0])
-        for window, sales in zip(windows, found, strict=True)
-    ]
+async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
+    """What was sold today and on the days before, the latest first."""
+    return await queries.list_recent_sales(db, company_id, days)
 
 
 async def list_transactions(

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
+    DaySales,
     EndpointHealth,
     MessageStep,
     MoneyStep,
@@ -67,6 +68,28 @@ SALES = sql(
      ORDER BY 1, 2
      LIMIT $5""",
     row=SalesStep,
+)
+
+# One statement, because the first page that everybody sees shows it.
+RECENT_SALES = sql(
+    """
+    SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, d.starts_at, d.ends_at
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT t.day, t.day::timestamp AT TIME ZONE c.time_zone AS starts_at,
+                  (t.day + 1)::timestamp AT TIME ZONE c.time_zone AS ends_at
+             FROM (SELECT ((now() + c.clock_offset) AT TIME ZONE c.time_zone)::date - ago AS day
+                     FROM generate_series(0, $2::integer - 1) AS ago) AS t) AS d
+     CROSS JOIN LATERAL (
+           SELECT count(*) AS orders,
+                  trim_scale(coalesce(sum(coalesce(subtotal, total) - discount_total - removed_goods) FILTER (
+                      WHERE coalesce(archived_from, status) NOT IN ('cancelled', 'refunded')), 0)) AS net
+             FROM orders
+            WHERE company_id = $1 AND created_at >= d.starts_at AND created_at < d.ends_at
+              AND currency = c.currency) AS s
+     WHERE c.company_id = $1
+     ORDER BY d.day DESC""",
+    row=DaySales,
 )
 
 MONEY = sql(
@@ -167,6 +190,10 @@ async def list_messages(db: Connection, company_id: int, window: ReportWindow) -
 
 async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> list[SalesStep]:
     return await SALES.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
+
+
+async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
+    return await RECENT_SALES.all(db, company_id, days)
 
 
 async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:

@@ -110,6 +110,18 @@ class SalesStep(Struct, frozen=True):
         return self.net + self.shipping + self.fees + self.tax
 
 
+class DaySales(Struct, frozen=True):
+    """What was sold on one day, in the company's currency."""
+
+    day: str
+    currency: str
+    orders: int
+    net: Decimal
+    """Net sales."""
+    starts_at: datetime
+    ends_at: datetime
+
+
 class MoneyStep(Struct, frozen=True):
     """What was paid and refunded in one step, by the time of the payments and refunds, in one currency."""
 
