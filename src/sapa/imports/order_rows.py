@@ -151,6 +151,8 @@ async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
 
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
+    if not row.payments and not row.refunds:
+        return order.financial_status
     for payment in row.payments or ():
         if payment.voided_at is None:
             body = PaymentIn(
@@ -161,8 +163,8 @@ async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -
             )
             has_method = payment.method is not None
             await actions.record_payment(tx, company, order.id, body, has_method=has_method, by=IMPORT)
-    if row.status != "refunded" and row.financial_status == "partially_refunded":
-        for refund in row.refunds or ():
+    for refund in row.refunds or ():
+        if refund.amount:
             returned = RefundIn(amount=refund.amount, reason=refund.reason)
             await actions.refund(tx, company, order.id, returned, at=refund.created_at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
