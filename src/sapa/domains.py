@@ -18,6 +18,7 @@ from sapa.http.hooks import Hook, answer_hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
+from sapa.imports.mappings import api as import_mappings
 from sapa.loyalty import actions as loyalty_actions
 from sapa.loyalty import api as loyalty
 from sapa.loyalty.expiry import jobs as expiry_jobs
@@ -96,6 +97,7 @@ ROUTES: list[Routes] = [
     loyalty.routes,
     rewards.routes,
     imports.routes,
+    import_mappings.routes,
     carrier_connections.routes,
     areas.routes,
     quotes.routes,

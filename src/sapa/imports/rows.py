@@ -8,6 +8,7 @@ from msgspec import Struct
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
 from sapa.imports.cells import BadCell, Column, build_columns, build_object, detect_separator, parse_cells
+from sapa.imports.converted import decode_record
 from sapa.imports.lines import (
     BOM,
     FileRecord,
@@ -117,20 +118,25 @@ def _header_text(record: FileRecord) -> str:
     return text
 
 
+CONVERTED = FileHeader("", [], 0, 0)
+"""Of a converted file, which has no header."""
+
+
 class RowReader:
     """Batches of rows, from the job's position on."""
 
     def __init__(self, read: Read, job: ImportJob, header: FileHeader, row: type[msgspec.Struct]) -> None:
         is_new = job.position < header.position
+        self._is_converted = job.is_converted
         self._records = RecordReader(
             read,
-            job.format,
+            "ndjson" if job.is_converted else job.format,
             header.separator.encode() or b",",
             header.position if is_new else job.position,
             header.line if is_new else job.line,
         )
         self._header = header
-        self._is_csv = job.format == "csv"
+        self._is_csv = job.format == "csv" and not job.is_converted
         self._decoder = build_decoder(row)
 
     async def next_batch(self, most_rows: int) -> Batch:
@@ -141,13 +147,23 @@ class RowReader:
             record = await records.next()
             if record is None:
                 break
-            found = self._row(record)
+            found = self._converted_row(record) if self._is_converted else self._row(record)
             if found is not None:
                 parts.append(Part(found, records.position, records.line))
             if records.position - yielded_at > BYTES_BETWEEN_YIELDS:
                 yielded_at = records.position
                 await asyncio.sleep(0)
         return Batch(parts, records.position, records.line, is_last=record is None)
+
+    def _converted_row(self, record: FileRecord) -> FileRow | Problem:
+        """The lines of a converted file are those of the original."""
+        converted = decode_record(record.content)
+        if converted.row is None:
+            return Problem(converted.line, converted.field, converted.message)
+        try:
+            return FileRow(converted.line, decode_body(bytes(converted.row), self._decoder))
+        except Invalid as error:
+            return build_problem(converted.line, error)
 
     def _row(self, record: FileRecord) -> FileRow | Problem | None:
         """None for an empty line."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from sapa.http.errors import ApiError, Conflict, Invalid
 from sapa.http.responses import Timestamp
@@ -12,8 +12,8 @@ IMPORT_ID = IdKind("imp_")
 ImportId = Annotated[str, IMPORT_ID]
 
 Resource = Literal["customers", "products", "orders"]
-Format = Literal["csv", "ndjson"]
-Status = Literal["queued", "running", "succeeded", "partial", "failed"]
+Format = Literal["csv", "ndjson", "xlsx"]
+Status = Literal["draft", "queued", "running", "succeeded", "partial", "failed"]
 Outcome = Literal["created", "updated", "unchanged"]
 
 LONGEST_MESSAGE = 1_000
@@ -25,7 +25,20 @@ class Import(Struct, frozen=True, rename="camel"):
     id: ImportId
     resource: Resource
     format: Format
-    status: Annotated[Status, Meta(description="partial: the import is complete, and some lines failed.")]
+    status: Annotated[
+        Status,
+        Meta(
+            description="draft: uploaded and not started. partial: the import is complete, and some lines failed.",
+        ),
+    ]
+    source: Annotated[
+        str | None,
+        Meta(examples=[None], description="The system that exported the file; null for a file with our fields."),
+    ]
+    effects: Annotated[
+        bool,
+        Meta(description="Whether the records earn points, take stock and emit events; history does not."),
+    ]
     dry_run: Annotated[bool, Meta(examples=[False])]
     size: Annotated[int, Meta(examples=[52_400], description="Bytes of the file.")]
     position: Annotated[int, Meta(examples=[52_400], description="Bytes processed so far.")]
@@ -58,10 +71,24 @@ class ImportJob(Struct, frozen=True):
     size: int
     position: int
     line: int
+    effects: bool
+    reading: Raw | None
+    """How the file is read before it is imported, as `sapa.imports.conversion` has it."""
+    converted_size: int | None
+
+    @property
+    def is_converted(self) -> bool:
+        return self.converted_size is not None
 
 
 class UnusableFile(Invalid):
     """The file cannot be imported."""
+
+
+class ImportStarted(Conflict):
+    """The import has been started already; upload the file again to read it in another way."""
+
+    code = "IMPORT_STARTED"
 
 
 class ImportRunning(Conflict):

@@ -14,6 +14,7 @@ from sapa.imports.attempts import Result
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import (
+    CONVERTED,
     Batch,
     FileRow,
     RowReader,
@@ -44,7 +45,7 @@ class Work(Struct, frozen=True):
 async def resume(work: Work, report: Report, until: Until = lambda: False) -> bool:
     """Imports the rest of the file; False when it had to stop before the end."""
     kind = KINDS[work.job.resource]
-    header = await read_header(work.read, work.job.format, kind.row)
+    header = CONVERTED if work.job.is_converted else await read_header(work.read, work.job.format, kind.row)
     reader = RowReader(work.read, work.job, header, kind.row)
     position, rows = work.job.position, 0
     while not until():
@@ -86,14 +87,14 @@ async def _retry_row(work: Work, position: int, row: Batch, until: Until, *, is_
 
     try:
         await retry(
-            import_row, _Blocked, pause=lambda _: None if until() else backoff.next(), between=partial(_renew, work)
+            import_row, _Blocked, pause=lambda _: None if until() else backoff.next(), between=partial(renew, work)
         )
     except _Blocked:
         return False
     return True
 
 
-async def _renew(work: Work) -> None:
+async def renew(work: Work) -> None:
     async with work.database.transaction() as tx:
         if not await queries.renew(tx, work.company.id, work.job.id, work.holder):
             raise ImportTakenOver
