@@ -31,11 +31,14 @@ Outcome = Literal["created", "updated", "unchanged"]
 
 
 class BulkCustomer(Struct, frozen=True):
-    """One of many customers: matched by external id, else by id, else new."""
+    """One of many customers: matched by external id, else by id, else by contact if it says so, else new."""
 
     external_id: str | None
     id: str | None
     patch: CustomerPatch
+    matches_contact: bool = False
+    """Whether it is the customer with the same e-mail address or else phone number. A customer of another external id
+    is not; one without any gets this one's."""
 
 
 class CustomerChange(Struct, frozen=True):
@@ -52,7 +55,7 @@ async def store(tx: Tx, company: Company, row: BulkCustomer) -> Outcome:
     if stored is None:
         await actions.create(tx, company, _as_new(row))
         return "created"
-    customer = await actions.update(tx, company, stored.id, _patch_for(stored, row))
+    customer = await actions.update(tx, company, stored.id, _patch_for(stored, row), external_id=row.external_id)
     return "unchanged" if profile_of(customer) == profile_of(stored) else "updated"
 
 
@@ -82,21 +85,46 @@ async def store_together(tx: Tx, company: Company, rows: Sequence[BulkCustomer])
 
 def list_keys(company: Company, row: BulkCustomer) -> list[str]:
     """The e-mail address and phone number that the customer would claim; none for an invalid row."""
+    email, phone = _find_contact(company, row)
+    keys = {"email": email, "phoneNumber": phone}
+    return [f"{name}:{key}" for name, key in keys.items() if key]
+
+
+def _find_contact(company: Company, row: BulkCustomer) -> tuple[str | None, str | None]:
+    """The e-mail address and phone number as they are compared; none for an invalid row."""
     contact = {name: value for name in ("email", "phone_number") if (value := getattr(row.patch, name))}
     try:
         profile = build_profile(company, CustomerIn(**contact))
     except ApiError:
-        return []
-    keys = {"email": profile.email_key, "phoneNumber": profile.phone_number}
-    return [f"{name}:{key}" for name, key in keys.items() if key]
+        return None, None
+    return profile.email_key, profile.phone_number
 
 
 def _has_same_contact(profile: Profile, before: Profile) -> bool:
     """Then the change cannot conflict with another customer."""
-    return (profile.email_key, profile.phone_number) == (before.email_key, before.phone_number)
+    keys = (profile.email_key, profile.phone_number, profile.external_id)
+    return keys == (before.email_key, before.phone_number, before.external_id)
 
 
 async def _lock_stored(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -> list[Customer | None]:
+    stored = await _lock_by_id(tx, company, rows)
+    indexes = [index for index, row in enumerate(rows) if row.matches_contact and stored[index] is None]
+    if not indexes:
+        return stored
+    contacts = {index: _find_contact(company, rows[index]) for index in indexes}
+    emails = [email for email, _ in contacts.values() if email]
+    phones = [phone for _, phone in contacts.values() if phone]
+    found = await queries.lock_customers_by_contact(tx, company.id, emails, phones)
+    by_email = {profile_of(customer).email_key: customer for customer in found if customer.email}
+    by_phone = {customer.phone_number: customer for customer in found if customer.phone_number}
+    for index, (email, phone) in contacts.items():
+        match = (by_email.get(email) if email else None) or (by_phone.get(phone) if phone else None)
+        if match is not None and (not rows[index].external_id or match.external_id is None):
+            stored[index] = match
+    return stored
+
+
+async def _lock_by_id(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -> list[Customer | None]:
     external_ids = [row.external_id for row in rows if row.external_id]
     ids = [row.id for row in rows if row.id and not row.external_id]
     if not external_ids and not ids:
@@ -116,7 +144,10 @@ def _build_change(company: Company, index: int, row: BulkCustomer, stored: Custo
     try:
         if stored is None:
             return CustomerChange(index, None, build_profile(company, _as_new(row)))
-        return CustomerChange(index, stored, revise_profile(company, stored, _patch_for(stored, row)))
+        profile = revise_profile(company, stored, _patch_for(stored, row))
+        if stored.external_id is None and row.external_id:
+            profile = msgspec.structs.replace(profile, external_id=row.external_id)
+        return CustomerChange(index, stored, profile)
     except ApiError:
         return None
 

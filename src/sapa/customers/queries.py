@@ -130,6 +130,25 @@ LOCK_MANY = sql(
     row=Customer,
 )
 
+# As above: each customer by the index of its own key.
+LOCK_MANY_BY_CONTACT = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM unnest($2::text[]) AS requested (email)
+     CROSS JOIN LATERAL (
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND email_key BETWEEN requested.email AND requested.email
+            ORDER BY email_key LIMIT 1 FOR UPDATE) AS c
+    UNION ALL
+    SELECT {COLUMNS}
+      FROM unnest($3::text[]) AS requested (phone)
+     CROSS JOIN LATERAL (
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND phone_number BETWEEN requested.phone AND requested.phone
+            ORDER BY phone_number LIMIT 1 FOR UPDATE) AS c""",
+    row=Customer,
+)
+
 SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
 
 # A tag contains no comma, so the tags of one customer are passed as one text.
@@ -257,6 +276,14 @@ async def lock_customers(tx: Tx, company_id: int, external_ids: Sequence[str], i
     """The customers found by external id or by id."""
     async with without_sorting(tx):
         return await LOCK_MANY.all(tx, company_id, external_ids, ids)
+
+
+async def lock_customers_by_contact(
+    tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
+) -> list[Customer]:
+    """The customers with these e-mail addresses, as they are compared, and phone numbers; some may occur twice."""
+    async with without_sorting(tx):
+        return await LOCK_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
 
 
 async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:

@@ -9,7 +9,7 @@ import msgspec
 
 from sapa.db.pool import Connection, Database, Tx
 from sapa.imports import queries
-from sapa.imports.conversion import FileReading, ImportPreview, understand
+from sapa.imports.conversion import FileReading, ImportPreview, check_header
 from sapa.imports.converter import preview_file
 from sapa.imports.converter_process import AUTO
 from sapa.imports.lines import Read
@@ -113,7 +113,7 @@ async def _check_header(resource: Resource, format: Format, content: bytes, read
         if reading.format == "xlsx":
             refuse_unsafe_archive(path)
         else:
-            understand(path, reading)
+            check_header(path, reading)
 
 
 def read_from(content: bytes) -> Read:

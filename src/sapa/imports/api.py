@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from sapa.http.bodies import XLSX, Upload
@@ -160,7 +161,8 @@ async def preview_import(call: OutboundCall, id: ImportId, body: StartIn = Start
     """Preview an uploaded file.
 
     Shows what the file is, which column would become which field, and its first ten records as they would be imported.
-    Without a source the file is recognised by its header; a spreadsheet gets a proposed mapping. Changes nothing.
+    Without a source the file is recognised by its header. A spreadsheet gets a proposed mapping, or the saved one for
+    the same columns. Changes nothing.
     """
     with NamedTemporaryFile() as file:
         async with call.context.database.connection() as db:
@@ -170,7 +172,17 @@ async def preview_import(call: OutboundCall, id: ImportId, body: StartIn = Start
                 raise ImportStarted
             file.write(await actions.get_upload(db, call.company, id))
         file.flush()
-        return await actions.preview(Path(file.name), call.company, draft.resource, draft.format, body.options)
+        path, company = Path(file.name), call.company
+        preview = await actions.preview(path, company, draft.resource, draft.format, body.options)
+        if preview.mapping is None or body.mapping is not None:
+            return preview
+        async with call.context.database.connection() as db:
+            names = [column.name for column in preview.columns]
+            saved = await mappings.find_for_columns(db, company, draft.resource, names)
+        if saved is None:
+            return preview
+        options = msgspec.structs.replace(body.options, mapping=saved)
+        return await actions.preview(path, company, draft.resource, draft.format, options)
 
 
 @routes.post("/{id}/start", scope=ANY_WRITE, status=200, raises=[NotFound, ImportStarted])

@@ -82,6 +82,10 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
     unread: Annotated[list[str], Meta(examples=[["Risk Level"]], description="Columns that nothing is read from.")]
     mapping: Annotated[ImportMapping | None, Meta(description="The mapping in use; only for spreadsheets.")]
     records: list[PreviewRecord]
+    error: Annotated[
+        str | None,
+        Meta(examples=[None], description="Why the file cannot be imported like this, such as a missing field."),
+    ]
 
 
 class UnderstoodFile(Struct, frozen=True):
@@ -94,7 +98,7 @@ class UnderstoodFile(Struct, frozen=True):
 
 
 def understand(path: Path, reading: FileReading) -> UnderstoodFile:
-    """Raises UnusableFile with what the file is instead, or what it lacks. Reads the first rows only."""
+    """Raises UnusableFile with what the file is instead. Reads the first rows only."""
     table = open_table(path, reading.format)
     rows = read_first_rows(table)
     _build_context(reading)
@@ -103,10 +107,16 @@ def understand(path: Path, reading: FileReading) -> UnderstoodFile:
     if reading.source == spreadsheet.NAME:
         header = guess_header(rows)
         mapping = reading.mapping or propose_mapping(reading.resource, header.names)
-        check_mapping(reading.resource, mapping, header.names)
         return UnderstoodFile(table, header, mapping=mapping)
     profile, header = _get_profile(rows, reading.source, reading.resource)
     return UnderstoodFile(table, header, profile)
+
+
+def check_header(path: Path, reading: FileReading) -> None:
+    """Raises UnusableFile unless the file can be imported. Reads the first rows only."""
+    file = understand(path, reading)
+    if file.mapping is not None:
+        check_mapping(reading.resource, file.mapping, file.header.names)
 
 
 def convert_records(file: UnderstoodFile, reading: FileReading) -> Iterator[Converted]:
@@ -149,8 +159,11 @@ def convert(path: Path, reading: FileReading) -> Iterator[bytes]:
 def preview(path: Path, reading: FileReading) -> ImportPreview:
     file = understand(path, reading)
     rows = [row for row in read_first_rows(file.table) if row.line > file.header.line]
-    records = [_build_record(one) for one in itertools.islice(convert_records(file, reading), PREVIEWED)]
-    fields = _list_fields(file)
+    fields, records, error = _list_fields(file), [], None
+    try:
+        records = [_build_record(one) for one in itertools.islice(convert_records(file, reading), PREVIEWED)]
+    except UnusableFile as refusal:
+        error = refusal.message
     return ImportPreview(
         source=reading.source,
         details=file.table.details,
@@ -161,6 +174,7 @@ def preview(path: Path, reading: FileReading) -> ImportPreview:
         unread=_list_unread(file, reading),
         mapping=file.mapping,
         records=[PreviewRecord(one.line, one.row, one.field, one.message) for one in records],
+        error=error,
     )
 
 

@@ -13,7 +13,7 @@ from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.imports import queries
-from sapa.imports.attempts import Result, attempt
+from sapa.imports.attempts import Result, StoreContext, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
 from sapa.orders import actions
@@ -72,8 +72,8 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_orders(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    return [await attempt(tx, row.line, partial(_store, tx, company, row.value)) for row in rows]
+async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
+    return [await attempt(tx, row.line, partial(_store, tx, context.company, row.value)) for row in rows]
 
 
 async def _store(tx: Tx, company: Company, row: Any) -> Outcome:

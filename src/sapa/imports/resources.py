@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from sapa.db.pool import Tx
-from sapa.imports.attempts import Result
+from sapa.imports.attempts import Result, StoreContext
 from sapa.imports.customer_rows import CustomerRow, list_customer_keys, store_customers
 from sapa.imports.order_rows import OrderRow, store_orders
 from sapa.imports.product_rows import ProductRow, store_products
@@ -13,7 +13,7 @@ from sapa.imports.rows import FileRow
 from sapa.imports.types import Resource
 from sapa.values.company import Company
 
-Store = Callable[[Tx, Company, Sequence[FileRow]], Awaitable[list[Result]]]
+Store = Callable[[Tx, StoreContext, Sequence[FileRow]], Awaitable[list[Result]]]
 ListKeys = Callable[[Company, FileRow], tuple[str, list[str]]]
 
 

@@ -71,6 +71,7 @@ class ImportJob(Struct, frozen=True):
     size: int
     position: int
     line: int
+    source: str | None
     effects: bool
     reading: Raw | None
     """How the file is read before it is imported, as `sapa.imports.conversion` has it."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import asyncpg
@@ -9,8 +10,9 @@ from msgspec import Struct
 
 from sapa.db.pool import RETRYABLE, Database, Tx
 from sapa.db.retry import Backoff, retry
+from sapa.events import silence
 from sapa.imports import queries
-from sapa.imports.attempts import Result
+from sapa.imports.attempts import Result, StoreContext
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import (
@@ -124,7 +126,12 @@ async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None
 
 
 async def _store(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
-    return await KINDS[work.job.resource].store(tx, work.company, rows) if rows else []
+    if not rows:
+        return []
+    job = work.job
+    context = StoreContext(work.company, job.id, job.effects, matches_contacts=job.source is not None)
+    with nullcontext() if job.effects else silence(tx):
+        return await KINDS[job.resource].store(tx, context, rows)
 
 
 async def _dry_run(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
