@@ -52,7 +52,7 @@ from sapa.orders.backfill import jobs as order_backfill
 from sapa.orders.drafts import api as draft_orders
 from sapa.orders.history import api as order_history
 from sapa.orders.shipments import SHIPMENTS
-from sapa.orders.types import OrderChanged
+from sapa.orders.types import OrderChanged, OrdersPlaced
 from sapa.people import actions as people_actions
 from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
@@ -211,6 +211,7 @@ SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
     CustomerRemoved: [loyalty_actions.forfeit],
     OrderChanged: [loyalty_actions.settle_order],
+    OrdersPlaced: [loyalty_actions.settle_orders],
     ReservationsClosed: [closing.close_redemptions],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""

@@ -16,6 +16,7 @@ from sapa.customers.types import (
     CustomerPatch,
     CustomerRenamed,
     CustomerUpdated,
+    IdentityConflict,
     build_ref,
 )
 from sapa.db.pool import Tx
@@ -81,6 +82,90 @@ async def store_together(tx: Tx, company: Company, rows: Sequence[BulkCustomer])
     for index in await _update(tx, company, changed):
         outcomes[index] = "updated"
     return outcomes
+
+
+class ChangedMeanwhile(Exception):
+    """Another transaction created one of the customers; store the rows one by one."""
+
+
+async def find_or_create_together(
+    tx: Tx, company: Company, bodies: Sequence[CustomerIn], *, prefers_email: bool = False
+) -> list[Customer | ApiError]:
+    """For each, the customer with this e-mail address or phone number, or a new one, or why there is none.
+
+    Of two different customers the one with the e-mail address is taken if it `prefers_email`; otherwise it is an
+    error. The customers' names cannot change until the transaction ends.
+    """
+    profiles = [_build_or_refuse(company, body) for body in bodies]
+    valid = [profile for profile in profiles if isinstance(profile, Profile)]
+    emails = {profile.email_key for profile in valid if profile.email_key}
+    phones = {profile.phone_number for profile in valid if profile.phone_number}
+    found = await queries.list_shared_by_contact(tx, company.id, list(emails), list(phones))
+    matcher = ContactMatcher(found, prefers_email=prefers_email)
+    new = [index for index, profile in enumerate(profiles) if isinstance(profile, Profile) and matcher.claim(profile)]
+    created = await _create(tx, company, [profile for n in new if isinstance(profile := profiles[n], Profile)])
+    matcher.add(created)
+    return [profile if isinstance(profile, ApiError) else matcher.get(profile) for profile in profiles]
+
+
+class ContactMatcher:
+    """Finds customers by e-mail address and phone number, among stored ones and those that are about to be."""
+
+    def __init__(self, customers: Iterable[Customer], *, prefers_email: bool) -> None:
+        self._by_key: dict[tuple[str, str], Customer] = {}
+        self._claimed: set[tuple[str, str]] = set()
+        self._prefers_email = prefers_email
+        self.add(customers)
+
+    def add(self, customers: Iterable[Customer]) -> None:
+        for customer in customers:
+            for key in _contact_keys(profile_of(customer)):
+                self._by_key[key] = customer
+
+    def claim(self, profile: Profile) -> bool:
+        """Whether nobody has this contact, and it is the first in the batch that asks."""
+        keys = _contact_keys(profile)
+        if any(key in self._by_key or key in self._claimed for key in keys):
+            return False
+        self._claimed.update(keys)
+        return True
+
+    def get(self, profile: Profile) -> Customer | ApiError:
+        found = [customer for key in _contact_keys(profile) if (customer := self._by_key.get(key))]
+        if not found:
+            raise ChangedMeanwhile
+        if len({customer.id for customer in found}) > 1 and not self._prefers_email:
+            return IdentityConflict()
+        return found[0]
+
+
+def _contact_keys(profile: Profile) -> list[tuple[str, str]]:
+    """The e-mail address comes first."""
+    keys = [("email", profile.email_key), ("phone", profile.phone_number)]
+    return [(kind, key) for kind, key in keys if key]
+
+
+def _build_or_refuse(company: Company, body: CustomerIn) -> Profile | ApiError:
+    try:
+        return build_profile(company, body)
+    except ApiError as error:
+        return error
+
+
+async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list[Customer]:
+    if not profiles:
+        return []
+    customers = await queries.insert_customers(tx, company.id, [CUSTOMER_ID.new() for _ in profiles], profiles)
+    if len(customers) < len(profiles):
+        raise ChangedMeanwhile
+    await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
+    await _record(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    return customers
+
+
+async def list_shared(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, Customer]:
+    """The customers with these ids; their names cannot change until the transaction ends."""
+    return {customer.id: customer for customer in await queries.list_shared(tx, company.id, ids)} if ids else {}
 
 
 def list_keys(company: Company, row: BulkCustomer) -> list[str]:

@@ -149,6 +149,13 @@ LOCK_MANY_BY_CONTACT = sql(
     row=Customer,
 )
 
+# As above, and their names cannot change while they are copied to orders.
+SHARE_MANY_BY_CONTACT = sql(LOCK_MANY_BY_CONTACT.text.replace("FOR UPDATE", "FOR SHARE"), row=Customer)
+
+SHARE_MANY = sql(
+    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE", row=Customer
+)
+
 SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
 
 # A tag contains no comma, so the tags of one customer are passed as one text.
@@ -284,6 +291,18 @@ async def lock_customers_by_contact(
     """The customers with these e-mail addresses, as they are compared, and phone numbers; some may occur twice."""
     async with without_sorting(tx):
         return await LOCK_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
+
+
+async def list_shared_by_contact(
+    tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
+) -> list[Customer]:
+    """Like `lock_customers_by_contact`, with shared locks."""
+    async with without_sorting(tx):
+        return await SHARE_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
+
+
+async def list_shared(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Customer]:
+    return await SHARE_MANY.all(tx, company_id, ids)
 
 
 async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:

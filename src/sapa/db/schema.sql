@@ -253,6 +253,8 @@ CREATE TABLE variants (
 );
 
 CREATE INDEX variants_product_idx ON variants (company_id, product_id, position);
+-- The lines of orders in files name their products by SKU.
+CREATE INDEX variants_sku_idx ON variants (company_id, inventory_sku) WHERE inventory_sku IS NOT NULL;
 
 
 -- The last order number of each company.
@@ -314,6 +316,8 @@ CREATE TABLE orders (
     refunds             json           NOT NULL DEFAULT '[]',
     fulfillments        json           NOT NULL DEFAULT '[]',
     placed_by           json,
+    -- False for an order that was brought in as history: it never earns points, whatever happens to it later.
+    earns               boolean        NOT NULL DEFAULT true,
     CONSTRAINT orders_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT orders_status_check CHECK (status IN ('active', 'archived', 'cancelled', 'refunded')),
     CONSTRAINT orders_fulfillment_status_check CHECK (fulfillment_status IN ('unfulfilled', 'fulfilled')),

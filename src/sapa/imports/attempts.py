@@ -24,6 +24,13 @@ class StoreContext(Struct, frozen=True):
     """Whether a customer is also found by e-mail address or phone number, as files of other systems need it."""
 
 
+class StoreAlone(Exception):
+    """Some rows need a transaction of their own; nothing was stored."""
+
+    def __init__(self, lines: set[int]) -> None:
+        self.lines = lines
+
+
 async def attempt(tx: Tx, line: int, store: Callable[[], Awaitable[Outcome]]) -> Result:
     try:
         async with tx.transaction():

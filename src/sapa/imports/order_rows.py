@@ -1,6 +1,6 @@
 """Imports orders: places new ones and moves them to their statuses, updates existing ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -10,13 +10,14 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.db.pool import Tx
-from sapa.http.errors import Invalid
+from sapa.http.errors import ApiError, Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.imports import queries
-from sapa.imports.attempts import Result, StoreContext, attempt
+from sapa.imports.attempts import Result, StoreAlone, StoreContext, attempt
 from sapa.imports.rows import FileRow
-from sapa.imports.types import Outcome
-from sapa.orders import actions
+from sapa.imports.types import Outcome, build_problem
+from sapa.orders import actions, bulk
+from sapa.orders.bulk import BulkOrder
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -28,6 +29,8 @@ from sapa.orders.types import (
     OrderPatch,
     OwnOrderId,
 )
+from sapa.products import stock
+from sapa.products.types import VariantOnSale
 from sapa.values.actor import Actor
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
@@ -57,6 +60,8 @@ class SoldVariant(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class LineRow(LineItemIn, frozen=True, kw_only=True):
     id: Any = None
     product_variant: SoldVariant | None = None
+    sku: Annotated[str, Meta(max_length=255)] | None = None
+    """The SKU of one of the company's variants, for a line with a title and a price of its own."""
     total: Any = None
     discount_allocation: Any = None
     tax: Any = None
@@ -127,20 +132,139 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
 
 
 async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
-    return [await attempt(tx, row.line, partial(_store, tx, context.company, row.value)) for row in rows]
+    """Stores all rows together. Raises StoreAlone with the lines that need a transaction of their own.
+
+    Those lock products, or an order that exists; after a number of another row that could deadlock with the API.
+    """
+    existing = await _list_existing(tx, context, rows)
+    alone = _list_alone(context, rows, existing)
+    if len(rows) == 1 and alone:
+        return [await attempt(tx, rows[0].line, partial(_store_alone, tx, context, rows[0].value))]
+    if alone:
+        raise StoreAlone(alone)
+    return await _place_together(tx, context, rows, existing)
 
 
-async def _store(tx: Tx, company: Company, row: Any) -> Outcome:
+async def _list_existing(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> dict[str, Order]:
+    values: list[Any] = [row.value for row in rows]
+    return await bulk.list_by_order_id(tx, context.company, [value.order_id for value in values if value.order_id])
+
+
+def _list_alone(context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]) -> set[int]:
+    """The lines of rows that take stock, change an existing order, or name an order that another row has as well."""
+    alone, seen = set(), set()
+    for row in rows:
+        value: Any = row.value
+        order = existing.get(value.order_id or "")
+        takes_stock = order is None and context.effects and _names_products(value)
+        if takes_stock or value.order_id in seen or (order is not None and not _is_unchanged(order, value)):
+            alone.add(row.line)
+        if value.order_id:
+            seen.add(value.order_id)
+    return alone
+
+
+def _names_products(row: OrderRow) -> bool:
+    return any(line.product_variant_id or line.product_variant or line.sku for line in row.line_items or ())
+
+
+def _is_unchanged(order: Order, row: OrderRow) -> bool:
+    try:
+        return bulk.has_same_contents(order, _patch(row)) and not _list_new_money(order, row)
+    except ApiError:
+        return False
+
+
+async def _place_together(
+    tx: Tx, context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]
+) -> list[Result]:
+    values: list[Any] = [row.value for row in rows]
+    variants = await _list_variants(tx, context, [value for value in values if value.order_id not in existing])
+    results: list[Result] = ["unchanged"] * len(rows)
+    orders: dict[int, BulkOrder] = {}
+    for index, row in enumerate(rows):
+        if values[index].order_id not in existing:
+            try:
+                orders[index] = _build_bulk_order(context, values[index], variants)
+            except ApiError as error:
+                results[index] = build_problem(row.line, error)
+    placed = await bulk.place_together(tx, context.company, list(orders.values()), by=IMPORT) if orders else []
+    for index, order in zip(orders, placed, strict=True):
+        results[index] = build_problem(rows[index].line, order) if isinstance(order, ApiError) else "created"
+    return results
+
+
+async def _list_variants(tx: Tx, context: StoreContext, rows: Sequence[OrderRow]) -> dict[str, VariantOnSale]:
+    """The products that lines name by SKU."""
+    skus = {line.sku for row in rows for line in row.line_items or () if line.sku and not line.product_variant_id}
+    return await stock.list_by_sku(tx, context.company, sorted(skus))
+
+
+def _build_bulk_order(context: StoreContext, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> BulkOrder:
+    return BulkOrder(
+        body=_build_order(row),
+        placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
+        sold=_sold(context.company, row, variants),
+        payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
+        refunds=_list_refunds(row, is_history=not context.effects),
+        statuses=_statuses(row),
+        is_history=not context.effects,
+    )
+
+
+def _build_payment(payment: PaymentRow) -> PaymentIn | None:
+    """None for one that was recorded by setting the status."""
+    if payment.method is None:
+        return None
+    return PaymentIn(amount=payment.amount, method=payment.method, reference=payment.reference, paid_at=payment.paid_at)
+
+
+def _list_refunds(row: OrderRow, *, is_history: bool) -> list[RefundIn]:
+    """Without a status, the refunds decide it; otherwise the status refunds what they would."""
+    is_part = row.status != "refunded" and row.financial_status == "partially_refunded"
+    refunds = row.refunds if is_part or (is_history and row.financial_status is UNSET) else None
+    return [RefundIn(amount=refund.amount, reason=refund.reason) for refund in refunds or ()]
+
+
+def _statuses(row: OrderRow) -> OrderPatch:
+    return OrderPatch(
+        status=row.status, fulfillment_status=row.fulfillment_status, financial_status=row.financial_status
+    )
+
+
+async def _store_alone(tx: Tx, context: StoreContext, row: Any) -> Outcome:
+    company = context.company
     existing = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
     if existing is None:
-        await _place(tx, company, row)
+        await _place(tx, context, row)
         return "created"
-    order = await actions.update(tx, company, existing.id, _patch(row), by=IMPORT)
-    return "unchanged" if order == existing else "updated"
+    for change in _list_new_money(existing, row):
+        if isinstance(change, PaymentIn):
+            await actions.record_payment(tx, company, existing.id, change, by=IMPORT)
+        else:
+            await actions.refund(tx, company, existing.id, change, by=IMPORT)
+    await actions.update(tx, company, existing.id, _patch(row), by=IMPORT)
+    return "unchanged" if await actions.find(tx, company, existing.id) == existing else "updated"
 
 
-async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
-    sold = _sold(company, row)
+def _list_new_money(order: Order, row: OrderRow) -> list[PaymentIn | RefundIn]:
+    """What a later export of the same shop shows as paid and refunded since the last import."""
+    if row.financial_status is not UNSET or (row.payments is None and row.refunds is None):
+        return []
+    paid = sum((one.amount for one in row.payments or () if one.voided_at is None), Decimal(0))
+    refunded = sum((one.amount for one in row.refunds or ()), Decimal(0))
+    changes: list[PaymentIn | RefundIn] = []
+    if (due := min(paid - order.total_paid, order.outstanding)) > 0:
+        last = (row.payments or [PaymentRow(amount=paid)])[-1]
+        changes.append(PaymentIn(amount=due, method=last.method or "other", paid_at=last.paid_at))
+    if refunded > order.total_refunded:
+        changes.append(RefundIn(amount=refunded - order.total_refunded))
+    return changes
+
+
+async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
+    company = context.company
+    sold = _sold(company, row, await _list_variants(tx, context, [row]))
     placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
     order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, by=IMPORT)
     status = await _record_money(tx, company, order, row)
@@ -152,17 +276,14 @@ async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
     for payment in row.payments or ():
-        if payment.voided_at is None and payment.method is not None:
-            body = PaymentIn(
-                amount=payment.amount, method=payment.method, reference=payment.reference, paid_at=payment.paid_at
-            )
-            await actions.record_payment(tx, company, order.id, body, by=IMPORT)
-        elif payment.voided_at is None:
-            await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
-    if row.status != "refunded" and row.financial_status == "partially_refunded":
-        for refund in row.refunds or ():
-            body_of = RefundIn(amount=refund.amount, reason=refund.reason)
-            await actions.refund(tx, company, order.id, body_of, by=IMPORT)
+        if payment.voided_at is None:
+            body = _build_payment(payment)
+            if body is None:
+                await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
+            else:
+                await actions.record_payment(tx, company, order.id, body, by=IMPORT)
+    for refund in _list_refunds(row, is_history=row.financial_status is UNSET):
+        await actions.refund(tx, company, order.id, refund, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 
@@ -220,18 +341,13 @@ def _transitions(row: OrderRow, paid: str) -> Iterator[OrderPatch]:
     """From a new order to its statuses: a refunded order was paid first."""
     if row.financial_status == "refunded" and row.status != "refunded" and paid == "pending":
         yield OrderPatch(financial_status="paid")
-    patch = OrderPatch(
-        status=row.status, fulfillment_status=row.fulfillment_status, financial_status=row.financial_status
-    )
+    patch = _statuses(row)
     if patch != OrderPatch():
         yield patch
 
 
 async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
-    try:
-        instant = parse_date_time(text)
-    except BadValue as error:
-        raise Invalid.field("createdAt", str(error)) from None
+    instant = _parse_created_at(text)
     if instant < EARLIEST:
         raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
     # Truncated, because PostgreSQL would round, and the current instant could round into the future.
@@ -241,13 +357,26 @@ async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
     return instant
 
 
-def _sold(company: Company, row: OrderRow) -> list[LineItemVariant | None]:
-    lines = row.line_items or []
+def _parse_created_at(text: str) -> datetime:
+    try:
+        return parse_date_time(text)
+    except BadValue as error:
+        raise Invalid.field("createdAt", str(error)) from None
+
+
+def _sold(company: Company, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> list[LineItemVariant | None]:
+    """The variant that each line sold: as the file has it, or the product with the line's SKU as it is now."""
     currency = row.currency or company.currency
-    return [
-        None if line.product_variant_id else _build_variant(f"lineItems[{index}]", line.product_variant, currency)
-        for index, line in enumerate(lines)
-    ]
+    sold: list[LineItemVariant | None] = []
+    for index, line in enumerate(row.line_items or []):
+        variant = None
+        if not line.product_variant_id:
+            variant = _build_variant(f"lineItems[{index}]", line.product_variant, currency)
+            named = variants.get(line.sku or "")
+            if variant is None and named is not None:
+                variant = LineItemVariant(*(getattr(named, name) for name in LineItemVariant.__struct_fields__))
+        sold.append(variant)
+    return sold
 
 
 def _build_variant(line: str, variant: SoldVariant | None, currency: str) -> LineItemVariant | None:

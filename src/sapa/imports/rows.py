@@ -1,6 +1,7 @@
 """Turns records into rows of a resource, each with its line; a bad record becomes a problem."""
 
 import asyncio
+from collections.abc import Container
 
 import msgspec
 from msgspec import Struct
@@ -62,12 +63,21 @@ class Batch(Struct, frozen=True):
     def problems(self) -> list[Problem]:
         return [part.found for part in self.parts if isinstance(part.found, Problem)]
 
-    def split(self) -> list["Batch"]:
-        """A batch for each record; the last one keeps the end of the batch."""
+    def split(self, alone: Container[int] | None = None) -> list["Batch"]:
+        """A batch for each record, or only for those at the lines `alone`; the last keeps the end of this one."""
         if self.size <= 1:
             return [self]
-        alone = [Batch([part], part.position, part.line, is_last=False) for part in self.parts[:-1]]
-        return [*alone, Batch(self.parts[-1:], self.position, self.line, self.is_last)]
+        groups: list[list[Part]] = []
+        was_alone = True
+        for part in self.parts:
+            is_alone = alone is None or part.found.line in alone
+            if is_alone or was_alone:
+                groups.append([part])
+            else:
+                groups[-1].append(part)
+            was_alone = is_alone
+        batches = [Batch(parts, parts[-1].position, parts[-1].line, is_last=False) for parts in groups[:-1]]
+        return [*batches, Batch(groups[-1], self.position, self.line, self.is_last)]
 
 
 class FileHeader(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Works through a file: stores rows in one transaction with the position after them."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -8,13 +9,14 @@ from functools import partial
 import asyncpg
 from msgspec import Struct
 
+from sapa.customers.bulk import ChangedMeanwhile
 from sapa.db.pool import RETRYABLE, Database, Tx
 from sapa.db.retry import Backoff, retry
 from sapa.events import silence
 from sapa.imports import queries
-from sapa.imports.attempts import Result, StoreContext
+from sapa.imports.attempts import Result, StoreAlone, StoreContext
 from sapa.imports.lines import Read
-from sapa.imports.resources import KINDS
+from sapa.imports.resources import KINDS, Kind
 from sapa.imports.rows import (
     CONVERTED,
     Batch,
@@ -25,7 +27,8 @@ from sapa.imports.rows import (
 from sapa.imports.types import ImportJob, ImportTakenOver, Problem
 from sapa.values.company import Company
 
-BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError)
+BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ChangedMeanwhile)
+FIRST_BATCH = 25
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 Report = Callable[[int, int], None]
@@ -49,30 +52,66 @@ async def resume(work: Work, report: Report, until: Until = lambda: False) -> bo
     kind = KINDS[work.job.resource]
     header = CONVERTED if work.job.is_converted else await read_header(work.read, work.job.format, kind.row)
     reader = RowReader(work.read, work.job, header, kind.row)
-    position, rows = work.job.position, 0
+    position, rows, size = work.job.position, 0, BatchSize(kind)
+    batch = await reader.next_batch(size.rows)
     while not until():
-        batch = await reader.next_batch(kind.batch)
-        if not await _import(work, position, batch, until):
-            return False
+        # The next batch is read while the database stores this one.
+        following = None if batch.is_last else asyncio.create_task(reader.next_batch(size.rows))
+        try:
+            if not await _import(work, position, batch, until, size):
+                return False
+        finally:
+            batch_after = await following if following is not None else None
         position, rows = batch.position, rows + batch.size
         report(position, rows)
-        if batch.is_last:
+        if batch_after is None:
             return True
-        await asyncio.sleep(0)
+        batch = batch_after
     return False
 
 
-async def _import(work: Work, position: int, batch: Batch, until: Until) -> bool:
-    """Together, or row by row where other transactions may block it; False when it had to stop."""
-    is_single = KINDS[work.job.resource].is_single
-    if not is_single and await _try_import(work, position, batch, is_last=True):
-        return True
-    rows = batch.split()
-    for row in rows:
-        if not await _retry_row(work, position, row, until, is_last=row is rows[-1]):
-            return False
-        position = row.position
+class BatchSize:
+    """How many rows to store together, so that a transaction takes about as long as it may."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self.rows = kind.batch if kind.batch_seconds is None else FIRST_BATCH
+
+    def adapt(self, seconds: float, rows: int) -> None:
+        """After a transaction of so many rows: at most twice as many next time."""
+        if self._kind.batch_seconds is not None and rows:
+            fitting = int(rows * self._kind.batch_seconds / max(seconds, 0.001))
+            self.rows = max(1, min(fitting, 2 * max(rows, FIRST_BATCH), self._kind.batch))
+
+
+async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:
+    """Together, or row by row where that is not possible; False when it had to stop."""
+    if not KINDS[work.job.resource].is_single:
+        try:
+            if await _try_together(work, position, batch, size):
+                return True
+            parts = batch.split()
+        except StoreAlone as error:
+            parts = batch.split(error.lines)
+    else:
+        parts = batch.split()
+    for part in parts:
+        is_last = part is parts[-1]
+        if part.size > 1 and await _try_together(work, position, part, size):
+            position = part.position
+            continue
+        for row in part.split():
+            if not await _retry_row(work, position, row, until, is_last=is_last):
+                return False
+            position = row.position
     return True
+
+
+async def _try_together(work: Work, position: int, batch: Batch, size: BatchSize) -> bool:
+    started = time.monotonic()
+    is_stored = await _try_import(work, position, batch, is_last=True)
+    size.adapt(time.monotonic() - started, batch.size)
+    return is_stored
 
 
 class _Blocked(Exception):

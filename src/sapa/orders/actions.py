@@ -128,7 +128,7 @@ async def record_payment(
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = stored.now if body.paid_at is None else _parse_paid_at(body.paid_at, stored.now)
+    paid_at = stored.now if body.paid_at is None else parse_paid_at(body.paid_at, stored.now)
     payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
     await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
@@ -270,18 +270,18 @@ async def _save(
     transfers = build_transfers(before.balance, after.balance)
     order = await queries.update_order(tx, company.id, stored.id, after, before.state.cell, entry, transfers)
     await emit(tx, company, OrderUpdated(order))
-    await _announce_change(tx, company, order, before.state, after.state)
+    await _announce_change(tx, company, order, before.state, after.state, earns=stored.earns)
     return order
 
 
 async def _announce_change(
-    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState
+    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState, *, earns: bool = True
 ) -> None:
     await timeline.record_all(tx, company, build_entries(order, before, after))
-    await publish(tx, company, OrderChanged(order, after.real_status))
+    await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
-def _parse_paid_at(paid_at: datetime, now: str) -> str:
+def parse_paid_at(paid_at: datetime, now: str) -> str:
     if paid_at < EARLIEST:
         raise Invalid.field("paidAt", f"must not be before {EARLIEST.year}")
     if paid_at > datetime.fromisoformat(now) + CLOCK_SKEW:
@@ -301,10 +301,10 @@ async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustom
     try:
         return build_ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
     except Invalid as error:
-        raise _in_customer(error) from None
+        raise in_customer(error) from None
 
 
-def _in_customer(error: Invalid) -> Invalid:
+def in_customer(error: Invalid) -> Invalid:
     """The error of the customer, with its fields named as in the order."""
     if not error.details:
         return Invalid(error.message, details=[FieldError("customer", error.message)])

@@ -20,6 +20,12 @@ ALTER TABLE imports
         status IN ('draft', 'queued', 'running', 'succeeded', 'partial', 'failed')),
     ADD CONSTRAINT imports_converted_check CHECK (converted_size IS NULL OR reading IS NOT NULL);
 
+-- False for an order that was brought in as history: it never earns points, whatever happens to it later.
+ALTER TABLE orders ADD COLUMN earns boolean NOT NULL DEFAULT true;
+
+-- The lines of orders in files name their products by SKU.
+CREATE INDEX variants_sku_idx ON variants (company_id, inventory_sku) WHERE inventory_sku IS NOT NULL;
+
 -- Which column of a company's own file is which field.
 CREATE TABLE import_mappings (
     company_id  bigint         NOT NULL,

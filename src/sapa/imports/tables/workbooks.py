@@ -42,14 +42,30 @@ def open_workbook(path: Path) -> Table:
     if first is not None and len(first) > MOST_COLUMNS:
         raise UnusableFile(f"The worksheet has {len(first):,} columns; at most {MOST_COLUMNS:,} are allowed.")
 
+    merged = _list_merged(worksheet)
+
     def read_rows() -> Iterator[TableRow]:
-        start = (worksheet.start or (0, 0))[0]
-        for number, row in enumerate(worksheet.iter_rows(), start + 1):
+        above: dict[int, tuple[int, str]] = {}
+        for number, row in enumerate(worksheet.iter_rows(), 1):
             texts = [_build_text(cell) for cell in row]
+            for column, (last, text) in above.items():
+                if number <= last and not texts[column]:
+                    texts[column] = text
+            above |= {column: (last, texts[column]) for column, last in merged.get(number, ())}
             if not is_blank(texts):
                 yield TableRow(number, texts)
 
     return Table(read_rows, f"worksheet {worksheet.name}")
+
+
+def _list_merged(worksheet: CalamineSheet) -> dict[int, list[tuple[int, int]]]:
+    """By the first row of a merged range, from 1: its first column, and its last row. Only ranges of several rows, whose
+    value counts for each of them."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for (top, left), (bottom, _) in worksheet.merged_cell_ranges or ():
+        if bottom > top and left < worksheet.total_width:
+            found.setdefault(top + 1, []).append((left, bottom + 1))
+    return found
 
 
 def _choose_worksheet(workbook: CalamineWorkbook) -> CalamineSheet:
