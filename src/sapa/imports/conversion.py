@@ -3,12 +3,13 @@
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Raw, Struct
 
 from sapa.imports.cells import BadCell, Column, build_columns, build_object
-from sapa.imports.converted import ConvertedRecord
+from sapa.imports.converted import ConvertedRecord, encode_record
 from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.resources import KINDS
 from sapa.imports.sources import spreadsheet
@@ -66,7 +67,7 @@ class PreviewRecord(Struct, frozen=True, rename="camel"):
     """One of the first records: as it would be imported, or why it cannot be."""
 
     line: Annotated[int, Meta(examples=[2])]
-    record: Raw | None
+    record: dict[str, Any] | None
     field: str
     message: str
 
@@ -153,7 +154,7 @@ def recognise_source(path: Path, format: TableFormat, resource: Resource) -> str
 def convert(path: Path, reading: FileReading) -> Iterator[bytes]:
     """The lines of the converted file."""
     for one in convert_records(understand(path, reading), reading):
-        yield encode(_build_record(one)) + b"\n"
+        yield encode_record(_build_record(one))
 
 
 def preview(path: Path, reading: FileReading) -> ImportPreview:
@@ -173,9 +174,14 @@ def preview(path: Path, reading: FileReading) -> ImportPreview:
         ],
         unread=_list_unread(file, reading),
         mapping=file.mapping,
-        records=[PreviewRecord(one.line, one.row, one.field, one.message) for one in records],
+        records=[_build_preview(one) for one in records],
         error=error,
     )
+
+
+def _build_preview(one: ConvertedRecord) -> PreviewRecord:
+    record = None if one.problem else msgspec.json.decode(one.row)
+    return PreviewRecord(one.line, record, one.field, one.message)
 
 
 def _list_samples(rows: list[TableRow], position: int) -> list[str]:
@@ -240,5 +246,5 @@ def _convert_own(records: Records, columns: list[Column]) -> Iterator[Converted]
 
 def _build_record(one: Converted) -> ConvertedRecord:
     if isinstance(one, Problem):
-        return ConvertedRecord(one.line, None, one.field, one.message)
+        return ConvertedRecord(one.line, field=one.field, message=one.message)
     return ConvertedRecord(one.line, one.value if isinstance(one.value, Raw) else Raw(encode(one.value)))

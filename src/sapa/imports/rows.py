@@ -168,8 +168,8 @@ class RowReader:
     def _converted_row(self, record: FileRecord) -> FileRow | Problem:
         """The lines of a converted file are those of the original."""
         converted = decode_record(record.content)
-        if converted.row is None:
-            return Problem(converted.line, converted.field, converted.message)
+        if problem := converted.problem:
+            return problem
         try:
             return FileRow(converted.line, decode_body(bytes(converted.row), self._decoder))
         except Invalid as error:

@@ -59,12 +59,13 @@ def open_workbook(path: Path) -> Table:
 
 
 def _list_merged(worksheet: CalamineSheet) -> dict[int, list[tuple[int, int]]]:
-    """By the first row of a merged range, from 1: its first column, and its last row. Only ranges of several rows, whose
+    """By the first row of a merged range, from 1: its first column and its last row. Only ranges of several rows, whose
     value counts for each of them."""
     found: dict[int, list[tuple[int, int]]] = {}
+    first = (worksheet.start or (0, 0))[1]
     for (top, left), (bottom, _) in worksheet.merged_cell_ranges or ():
-        if bottom > top and left < worksheet.total_width:
-            found.setdefault(top + 1, []).append((left, bottom + 1))
+        if bottom > top and first <= left < first + worksheet.width:
+            found.setdefault(top + 1, []).append((left - first, bottom + 1))
     return found
 
 
