@@ -1,5 +1,6 @@
 """Checks what a caller sends of a customer, and normalises it for storage. Pure: no database."""
 
+import operator
 import re
 from typing import Any
 
@@ -162,9 +163,9 @@ def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> by
     ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
     stored = [
         Address(
-            id=id or _match_by_content(address, unmatched) or ADDRESS_ID.new(),
-            main_address=index == main,
-            **_content(address),
+            id or (_match_by_content(address, unmatched) if unmatched else None) or ADDRESS_ID.new(),
+            *_content(address),
+            index == main,
         )
         for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
     ]
@@ -189,9 +190,13 @@ def _match_by_content(address: AddressIn, unmatched: dict[str, Address]) -> str 
     return id
 
 
-def _content(address: Address | AddressIn) -> dict[str, Any]:
-    names = set(Address.__struct_fields__) - {"id", "main_address"}
-    return {name: getattr(address, name) for name in names}
+_get_content = operator.attrgetter(*(name for name in Address.__struct_fields__ if name not in {"id", "main_address"}))
+
+
+def _content(address: Address | AddressIn) -> tuple[str | None, ...]:
+    """Everything between the id and the mark of the main address."""
+    content: tuple[str | None, ...] = _get_content(address)
+    return content
 
 
 def _additional_data(data: dict[str, str | int | float] | None) -> bytes:

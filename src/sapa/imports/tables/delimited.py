@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from sapa.imports.lines import LONGEST_RECORD
@@ -25,17 +25,16 @@ def open_delimited(path: Path) -> Table:
     """Raises UnusableFile with the name of an encoding or a kind of file that cannot be read."""
     with path.open("rb") as file:
         codec = detect_encoding(file)
-        text = open_text(file, codec)
-        head = [line[:LONGEST_RECORD] for line in itertools.islice(text, LOOKED_AT)]
-        text.detach()
+        with open_text(file, codec) as text:
+            head = [line[:LONGEST_RECORD] for line in itertools.islice(text, LOOKED_AT)]
     if not any(line.strip("\ufeff \t\r\n") for line in head):
         raise UnusableFile("The file is empty.")
     declared = _find_declared(head[0])
     separator = declared["separator"] if declared else detect_separator(head)
 
-    def read_rows() -> Iterator[TableRow]:
-        with path.open("rb") as file:
-            yield from _read_rows(open_text(file, codec), separator, skipped=1 if declared else 0)
+    def read_rows() -> Generator[TableRow]:
+        with path.open("rb") as file, open_text(file, codec) as text:
+            yield from _read_rows(text, separator, skipped=1 if declared else 0)
 
     return Table(read_rows, f"{LABELS[codec]}, separated by {NAMES.get(separator, repr(separator))}")
 

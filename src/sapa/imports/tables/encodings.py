@@ -129,6 +129,6 @@ def _has_multibyte_characters(file: BinaryIO) -> bool:
 
 
 def open_text(file: BinaryIO, codec: str) -> io.TextIOWrapper:
-    """The file from its start as text; a damaged character becomes U+FFFD. The file stays open."""
+    """The file from its start as text; a damaged character becomes U+FFFD."""
     file.seek(0)
     return io.TextIOWrapper(file, codec, errors="replace", newline="")

@@ -1,6 +1,8 @@
 """Opens a file as a table, and finds its header."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from msgspec import Struct
@@ -53,12 +55,8 @@ def open_table(path: Path, format: TableFormat) -> Table:
 
 
 def read_first_rows(table: Table) -> list[TableRow]:
-    rows = []
-    for row in table.read_rows():
-        if not is_blank(row.cells):
-            rows.append(row)
-        if len(rows) == LOOKED_AT:
-            break
+    with closing(table.read_rows()) as all_rows:
+        rows = list(itertools.islice((row for row in all_rows if not is_blank(row.cells)), LOOKED_AT))
     if not rows:
         raise UnusableFile("The file is empty.")
     return rows

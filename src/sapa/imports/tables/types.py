@@ -1,7 +1,7 @@
 """Tables: rows of cells, as any file that holds one is read."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ class TableRow(Struct, frozen=True):
     cells: list[str]
 
 
-ReadRows = Callable[[], Iterator[TableRow]]
+ReadRows = Callable[[], Generator[TableRow]]
 """Reads a table from its start; it can be called again."""
 
 

@@ -6,7 +6,7 @@ passes is parsed in a process with a limit on memory (`sapa.imports.converter_pr
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import BinaryIO
@@ -44,7 +44,7 @@ def open_workbook(path: Path) -> Table:
 
     merged = _list_merged(worksheet)
 
-    def read_rows() -> Iterator[TableRow]:
+    def read_rows() -> Generator[TableRow]:
         above: dict[int, tuple[int, str]] = {}
         for number, row in enumerate(worksheet.iter_rows(), 1):
             texts = [_build_text(cell) for cell in row]
