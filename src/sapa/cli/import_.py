@@ -28,8 +28,6 @@ from sapa.imports.converter import convert_file
 from sapa.imports.lines import Read
 from sapa.imports.queries import NewImport
 from sapa.imports.readings import ReadingOptions, choose_reading
-from sapa.imports.resources import KINDS
-from sapa.imports.rows import read_header
 from sapa.imports.types import (
     Format,
     Import,
@@ -120,7 +118,7 @@ def import_(
         bool, typer.Option("--keep-columns", help="Keep unknown columns as the customers' additionalData.")
     ] = False,
     time_zone: Annotated[
-        str | None, typer.Option(help="Of times without an offset. Defaults to Asia/Jakarta.", metavar="NAME")
+        str | None, typer.Option(help="Of times without an offset. Defaults to the company's.", metavar="NAME")
     ] = None,
     effects: Annotated[
         bool, typer.Option("--effects", help="With --from: earn points, take stock and send webhooks.")
@@ -192,7 +190,7 @@ async def _run(database: Database, company: Company, order: ImportOptions) -> Im
         reading = choose_reading(company, order.resource, order.format, order.file, order.reading)
     with TemporaryFile() as target:
         if reading is None:
-            await read_header(_reader(order.file), order.format, KINDS[order.resource].row)
+            await actions.check_own_header(order.path, order.resource, order.format)
             source = InputFile(order.file, None, None)
         else:
             source = InputFile(target, reading, await _convert(order, reading, target))

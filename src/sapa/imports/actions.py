@@ -9,7 +9,7 @@ import msgspec
 
 from sapa.db.pool import Connection, Database, Tx
 from sapa.imports import queries
-from sapa.imports.conversion import FileReading, ImportPreview, check_header
+from sapa.imports.conversion import FileReading, ImportPreview, check_header, find_hint
 from sapa.imports.converter import preview_file
 from sapa.imports.converter_process import AUTO
 from sapa.imports.lines import Read
@@ -94,7 +94,12 @@ async def preview(
         raise UnusableFile("The file is NDJSON, which has the API's own fields: there is nothing to preview.")
     with path.open("rb") as file:
         reading = choose_reading(company, resource, format, file, options) or FileReading(
-            resource=resource, format=format, source=None, region=company.region, currency=company.currency
+            resource=resource,
+            format=format,
+            source=None,
+            time_zone=options.time_zone or company.time_zone,
+            region=company.region,
+            currency=company.currency,
         )
     if options.source is None and options.mapping is None:
         reading = msgspec.structs.replace(reading, source=AUTO)
@@ -103,24 +108,31 @@ async def preview(
 
 async def _check_header(resource: Resource, format: Format, content: bytes, reading: FileReading | None) -> None:
     """A workbook is opened only in the process that converts it; here its archive is checked."""
-    if reading is None:
-        await read_header(read_from(content), format, KINDS[resource].row)
-        return
     with NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
         path = Path(file.name)
-        if reading.format == "xlsx":
+        if reading is None:
+            await check_own_header(path, resource, format)
+        elif reading.format == "xlsx":
             refuse_unsafe_archive(path)
         else:
             check_header(path, reading)
 
 
-def read_from(content: bytes) -> Read:
-    async def read(position: int) -> bytes:
-        return content[position:]
+async def check_own_header(path: Path, resource: Resource, format: Format) -> None:
+    """Raises UnusableFile when a file with our own fields cannot be imported, with what to do if it is another's."""
 
-    return read
+    async def read(position: int) -> bytes:
+        with path.open("rb") as file:
+            file.seek(position)
+            return file.read(queries.CHUNK)
+
+    try:
+        await read_header(read, format, KINDS[resource].row)
+    except UnusableFile as error:
+        hint = find_hint(path, format) if format == "csv" else None
+        raise UnusableFile(f"{error.message} {hint}" if hint else error.message) from None
 
 
 async def begin(tx: Tx, company: Company, new: NewImport) -> str:

@@ -44,7 +44,7 @@ ZoneName = Annotated[
     Meta(
         max_length=60,
         examples=["Asia/Makassar"],
-        description="The time zone of times without an offset. Defaults to Asia/Jakarta.",
+        description="The time zone of times without an offset. Defaults to the company's.",
     ),
 ]
 

@@ -37,7 +37,6 @@ from sapa.imports.values.dates import get_zone
 from sapa.values.json import encode
 
 PREVIEWED = 10
-DEFAULT_ZONE = "Asia/Jakarta"
 
 
 class FileReading(Struct, frozen=True, kw_only=True):
@@ -50,7 +49,7 @@ class FileReading(Struct, frozen=True, kw_only=True):
     mapping: ImportMapping | None = None
     """For a spreadsheet; proposed from its header if there is none."""
     keep_columns: bool = False
-    time_zone: str = DEFAULT_ZONE
+    time_zone: str = "Asia/Jakarta"
     region: str
     currency: str
 
@@ -149,6 +148,15 @@ def recognise_source(path: Path, format: TableFormat, resource: Resource) -> str
     """The name of the file's source; None if it has our own field names, or cannot be told."""
     found = recognise(read_first_rows(open_table(path, format)))
     return found[0].source if found is not None and found[0].resource == resource else None
+
+
+def find_hint(path: Path, format: TableFormat) -> str | None:
+    """What to do with a file that was taken for one of our own, if it is recognised."""
+    try:
+        rows = read_first_rows(open_table(path, format))
+    except UnusableFile:
+        return None
+    return _describe(rows) if recognise(rows) is not None else None
 
 
 def convert(path: Path, reading: FileReading) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from sapa.http.errors import Invalid
-from sapa.imports.conversion import DEFAULT_ZONE, FileReading
+from sapa.imports.conversion import FileReading
 from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.sources import spreadsheet
 from sapa.imports.sources.registry import ALIASES, LABELS
@@ -53,7 +53,7 @@ def choose_reading(
         source=source,
         mapping=options.mapping,
         keep_columns=options.keep_columns,
-        time_zone=options.time_zone or DEFAULT_ZONE,
+        time_zone=options.time_zone or company.time_zone,
         region=company.region,
         currency=company.currency,
     )

@@ -108,10 +108,14 @@ async def _import(work: Work, position: int, batch: Batch, until: Until, size: B
 
 
 async def _try_together(work: Work, position: int, batch: Batch, size: BatchSize) -> bool:
+    """False when one of the rows cannot be stored, or another transaction blocked it."""
     started = time.monotonic()
-    is_stored = await _try_import(work, position, batch, is_last=True)
-    size.adapt(time.monotonic() - started, batch.size)
-    return is_stored
+    try:
+        return await _try_import(work, position, batch, is_last=True)
+    except asyncpg.PostgresError:
+        return False
+    finally:
+        size.adapt(time.monotonic() - started, batch.size)
 
 
 class _Blocked(Exception):
