@@ -159,7 +159,7 @@ async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list
     if len(customers) < len(profiles):
         raise ChangedMeanwhile
     await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await _record(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
     return customers
 
 
@@ -220,7 +220,8 @@ async def _lock_by_id(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) ->
     return [by_external_id.get(row.external_id) if row.external_id else by_id.get(row.id or "") for row in rows]
 
 
-async def _record(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
+async def record_entries(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
+    """Many timeline entries, each customer found by primary key whatever the statistics say."""
     async with queries.without_sorting(tx):
         await timeline.record_all(tx, company, entries)
 
@@ -295,7 +296,7 @@ async def _insert(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -
     customers = await queries.insert_customers(tx, company.id, list(indexes), profiles)
     if customers:
         await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await _record(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
     return [indexes[customer.id] for customer in customers]
 
 
@@ -314,5 +315,5 @@ async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -
         for change in changes
         if (stored := change.stored)
     ]
-    await _record(tx, company, entries)
+    await record_entries(tx, company, entries)
     return [change.index for change in changes]

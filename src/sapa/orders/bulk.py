@@ -39,7 +39,7 @@ from sapa.orders.types import (
     OrderUpdated,
 )
 from sapa.ports import publish
-from sapa.timeline import actions as timeline
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.actor import Actor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant, truncate_to_milliseconds
@@ -262,7 +262,7 @@ async def _announce(
     """Step by step, as if they had been placed and changed one after the other."""
     events: list[Event] = []
     history: list[tuple[str, NewHistoryEntry, str]] = []
-    entries: list[timeline.NewTimelineEntry] = []
+    entries: list[NewTimelineEntry] = []
     for one in orders:
         order, first = placed[one.id], one.steps[0]
         at = datetime.fromisoformat(first.at) if one.order.is_history else None
@@ -279,7 +279,7 @@ async def _announce(
     if events:
         await emit_all(tx, company, events)
     await queries.insert_history(tx, company.id, by, history)
-    await timeline.record_all(tx, company, entries)
+    await customers.record_entries(tx, company, entries)
     changed = [
         OrderChanged(placed[one.id], one.revision.state.real_status) for one in orders if not one.order.is_history
     ]
