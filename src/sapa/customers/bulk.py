@@ -19,6 +19,7 @@ from sapa.customers.types import (
     IdentityConflict,
     build_ref,
 )
+from sapa.db.planning import without_sorting
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.http.errors import ApiError
@@ -222,7 +223,7 @@ async def _lock_by_id(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) ->
 
 async def record_entries(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
     """Many timeline entries, each customer found by primary key whatever the statistics say."""
-    async with queries.without_sorting(tx):
+    async with without_sorting(tx):
         await timeline.record_all(tx, company, entries)
 
 

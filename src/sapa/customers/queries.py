@@ -1,13 +1,13 @@
 """How customers are stored."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 
 from msgspec import Struct
 
 from sapa.customers.profile import Profile
 from sapa.customers.types import Customer
 from sapa.db.listing import Listing
+from sapa.db.planning import without_sorting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
@@ -155,8 +155,6 @@ SHARE_MANY_BY_CONTACT = sql(LOCK_MANY_BY_CONTACT.text.replace("FOR UPDATE", "FOR
 SHARE_MANY = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE", row=Customer
 )
-
-SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
 
 # A tag contains no comma, so the tags of one customer are passed as one text.
 _ROWS = f"unnest($2::text[], {WRITTEN.arrays(3)}) AS input (id, {WRITTEN.listed})"
@@ -313,14 +311,6 @@ async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles
 async def update_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
     """The customers must be locked."""
     return await UPDATE_MANY.all(tx, company_id, ids, *_text_columns(profiles))
-
-
-@asynccontextmanager
-async def without_sorting(tx: Tx) -> AsyncIterator[None]:
-    """Plans no sort inside the block. After an error the transaction's rollback restores the setting."""
-    await SWITCH_SORTING.value(tx, "off")
-    yield
-    await SWITCH_SORTING.value(tx, "on")
 
 
 def _found(customer: Customer | None) -> Customer:

@@ -71,11 +71,11 @@ class ImportJob(Struct, frozen=True):
     size: int
     position: int
     line: int
-    source: str | None
-    effects: bool
-    reading: Raw | None
+    source: str | None = None
+    effects: bool = True
+    reading: Raw | None = None
     """How the file is read before it is imported, as `sapa.imports.conversion` has it."""
-    converted_size: int | None
+    converted_size: int | None = None
 
     @property
     def is_converted(self) -> bool:

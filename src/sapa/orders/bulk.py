@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, Struct
 
 from sapa.customers import bulk as customers
 from sapa.customers.types import Customer, CustomerIn, CustomerRef, build_ref
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Tx
 from sapa.events import Event, emit_all
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders import queries
@@ -97,7 +97,7 @@ async def place_together(tx: Tx, company: Company, orders: Sequence[BulkOrder], 
     return [_get_result(one, refs, placed) for one in built]
 
 
-async def list_by_order_id(db: Connection, company: Company, order_ids: Sequence[str]) -> dict[str, Order]:
+async def list_by_order_id(db: Tx, company: Company, order_ids: Sequence[str]) -> dict[str, Order]:
     """The orders with the caller's own ids."""
     found = await queries.list_by_order_ids(db, company.id, order_ids) if order_ids else []
     return {order.order_id: order for order in found}

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct, structs
 
 from sapa.customers.types import CustomerRef
 from sapa.db.listing import Listing
+from sapa.db.planning import without_sorting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
@@ -68,7 +69,17 @@ INSERT = sql(
     row=Order,
 )
 
-LIST_BY_ORDER_IDS = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND order_id = ANY($2)", row=Order)
+# Each by the index of its own id, whatever the statistics say: see LOCK_MANY of customers.
+LIST_BY_ORDER_IDS = sql(
+    f"""
+    SELECT {", ".join(f"o.{name}" for name in Order.__struct_fields__)}
+      FROM unnest($2::text[]) AS requested (own)
+     CROSS JOIN LATERAL (
+           SELECT {READ} FROM orders AS r
+            WHERE company_id = $1 AND r.order_id BETWEEN requested.own AND requested.own
+            ORDER BY r.order_id LIMIT 1) AS o""",
+    row=Order,
+)
 
 
 class CompanyClock(Struct, frozen=True):
@@ -378,8 +389,9 @@ def stream_all_orders(tx: Tx, company_id: int) -> AsyncIterator[list[Order]]:
     return LIST_ALL.stream(tx, company_id)
 
 
-async def list_by_order_ids(db: Connection, company_id: int, order_ids: Sequence[str]) -> list[Order]:
-    return await LIST_BY_ORDER_IDS.all(db, company_id, order_ids)
+async def list_by_order_ids(db: Tx, company_id: int, order_ids: Sequence[str]) -> list[Order]:
+    async with without_sorting(db):
+        return await LIST_BY_ORDER_IDS.all(db, company_id, order_ids)
 
 
 async def get_clock(db: Connection, company_id: int) -> CompanyClock:
