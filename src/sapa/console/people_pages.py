@@ -2,6 +2,8 @@
 
 from starlette.responses import Response
 
+from sapa.access import actions as access
+from sapa.console.report_pages import link_orders
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
@@ -14,11 +16,22 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people import mail
 from sapa.people.types import Purpose, Role
+from sapa.reports import actions as reports
+
+RECENT_DAYS = (1, 7, 30)
+"""Periods whose net sales the first page shows, each up to today."""
 
 
 @console.get("/{environment}", roles=EVERYBODY)
 async def show_home(page: PageRequest) -> Response:
-    return page.show("home.html")
+    """With what was sold lately, for those who see reports."""
+    if page.session.role == Role.AGENT:
+        return page.show("home.html", sales=[])
+    async with page.context.database.connection() as db:
+        company = await access.get_company(db, page.company_id)
+        sales = await reports.list_recent_sales(db, company, RECENT_DAYS)
+    linked = [(window, sold, link_orders(page, window.start, window.end)) for window, sold in sales]
+    return page.show("home.html", sales=linked)
 
 
 @console.get("/{environment}/people", roles=OWNERS)

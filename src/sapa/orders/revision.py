@@ -1,7 +1,6 @@
 """The part of an order that can change after it was placed."""
 
 from decimal import Decimal
-from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -14,6 +13,8 @@ from sapa.orders.types import FinancialStatus, FulfillmentStatus, Status, Stored
 
 T = TypeVar("T")
 
+_KINDS = (LineItem, Discount, ShippingLine, Fee, TaxLine, Payment, Refund, Fulfillment)
+_DECODERS: dict[Any, Any] = {kind: msgspec.json.Decoder(list[kind]) for kind in _KINDS}  # type: ignore[valid-type]
 _read_taken = msgspec.json.Decoder(dict[str, int]).decode
 
 
@@ -119,11 +120,6 @@ def read_priced(stored: StoredPrices) -> PricedOrder:
     )
 
 
-@cache
-def _get_decoder(kind: type[Any]) -> Any:
-    return msgspec.json.Decoder(list[kind])
-
-
 def _read(raw: Raw, kind: type[T]) -> list[T]:
-    found: list[T] = _get_decoder(kind).decode(raw)
+    found: list[T] = _DECODERS[kind].decode(raw)
     return found
