@@ -36,6 +36,8 @@ def show_preview(preview: ImportPreview, save_to: Path | None, *, as_json: bool)
         text = f"line {record.line}: "
         text += encode(record.record).decode() if record.record is not None else f"{record.field} {record.message}"
         console.print(text, markup=False)
+    if preview.error:
+        console.print(preview.error, markup=False)
     if save_to is not None:
         console.print(f"The mapping is in {save_to}. Change it if necessary, then import with --mapping.", markup=False)
 

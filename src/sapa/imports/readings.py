@@ -41,6 +41,8 @@ def choose_reading(
     source = ALIASES.get(source or "", source)
     if source is not None and source not in LABELS:
         raise Invalid.field("source", f"must be one of {', '.join([*LABELS, *ALIASES])}")
+    if options.mapping is not None and source != spreadsheet.NAME:
+        raise Invalid.field("mapping", f"is for the source {spreadsheet.NAME}; {source} has its own columns")
     if format == "ndjson":
         if source is not None:
             raise Invalid.field("source", "is for CSV and .xlsx files; NDJSON has the API's own fields")
