@@ -39,8 +39,8 @@ class BulkCustomer(Struct, frozen=True):
     id: str | None
     patch: CustomerPatch
     matches_contact: bool = False
-    """Whether it is the customer with the same e-mail address or else phone number. A customer of another external id
-    is not; one without any gets this one's."""
+    """Whether it is the customer with the same e-mail address, or else the one with the same phone number and no other
+    e-mail address. A customer of another external id is not; one without any gets this one's."""
 
 
 class CustomerChange(Struct, frozen=True):
@@ -204,7 +204,10 @@ async def _lock_stored(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -
     by_email = {profile_of(customer).email_key: customer for customer in found if customer.email}
     by_phone = {customer.phone_number: customer for customer in found if customer.phone_number}
     for index, (email, phone) in contacts.items():
-        match = (by_email.get(email) if email else None) or (by_phone.get(phone) if phone else None)
+        match = by_email.get(email or "")
+        owner = by_phone.get(phone or "")
+        if match is None and owner is not None and (email is None or owner.email is None):
+            match = owner
         if match is not None and (not rows[index].external_id or match.external_id is None):
             stored[index] = match
     return stored
