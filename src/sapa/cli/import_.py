@@ -139,7 +139,7 @@ def import_(
         raise UnusableFile("The file's extension is none of .csv, .ndjson and .xlsx; use --format.")
     reading = ReadingOptions(
         source=source and source.value,
-        mapping=mapping and read_mapping(mapping),
+        mapping=None if mapping is None else read_mapping(mapping),
         keep_columns=keep_columns,
         time_zone=time_zone,
         effects=True if effects else None,
@@ -238,9 +238,9 @@ async def _claim(
         is_upload=False,
         fingerprint=_fingerprint(source.file, b"" if effects else b"history"),
         size=order.size,
-        source=reading and reading.source,
+        source=None if reading is None else reading.source,
         effects=effects,
-        reading=reading and encode(reading),
+        reading=None if reading is None else encode(reading),
         converted_size=source.converted_size,
     )
     async with database.transaction() as tx:

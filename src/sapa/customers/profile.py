@@ -162,14 +162,30 @@ def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> by
     unmatched = {address.id: address for address in existing}
     ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
     stored = [
-        Address(
+        _build_address(
             id or (_match_by_content(address, unmatched) if unmatched else None) or ADDRESS_ID.new(),
-            *_content(address),
-            index == main,
+            address,
+            is_main=index == main,
         )
         for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
     ]
     return encode(stored)
+
+
+def _build_address(id: str, address: AddressIn, *, is_main: bool) -> Address:
+    return Address(
+        id=id,
+        first_name=address.first_name,
+        last_name=address.last_name,
+        phone=address.phone,
+        address1=address.address1,
+        address2=address.address2,
+        city=address.city,
+        province=address.province,
+        country=address.country,
+        zip=address.zip,
+        main_address=is_main,
+    )
 
 
 def _match_by_id(index: int, address: AddressIn, unmatched: dict[str, Address]) -> str | None:
@@ -194,7 +210,6 @@ _get_content = operator.attrgetter(*(name for name in Address.__struct_fields__ 
 
 
 def _content(address: Address | AddressIn) -> tuple[str | None, ...]:
-    """Everything between the id and the mark of the main address."""
     content: tuple[str | None, ...] = _get_content(address)
     return content
 

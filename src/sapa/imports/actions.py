@@ -64,9 +64,9 @@ async def upload(
         fingerprint=sha256(content).digest(),
         size=len(content),
         status="queued" if starts else "draft",
-        source=reading and reading.source,
+        source=None if reading is None else reading.source,
         effects=options.has_effects,
-        reading=reading and encode(reading),
+        reading=None if reading is None else encode(reading),
     )
     await queries.insert_import(tx, company.id, id, new)
     await queries.insert_chunks(tx, company.id, id, content)

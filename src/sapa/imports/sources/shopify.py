@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
+from typing import Literal
 
 from sapa.imports.sources.interface import (
     ConversionContext,
@@ -156,7 +157,7 @@ def _build_discounts(order: TableRecord, lines: list[ForeignLine]) -> list[Field
 def _build_state(order: TableRecord, money: OrderMoney, context: ConversionContext) -> ForeignState:
     status = order.get("financial status").casefold()
     refunded = read_amount(order, "refunded amount")
-    paid: Decimal | str = ZERO
+    paid: Decimal | Literal["all"] = ZERO
     if status in {"paid", "partially_refunded", "refunded"}:
         paid = "all"
     elif status == "partially_paid":

@@ -1,6 +1,7 @@
 """Dates as shops, marketplaces and spreadsheets write them."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Literal
@@ -112,4 +113,4 @@ def decide_day_order(texts: Iterable[str]) -> DayOrder | None:
         match = _NUMBERS.fullmatch(" ".join(text.split()))
         if match and max(int(match["first"]), int(match["next"])) > 12:
             orders.append("mdy" if int(match["next"]) > 12 else "dmy")
-    return max(set(orders), key=orders.count) if orders else None
+    return Counter(orders).most_common(1)[0][0] if orders else None
