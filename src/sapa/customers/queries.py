@@ -134,17 +134,17 @@ LOCK_MANY = sql(
 LOCK_MANY_BY_CONTACT = sql(
     f"""
     SELECT {COLUMNS}
-      FROM unnest($2::text[]) AS requested (email)
+      FROM unnest($2::text[]) AS requested (address)
      CROSS JOIN LATERAL (
            SELECT {COLUMNS} FROM customers
-            WHERE company_id = $1 AND email_key BETWEEN requested.email AND requested.email
+            WHERE company_id = $1 AND email_key BETWEEN requested.address AND requested.address
             ORDER BY email_key LIMIT 1 FOR UPDATE) AS c
     UNION ALL
     SELECT {COLUMNS}
-      FROM unnest($3::text[]) AS requested (phone)
+      FROM unnest($3::text[]) AS requested (number)
      CROSS JOIN LATERAL (
            SELECT {COLUMNS} FROM customers
-            WHERE company_id = $1 AND phone_number BETWEEN requested.phone AND requested.phone
+            WHERE company_id = $1 AND phone_number BETWEEN requested.number AND requested.number
             ORDER BY phone_number LIMIT 1 FOR UPDATE) AS c""",
     row=Customer,
 )
