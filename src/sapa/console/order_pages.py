@@ -10,7 +10,8 @@ from sapa.console.fields import parse_number
 from sapa.console.listing import read_list
 from sapa.console.routes import EVERYBODY, PageRequest, console, go_to
 from sapa.http.errors import Invalid
-from sapa.orders.types import FinancialStatus, FulfillmentStatus, Status
+from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
+from sapa.orders.types import Status
 
 FILTERS = {
     "status": get_args(Status),

@@ -17,7 +17,7 @@ from sapa.imports.attempts import Result, StoreAlone, StoreContext, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome, build_problem
 from sapa.orders import actions, bulk
-from sapa.orders.bulk import BulkOrder
+from sapa.orders.bulk import OTHER_METHOD, BulkOrder, BulkPayment, build_payment_body
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -212,11 +212,8 @@ def _build_bulk_order(context: StoreContext, row: OrderRow, variants: Mapping[st
     )
 
 
-def _build_payment(payment: PaymentRow) -> PaymentIn | None:
-    """None for one that was recorded by setting the status."""
-    if payment.method is None:
-        return None
-    return PaymentIn(amount=payment.amount, method=payment.method, reference=payment.reference, paid_at=payment.paid_at)
+def _build_payment(payment: PaymentRow) -> BulkPayment:
+    return BulkPayment(payment.amount, payment.method, payment.reference, payment.paid_at)
 
 
 def _list_refunds(row: OrderRow, *, is_history: bool) -> list[RefundIn]:
@@ -256,7 +253,7 @@ def _list_new_money(order: Order, row: OrderRow) -> list[PaymentIn | RefundIn]:
     changes: list[PaymentIn | RefundIn] = []
     if (due := min(paid - order.total_paid, order.outstanding)) > 0:
         last = (row.payments or [PaymentRow(amount=paid)])[-1]
-        changes.append(PaymentIn(amount=due, method=last.method or "other", paid_at=last.paid_at))
+        changes.append(PaymentIn(amount=due, method=last.method or OTHER_METHOD, paid_at=last.paid_at))
     if refunded > order.total_refunded:
         changes.append(RefundIn(amount=refunded - order.total_refunded))
     return changes
@@ -276,12 +273,13 @@ async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
     for payment in row.payments or ():
-        if payment.voided_at is None:
-            body = _build_payment(payment)
-            if body is None:
-                await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
-            else:
-                await actions.record_payment(tx, company, order.id, body, by=IMPORT)
+        if payment.voided_at is not None:
+            continue
+        body = build_payment_body(_build_payment(payment), order.total)
+        if body is None:
+            await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
+        else:
+            await actions.record_payment(tx, company, order.id, body, by=IMPORT)
     for refund in _list_refunds(row, is_history=row.financial_status is UNSET):
         await actions.refund(tx, company, order.id, refund, by=IMPORT)
     current = await actions.find(tx, company, order.id)

@@ -42,13 +42,20 @@ from sapa.orders.settlement.balance import (
 from sapa.orders.settlement.fulfilment import build_fulfillment
 from sapa.orders.settlement.restocking import build_restocking, count_restocked, refund_lines
 from sapa.orders.settlement.transfers import build_transfers
-from sapa.orders.settlement.types import Fulfillment, FulfillmentIn, Payment, PaymentIn, Refund, RefundIn
+from sapa.orders.settlement.types import (
+    Fulfillment,
+    FulfillmentIn,
+    InvalidTransition,
+    Payment,
+    PaymentIn,
+    Refund,
+    RefundIn,
+)
 from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, derive_fulfilment, with_balance, with_fulfillment
 from sapa.orders.types import (
     ORDER_ID,
-    InvalidTransition,
     Order,
     OrderChanged,
     OrderCreated,
@@ -146,9 +153,8 @@ async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: Actor
     made = msgspec.structs.replace(planned.refund, line_items=lines)
     priced = msgspec.structs.replace(before.priced, line_items=refund_lines(before.priced.line_items, made))
     balance = add_refund(before.balance, priced, msgspec.structs.replace(planned, refund=made))
-    after = with_balance(msgspec.structs.replace(before, priced=priced, taken=restocking.taken), balance)
-    if after.state.status == "active":
-        after = derive_fulfilment(after)
+    revised = msgspec.structs.replace(before, priced=priced, taken=restocking.taken)
+    after = derive_fulfilment(with_balance(revised, balance))
     await _save(tx, company, stored, before, after, "refund_recorded", by, made.id)
     return made
 

@@ -5,6 +5,7 @@ Everything is computed before the first number is taken: other orders of the com
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 
 import msgspec
@@ -45,6 +46,18 @@ from sapa.values.company import Company
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 from sapa.values.json import encode
 
+OTHER_METHOD = "other"
+"""Of a payment whose method a file does not name."""
+
+
+class BulkPayment(Struct, frozen=True):
+    """A payment of an order to place."""
+
+    amount: Decimal
+    method: str | None
+    reference: str | None
+    paid_at: datetime | None
+
 
 class BulkOrder(Struct, frozen=True, kw_only=True):
     """One of many orders to place, without variants by id, and what happened to it since."""
@@ -52,8 +65,7 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
     body: OrderIn
     placed_at: datetime | None = None
     sold: Sequence[LineItemVariant | None] = ()
-    payments: Sequence[PaymentIn | None] = ()
-    """None for one that was recorded by setting the status."""
+    payments: Sequence[BulkPayment] = ()
     refunds: Sequence[RefundIn] = ()
     statuses: OrderPatch = OrderPatch()
     is_history: bool = False
@@ -152,7 +164,8 @@ def _list_steps(draft: OrderDraft, order: BulkOrder, now: str, clock: str) -> It
         NEW, draft.notes, draft.shipping_address, draft.tags, draft.priced, build_balance(draft.priced.total), {}
     )
     yield Step(revision, "created", now)
-    for payment in order.payments:
+    for bulk_payment in order.payments:
+        payment = build_payment_body(bulk_payment, draft.priced.total)
         if payment is None:
             revision = apply_statuses(revision, OrderPatch(financial_status="paid"), now)
             yield Step(revision, "updated", now)
@@ -168,6 +181,14 @@ def _list_steps(draft: OrderDraft, order: BulkOrder, now: str, clock: str) -> It
     for patch in _list_patches(order.statuses, revision):
         revision = apply_statuses(revision, patch, now)
         yield Step(revision, "updated", now)
+
+
+def build_payment_body(payment: BulkPayment, total: Decimal) -> PaymentIn | None:
+    """None for one that was recorded by setting the status to paid: it has no method and paid everything."""
+    if payment.method is None and payment.amount == total:
+        return None
+    method = payment.method or OTHER_METHOD
+    return PaymentIn(amount=payment.amount, method=method, reference=payment.reference, paid_at=payment.paid_at)
 
 
 def _list_patches(statuses: OrderPatch, revision: Revision) -> Iterator[OrderPatch]:

@@ -8,8 +8,8 @@ from msgspec import Raw, Struct
 
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.pricing.types import Discount, Fee, LineItem, ShippingLine, TaxLine
-from sapa.orders.settlement.types import Balance, Fulfillment, Payment, Refund
-from sapa.orders.types import FinancialStatus, FulfillmentStatus, Status, StoredOrder
+from sapa.orders.settlement.types import Balance, FinancialStatus, Fulfillment, FulfillmentStatus, Payment, Refund
+from sapa.orders.types import Status, StoredOrder
 
 T = TypeVar("T")
 

@@ -23,8 +23,8 @@ from sapa.orders.settlement.fulfilment import (
     has_fulfilled,
     reopen_lines,
 )
-from sapa.orders.settlement.types import Balance, Fulfillment
-from sapa.orders.types import FinancialStatus, FulfillmentStatus, InvalidTransition, OrderPatch, Status
+from sapa.orders.settlement.types import Balance, FinancialStatus, Fulfillment, FulfillmentStatus, InvalidTransition
+from sapa.orders.types import OrderPatch, Status
 
 NEXT: dict[Status, tuple[Status, ...]] = {
     "active": ("archived", "cancelled", "refunded"),

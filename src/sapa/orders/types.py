@@ -22,7 +22,7 @@ from sapa.orders.pricing.types import (
     TaxLine,
     TaxLineIn,
 )
-from sapa.orders.settlement.types import Fulfillment, Payment, Refund
+from sapa.orders.settlement.types import FinancialStatus, Fulfillment, FulfillmentStatus, Payment, Refund
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
@@ -33,8 +33,6 @@ ORDER_ID = IdKind("order_")
 OrderId = Annotated[str, ORDER_ID]
 
 Status = Literal["active", "archived", "cancelled", "refunded"]
-FulfillmentStatus = Literal["unfulfilled", "fulfilled"]
-FinancialStatus = Literal["pending", "partially_paid", "paid", "partially_refunded", "refunded"]
 
 OwnOrderId = Annotated[
     str,
@@ -235,36 +233,6 @@ class OrderExists(Conflict):
 
     code = "ORDER_EXISTS"
     constraint = "orders_order_id_key"
-
-
-class InvalidTransition(Conflict):
-    """The order cannot change to the requested state."""
-
-    code = "INVALID_TRANSITION"
-
-
-class PaymentExceedsOutstanding(Conflict):
-    """The payment is more than the order's outstanding amount."""
-
-    code = "PAYMENT_EXCEEDS_OUTSTANDING"
-
-
-class PaymentReferenceUsed(Conflict):
-    """The order has another payment with this reference, of another amount or method."""
-
-    code = "PAYMENT_REFERENCE_USED"
-
-
-class RefundExceedsPaid(Conflict):
-    """The refund is more than what was paid and not refunded yet."""
-
-    code = "REFUND_EXCEEDS_PAID"
-
-
-class OrderFull(Conflict):
-    """The order has too many payments, refunds or fulfilments; an order can have 500 of each."""
-
-    code = "ORDER_FULL"
 
 
 class OrderCreated(Event):

@@ -38,6 +38,15 @@ DraftOrderId = Annotated[str, DRAFT_ORDER_ID]
 DraftStatus = Literal["open", "completed"]
 
 
+class DraftCustomer(Struct, frozen=True, rename="camel"):
+    """The customer of a draft who is looked up or created when it is completed."""
+
+    email: Annotated[str | None, Meta(examples=["ayu@example.com"])]
+    phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
+    first_name: Annotated[str | None, Meta(examples=["Ayu"])]
+    last_name: Annotated[str | None, Meta(examples=["Lestari"])]
+
+
 class DraftOrder(Struct, frozen=True, rename="camel"):
     """An order that is prepared and priced. It has no number and takes nothing from the stock until it is completed."""
 
@@ -47,7 +56,7 @@ class DraftOrder(Struct, frozen=True, rename="camel"):
         str | None, Meta(examples=[None], description="The id of the order that it became; null while it is open.")
     ]
     customer_id: Annotated[str | None, Meta(examples=["cust_01jc9y3q5me8w92v7x4t6r0n1k"])]
-    customer: Annotated[Raw | None, StoredJson(OrderCustomerIn | None)]
+    customer: Annotated[Raw | None, StoredJson(DraftCustomer | None)]
     shipping_address: Annotated[Raw | None, StoredJson(ShippingAddress | None)]
     currency: Annotated[str, Meta(examples=["IDR"])]
     notes: Annotated[str | None, Meta(examples=["Please ring twice."])]

@@ -17,20 +17,18 @@ from sapa.orders.settlement.types import (
     PAYMENT_ID,
     REFUND_ID,
     Balance,
-    Payment,
-    PaymentIn,
-    Refund,
-    RefundIn,
-    RefundLine,
-    RefundLineIn,
-)
-from sapa.orders.types import (
     FinancialStatus,
     InvalidTransition,
     OrderFull,
+    Payment,
     PaymentExceedsOutstanding,
+    PaymentIn,
     PaymentReferenceUsed,
+    Refund,
     RefundExceedsPaid,
+    RefundIn,
+    RefundLine,
+    RefundLineIn,
 )
 from sapa.values.money import BadMoney, parse_amount, shorten
 
