@@ -16,8 +16,9 @@ from sapa.imports import queries
 from sapa.imports.attempts import Result, StoreAlone, StoreContext, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome, build_problem
-from sapa.orders import actions, bulk
-from sapa.orders.bulk import OTHER_METHOD, BulkOrder, BulkPayment, build_payment_body
+from sapa.orders import actions
+from sapa.orders.bulk import actions as bulk
+from sapa.orders.bulk.actions import OTHER_METHOD, BulkOrder, BulkPayment, build_payment_body
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn

@@ -23,11 +23,11 @@ _NUMBERS = range(1, 51)
 
 
 def convert_products(records: Records, header: HeaderRow, context: ConversionContext) -> Iterator[Converted]:
-    price = _find_price_column(header.keys, context.currency.casefold())
+    price = _choose_price_column(header.keys, context.currency.casefold())
     return convert_groups(records, lambda row: row.get("product handle", "product id"), partial(_build_product, price))
 
 
-def _find_price_column(keys: list[str], currency: str) -> str:
+def _choose_price_column(keys: list[str], currency: str) -> str:
     """The price in the company's currency, else its price in a region, else any price."""
     prices = [key for key in keys if key.startswith("variant price ")]
     wanted = [rf"variant price {currency}", rf"variant price .*\[{currency}\]", r".*"]

@@ -65,14 +65,14 @@ def _build_order(context: ConversionContext, rows: Group) -> Fields:
             address1=order.get("alamat pengiriman"),
             city=order.get("kota/kabupaten"),
             province=order.get("provinsi"),
-            zip=_find_zip(order.get("alamat pengiriman")),
+            zip=_read_zip(order.get("alamat pengiriman")),
         ),
         notes=join_notes(order.get("catatan dari pembeli"), order.get("catatan")),
         tags=["shopee"],
     )
 
 
-def _find_zip(address: str) -> str:
+def _read_zip(address: str) -> str:
     """The last five digits in a row: the file has no column for the postal code."""
     found = re.findall(r"(?<!\d)\d{5}(?!\d)", address)
     return found[-1] if found else ""
@@ -112,7 +112,7 @@ def _build_money(rows: Group) -> OrderMoney:
 def _build_state(rows: Group, context: ConversionContext) -> ForeignState:
     """Cash on delivery is paid when the parcel is received."""
     order = rows[0]
-    state = _find_state(order.get("status pesanan"))
+    state = _get_state(order.get("status pesanan"))
     is_cod = "cod" in order.get("metode pembayaran").casefold()
     is_paid = state == "received" or (not is_cod and state in {"paid", "shipped"})
     returned = sum(
@@ -129,7 +129,7 @@ def _build_state(rows: Group, context: ConversionContext) -> ForeignState:
     )
 
 
-def _find_state(status: str) -> str | None:
+def _get_state(status: str) -> str:
     """Statuses may go on with a date: `Selesai`, `Sedang Dikirim - …`."""
     text = status.casefold()
     for words, state in _STATES.items():

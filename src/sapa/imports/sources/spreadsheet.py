@@ -65,13 +65,13 @@ def convert(
     unread = {normalise_header(name): name for name in header.names if normalise_header(name) not in columns}
     if resource == "customers":
         return convert_each(records, lambda row: _build_customer(context, read(row), row, unread if keeps else {}))
-    key = partial(_find_key, [key for key, field in columns.items() if field.name in {"orderId", "productId"}])
+    key = partial(_read_key, [key for key, field in columns.items() if field.name in {"orderId", "productId"}])
     if resource == "orders":
         return convert_groups(records, key, lambda rows: _build_order(context, [read(row) for row in rows]))
     return convert_groups(records, key, lambda rows: _build_product([read(row) for row in rows]))
 
 
-def _find_key(keys: list[str], record: TableRecord) -> str:
+def _read_key(keys: list[str], record: TableRecord) -> str:
     """A record without a column for its id is alone."""
     return record.get(*keys) if keys else str(record.line)
 

@@ -115,7 +115,7 @@ def _decide_sign(rows: Iterable[TableRecord | Problem], columns: Iterable[str]) 
 
 def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Group) -> Fields | None:
     order = rows[0]
-    state = _get_state(order)
+    state = _find_state(order)
     if state is None:
         return None
     money = _build_money(rows, sign, context)
@@ -134,7 +134,7 @@ def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Gro
     )
 
 
-def _get_state(order: TableRecord) -> ForeignState | None:
+def _find_state(order: TableRecord) -> ForeignState | None:
     label = order.get("order status").casefold().removeprefix("wc-")
     status = _LABELS.get(label, label)
     if status not in _STATES:

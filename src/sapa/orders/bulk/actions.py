@@ -16,13 +16,13 @@ from sapa.customers.types import Customer, CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import Event, emit_all
 from sapa.http.errors import ApiError, Invalid
-from sapa.orders import queries
 from sapa.orders.actions import EARLIEST, in_customer, parse_paid_at
+from sapa.orders.bulk import queries
+from sapa.orders.bulk.queries import InsertedOrder, NewOrder, OrderClock
 from sapa.orders.document import OrderDraft, build_address, build_draft, build_tags, with_sold
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
 from sapa.orders.pricing.types import LineItemVariant
-from sapa.orders.queries import CompanyClock, InsertedOrder, NewOrder
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.balance import add_payment, add_refund, build_balance, build_payment, plan_refund
 from sapa.orders.settlement.transfers import build_transfers
@@ -138,7 +138,7 @@ def _get_result(
     return ref if isinstance(ref, ApiError) else placed[one.id]
 
 
-def _build_or_refuse(company: Company, order: BulkOrder, clock: CompanyClock) -> BuiltOrder | ApiError:
+def _build_or_refuse(company: Company, order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
     try:
         placed_at = None if order.placed_at is None else _check_placed_at(order.placed_at, clock)
         draft = with_sold(build_draft(company, order.body, {}), order.sold)
@@ -148,7 +148,7 @@ def _build_or_refuse(company: Company, order: BulkOrder, clock: CompanyClock) ->
         return error
 
 
-def _check_placed_at(instant: datetime, clock: CompanyClock) -> datetime:
+def _check_placed_at(instant: datetime, clock: OrderClock) -> datetime:
     """Truncated, because PostgreSQL would round, and the current instant could round into the future."""
     if instant < EARLIEST:
         raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
