@@ -1,5 +1,7 @@
-"""The columns that orders are written to and read from. An order of a version that stored no amounts besides the total lacks some of
-them until the worker has completed it."""
+"""The columns that orders are written to and read from.
+
+An order of a version that stored no amounts besides the total lacks some of them until the worker has completed it.
+"""
 
 from sapa.db.write_columns import WriteColumns
 from sapa.orders.document import OrderDraft
