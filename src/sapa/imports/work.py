@@ -29,6 +29,7 @@ from sapa.values.company import Company
 
 BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ChangedMeanwhile)
 FIRST_BATCH = 25
+DURABLE_SECONDS = 1.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 Report = Callable[[int, int], None]
@@ -75,7 +76,16 @@ class BatchSize:
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
+        self._durable_at = -DURABLE_SECONDS
         self.rows = kind.batch if kind.batch_seconds is None else FIRST_BATCH
+
+    def is_durable(self) -> bool:
+        """Whether the next commit waits for the disk: one in a while does, and covers those before it."""
+        now = time.monotonic()
+        if now - self._durable_at < DURABLE_SECONDS:
+            return False
+        self._durable_at = now
+        return True
 
     def adapt(self, seconds: float, rows: int) -> None:
         """After a transaction of so many rows: at most twice as many next time."""
@@ -111,7 +121,7 @@ async def _try_together(work: Work, position: int, batch: Batch, size: BatchSize
     """False when one of the rows cannot be stored, or another transaction blocked it."""
     started = time.monotonic()
     try:
-        return await _try_import(work, position, batch, is_last=True)
+        return await _try_import(work, position, batch, is_last=batch.is_last or size.is_durable())
     except asyncpg.PostgresError:
         return False
     finally:
