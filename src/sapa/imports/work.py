@@ -95,25 +95,20 @@ class BatchSize:
 
 
 async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:
-    """Together, or row by row where that is not possible; False when it had to stop."""
+    """Together if possible, otherwise in parts; False when it had to stop."""
+    if batch.size <= 1:
+        return await _retry_row(work, position, batch, until, is_last=batch.is_last or size.is_durable())
+    parts = batch.split()
     if not KINDS[work.job.resource].is_single:
         try:
             if await _try_together(work, position, batch, size):
                 return True
-            parts = batch.split()
         except StoreAlone as error:
             parts = batch.split(error.lines)
-    else:
-        parts = batch.split()
     for part in parts:
-        is_last = part is parts[-1]
-        if part.size > 1 and await _try_together(work, position, part, size):
-            position = part.position
-            continue
-        for row in part.split():
-            if not await _retry_row(work, position, row, until, is_last=is_last):
-                return False
-            position = row.position
+        if not await _import(work, position, part, until, size):
+            return False
+        position = part.position
     return True
 
 
