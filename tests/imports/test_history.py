@@ -66,7 +66,7 @@ async def test_history_has_no_effects(
     assert [payment["paidAt"] for payment in order["payments"]] == ["2025-03-02T02:00:00.000Z"]
     assert order["lineItems"][0]["productVariant"]["id"] == shop["variants"][0]["id"]
     [customer] = await list_all(api, "customers")
-    entries = (await api.get(f"/customers/{customer['id']}/timeline")).json()["data"]
+    entries = (await api.get(f"/loyalty/customers/{customer['id']}/timeline")).json()["data"]
     at = {entry["type"]: entry["createdAt"] for entry in entries}
     assert at["order_created"] == "2025-03-01T01:00:00.000Z"
     assert at["order_paid"] == "2025-03-02T02:00:00.000Z"

@@ -1,9 +1,10 @@
 """Imports orders: places new ones and moves them to their statuses, updates existing ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -15,10 +16,11 @@ from sapa.http.query_string import BadValue, parse_date_time
 from sapa.imports import queries
 from sapa.imports.attempts import Result, StoreAlone, StoreContext, attempt
 from sapa.imports.rows import FileRow
-from sapa.imports.types import Outcome, build_problem
+from sapa.imports.types import Outcome, Problem, build_problem
 from sapa.orders import actions
 from sapa.orders.bulk import actions as bulk
 from sapa.orders.bulk.actions import OTHER_METHOD, BulkOrder, BulkPayment, build_payment_body
+from sapa.orders.document import build_draft, with_sold
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -132,6 +134,22 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
+class PreparedOrder(Struct, frozen=True):
+    """A row, and the order that it is if it is new, or why it cannot be one."""
+
+    row: OrderRow
+    new: BulkOrder | Problem
+
+
+def prepare_order(
+    context: StoreContext, row: OrderRow, on_sale: Mapping[str, VariantOnSale] = MappingProxyType({})
+) -> PreparedOrder:
+    try:
+        return PreparedOrder(row, _build_bulk_order(context, row, on_sale))
+    except ApiError as error:
+        return PreparedOrder(row, build_problem(0, error))
+
+
 async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
     """Stores all rows together. Raises StoreAlone with the lines that need a transaction of their own.
 
@@ -140,22 +158,28 @@ async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -
     existing = await _list_existing(tx, context, rows)
     alone = _list_alone(context, rows, existing)
     if len(rows) == 1 and alone:
-        return [await attempt(tx, rows[0].line, partial(_store_alone, tx, context, rows[0].value))]
+        return [await attempt(tx, rows[0].line, partial(_store_alone, tx, context, _row_of(rows[0])))]
     if alone:
         raise StoreAlone(alone)
     return await _place_together(tx, context, rows, existing)
 
 
 async def _list_existing(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> dict[str, Order]:
-    values: list[Any] = [row.value for row in rows]
-    return await bulk.list_by_order_id(tx, context.company, [value.order_id for value in values if value.order_id])
+    order_ids = [order_id for row in rows if (order_id := _row_of(row).order_id)]
+    return await bulk.list_by_order_id(tx, context.company, order_ids)
+
+
+def _row_of(row: FileRow) -> OrderRow:
+    prepared: Any = row.value
+    found: OrderRow = prepared.row
+    return found
 
 
 def _list_alone(context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]) -> set[int]:
     """The lines of rows that take stock, change an existing order, or name an order that another row has as well."""
     alone, seen = set(), set()
     for row in rows:
-        value: Any = row.value
+        value = _row_of(row)
         order = existing.get(value.order_id or "")
         takes_stock = order is None and context.effects and _names_products(value)
         if takes_stock or value.order_id in seen or (order is not None and not _is_unchanged(order, value)):
@@ -179,20 +203,35 @@ def _is_unchanged(order: Order, row: OrderRow) -> bool:
 async def _place_together(
     tx: Tx, context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]
 ) -> list[Result]:
-    values: list[Any] = [row.value for row in rows]
-    variants = await _list_variants(tx, context, [value for value in values if value.order_id not in existing])
+    new: dict[int, PreparedOrder] = {
+        index: prepared for index, row in enumerate(rows) if (prepared := _find_new(row, existing)) is not None
+    }
+    variants = await _list_variants(tx, context, [prepared.row for prepared in new.values()])
+    on_sale = await stock.list_on_sale(tx, context.company, _list_variant_ids(new.values()))
     results: list[Result] = ["unchanged"] * len(rows)
     orders: dict[int, BulkOrder] = {}
-    for index, row in enumerate(rows):
-        if values[index].order_id not in existing:
-            try:
-                orders[index] = _build_bulk_order(context, values[index], variants)
-            except ApiError as error:
-                results[index] = build_problem(row.line, error)
+    for index, prepared in new.items():
+        if on_sale and _list_variant_ids([prepared]):
+            prepared = prepare_order(context, prepared.row, on_sale)
+        if isinstance(prepared.new, Problem):
+            results[index] = msgspec.structs.replace(prepared.new, line=rows[index].line)
+        else:
+            orders[index] = _with_variants(prepared.new, prepared.row, variants)
     placed = await bulk.place_together(tx, context.company, list(orders.values()), by=IMPORT) if orders else []
     for index, order in zip(orders, placed, strict=True):
         results[index] = build_problem(rows[index].line, order) if isinstance(order, ApiError) else "created"
     return results
+
+
+def _list_variant_ids(orders: Iterable[PreparedOrder]) -> list[str]:
+    """The variants that lines name by id; only history has them here, because they take no stock."""
+    lines = (line for order in orders for line in order.row.line_items or ())
+    return list(dict.fromkeys(line.product_variant_id for line in lines if line.product_variant_id))
+
+
+def _find_new(row: FileRow, existing: dict[str, Order]) -> PreparedOrder | None:
+    prepared: Any = row.value
+    return None if prepared.row.order_id in existing else prepared
 
 
 async def _list_variants(tx: Tx, context: StoreContext, rows: Sequence[OrderRow]) -> dict[str, VariantOnSale]:
@@ -201,11 +240,21 @@ async def _list_variants(tx: Tx, context: StoreContext, rows: Sequence[OrderRow]
     return await stock.list_by_sku(tx, context.company, sorted(skus))
 
 
-def _build_bulk_order(context: StoreContext, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> BulkOrder:
+def _with_variants(order: BulkOrder, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> BulkOrder:
+    """With the products that its lines name by SKU."""
+    found = [_find_variant(line, variants) for line in row.line_items or ()]
+    if not any(found):
+        return order
+    return msgspec.structs.replace(order, draft=with_sold(order.draft, found))
+
+
+def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str, VariantOnSale]) -> BulkOrder:
+    body = _build_order(row)
     return BulkOrder(
-        body=_build_order(row),
+        draft=with_sold(build_draft(context.company, body, on_sale), _sold(context.company, row)),
+        customer_id=body.customer_id,
+        contact=body.customer,
         placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
-        sold=_sold(context.company, row, variants),
         payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
         refunds=_list_refunds(row, is_history=not context.effects),
         statuses=_statuses(row),
@@ -262,7 +311,9 @@ def _list_new_money(order: Order, row: OrderRow) -> list[PaymentIn | RefundIn]:
 
 async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
     company = context.company
-    sold = _sold(company, row, await _list_variants(tx, context, [row]))
+    variants = await _list_variants(tx, context, [row])
+    named = [_find_variant(line, variants) for line in row.line_items or ()]
+    sold = [own or other for own, other in zip(_sold(company, row), named, strict=True)]
     placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
     order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, by=IMPORT)
     status = await _record_money(tx, company, order, row)
@@ -363,19 +414,21 @@ def _parse_created_at(text: str) -> datetime:
         raise Invalid.field("createdAt", str(error)) from None
 
 
-def _sold(company: Company, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> list[LineItemVariant | None]:
-    """The variant that each line sold: as the file has it, or the product with the line's SKU as it is now."""
+def _sold(company: Company, row: OrderRow) -> list[LineItemVariant | None]:
+    """The variant that each line sold, as the file has it."""
     currency = row.currency or company.currency
-    sold: list[LineItemVariant | None] = []
-    for index, line in enumerate(row.line_items or []):
-        variant = None
-        if not line.product_variant_id:
-            variant = _build_variant(f"lineItems[{index}]", line.product_variant, currency)
-            named = variants.get(line.sku or "")
-            if variant is None and named is not None:
-                variant = LineItemVariant(*(getattr(named, name) for name in LineItemVariant.__struct_fields__))
-        sold.append(variant)
-    return sold
+    return [
+        None if line.product_variant_id else _build_variant(f"lineItems[{index}]", line.product_variant, currency)
+        for index, line in enumerate(row.line_items or [])
+    ]
+
+
+def _find_variant(line: LineRow, variants: Mapping[str, VariantOnSale]) -> LineItemVariant | None:
+    """The product with the line's SKU as it is now, unless the file has the one that was sold."""
+    named = variants.get(line.sku or "")
+    if named is None or line.product_variant_id or line.product_variant is not None:
+        return None
+    return LineItemVariant(*(getattr(named, name) for name in LineItemVariant.__struct_fields__))
 
 
 def _build_variant(line: str, variant: SoldVariant | None, currency: str) -> LineItemVariant | None:

@@ -1,13 +1,14 @@
 """The resources that can be imported, and how to store their rows."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from sapa.db.pool import Tx
 from sapa.imports.attempts import Result, StoreContext
 from sapa.imports.customer_rows import CustomerRow, list_customer_keys, store_customers
-from sapa.imports.order_rows import OrderRow, store_orders
+from sapa.imports.order_rows import OrderRow, prepare_order, store_orders
 from sapa.imports.product_rows import ProductRow, store_products
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Resource
@@ -28,6 +29,8 @@ class Kind(msgspec.Struct, frozen=True):
     """Each row has its own transaction. Otherwise a batch has one, and writers of the same rows wait."""
     list_keys: ListKeys | None = None
     """Which record a row is, and the unique values that it claims; a dry run compares the lines of a file."""
+    prepare: Callable[[StoreContext, Any], msgspec.Struct] | None = None
+    """What to compute of a row before it is stored."""
     batch_seconds: float | None = None
     """How long a transaction may take: batches grow and shrink to fit. None for batches of one size."""
 
@@ -36,5 +39,5 @@ KINDS: dict[Resource, Kind] = {
     "customers": Kind(CustomerRow, 500, store_customers, list_keys=list_customer_keys),
     "products": Kind(ProductRow, 100, store_products, is_single=True),
     # New orders of the company wait for a batch, because it has their numbers.
-    "orders": Kind(OrderRow, 400, store_orders, batch_seconds=0.1),
+    "orders": Kind(OrderRow, 400, store_orders, prepare=prepare_order, batch_seconds=0.1),
 }

@@ -1,7 +1,8 @@
 """Turns records into rows of a resource, each with its line; a bad record becomes a problem."""
 
 import asyncio
-from collections.abc import Container
+from collections.abc import Callable, Container
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -27,12 +28,16 @@ from sapa.imports.types import (
 MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
 MOST_COLUMNS = 1_000
 # Yields to other tasks of the event loop, such as webhook deliveries.
-BYTES_BETWEEN_YIELDS = 16_384
+BYTES_BETWEEN_YIELDS = 8_192
+
+Prepare = Callable[[Any], msgspec.Struct]
+"""Computes what a row's resource needs later; it runs while the database stores the rows before. Raises Invalid."""
 
 
 class FileRow(Struct, frozen=True):
     line: int
     value: msgspec.Struct
+    """As the file has it, or as its resource prepared it."""
 
 
 class Part(Struct, frozen=True):
@@ -135,8 +140,16 @@ CONVERTED = FileHeader("", [], 0, 0)
 class RowReader:
     """Batches of rows, from the job's position on."""
 
-    def __init__(self, read: Read, job: ImportJob, header: FileHeader, row: type[msgspec.Struct]) -> None:
+    def __init__(
+        self,
+        read: Read,
+        job: ImportJob,
+        header: FileHeader,
+        row: type[msgspec.Struct],
+        prepare: Prepare = lambda value: value,
+    ) -> None:
         is_new = job.position < header.position
+        self._prepare = prepare
         self._is_converted = job.is_converted
         self._records = RecordReader(
             read,
@@ -171,7 +184,7 @@ class RowReader:
         if problem := converted.problem:
             return problem
         try:
-            return FileRow(converted.line, decode_body(bytes(converted.row), self._decoder))
+            return FileRow(converted.line, self._prepare(decode_body(bytes(converted.row), self._decoder)))
         except Invalid as error:
             return build_problem(converted.line, error)
 
@@ -183,7 +196,9 @@ class RowReader:
             return None
         try:
             content = self._object(record) if self._is_csv else record.content
-            return None if content is None else FileRow(record.line, decode_body(content, self._decoder))
+            if content is None:
+                return None
+            return FileRow(record.line, self._prepare(decode_body(content, self._decoder)))
         except BadCell as error:
             return Problem(record.line, error.field, str(error))
         except Invalid as error:

@@ -47,12 +47,18 @@ class Work(Struct, frozen=True):
     holder: str
     read: Read
 
+    @property
+    def context(self) -> StoreContext:
+        job = self.job
+        return StoreContext(self.company, job.id, job.effects, matches_contacts=job.source is not None)
+
 
 async def resume(work: Work, report: Report, until: Until = lambda: False) -> bool:
     """Imports the rest of the file; False when it had to stop before the end."""
     kind = KINDS[work.job.resource]
     header = CONVERTED if work.job.is_converted else await read_header(work.read, work.job.format, kind.row)
-    reader = RowReader(work.read, work.job, header, kind.row)
+    prepare = partial(kind.prepare, work.context) if kind.prepare else _keep
+    reader = RowReader(work.read, work.job, header, kind.row, prepare)
     position, rows, size = work.job.position, 0, BatchSize(kind)
     batch = await reader.next_batch(size.rows)
     while not until():
@@ -69,6 +75,10 @@ async def resume(work: Work, report: Report, until: Until = lambda: False) -> bo
             return True
         batch = batch_after
     return False
+
+
+def _keep(value: Struct) -> Struct:
+    return value
 
 
 class BatchSize:
@@ -176,10 +186,8 @@ async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None
 async def _store(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
     if not rows:
         return []
-    job = work.job
-    context = StoreContext(work.company, job.id, job.effects, matches_contacts=job.source is not None)
-    with nullcontext() if job.effects else silence(tx):
-        return await KINDS[job.resource].store(tx, context, rows)
+    with nullcontext() if work.job.effects else silence(tx):
+        return await KINDS[work.job.resource].store(tx, work.context, rows)
 
 
 async def _dry_run(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:

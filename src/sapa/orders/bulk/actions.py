@@ -19,10 +19,9 @@ from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, in_customer, parse_paid_at
 from sapa.orders.bulk import queries
 from sapa.orders.bulk.queries import InsertedOrder, NewOrder, OrderClock
-from sapa.orders.document import OrderDraft, build_address, build_draft, build_tags, with_sold
+from sapa.orders.document import OrderDraft, build_address, build_tags
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
-from sapa.orders.pricing.types import LineItemVariant
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.balance import add_payment, add_refund, build_balance, build_payment, plan_refund
 from sapa.orders.settlement.transfers import build_transfers
@@ -34,7 +33,7 @@ from sapa.orders.types import (
     Order,
     OrderChanged,
     OrderCreated,
-    OrderIn,
+    OrderCustomerIn,
     OrderPatch,
     OrdersPlaced,
     OrderUpdated,
@@ -62,9 +61,10 @@ class BulkPayment(Struct, frozen=True):
 class BulkOrder(Struct, frozen=True, kw_only=True):
     """One of many orders to place, without variants by id, and what happened to it since."""
 
-    body: OrderIn
+    draft: OrderDraft
+    customer_id: str | None = None
+    contact: OrderCustomerIn | None = None
     placed_at: datetime | None = None
-    sold: Sequence[LineItemVariant | None] = ()
     payments: Sequence[BulkPayment] = ()
     refunds: Sequence[RefundIn] = ()
     statuses: OrderPatch = OrderPatch()
@@ -85,9 +85,12 @@ class BuiltOrder(Struct, frozen=True):
 
     order: BulkOrder
     id: str
-    draft: OrderDraft
     placed_at: datetime | None
     steps: list[Step]
+
+    @property
+    def draft(self) -> OrderDraft:
+        return self.order.draft
 
     @property
     def revision(self) -> Revision:
@@ -98,7 +101,7 @@ async def place_together(tx: Tx, company: Company, orders: Sequence[BulkOrder], 
     """For each, the order or why it was refused. Raises ChangedMeanwhile, or a unique violation, when another
     transaction stored the same customer or order: then place them one by one."""
     clock = await queries.get_clock(tx, company.id)
-    built = [_build_or_refuse(company, order, clock) for order in orders]
+    built = [_build_or_refuse(order, clock) for order in orders]
     valid = [one for one in built if isinstance(one, BuiltOrder)]
     refs = await _list_customers(tx, company, valid)
     new = [_build_new(one, ref) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
@@ -138,12 +141,11 @@ def _get_result(
     return ref if isinstance(ref, ApiError) else placed[one.id]
 
 
-def _build_or_refuse(company: Company, order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
+def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
     try:
         placed_at = None if order.placed_at is None else _check_placed_at(order.placed_at, clock)
-        draft = with_sold(build_draft(company, order.body, {}), order.sold)
         now = clock.now if placed_at is None or not order.is_history else format_instant(placed_at)
-        return BuiltOrder(order, ORDER_ID.new(), draft, placed_at, list(_list_steps(draft, order, now, clock.now)))
+        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, clock.now)))
     except ApiError as error:
         return error
 
@@ -158,8 +160,9 @@ def _check_placed_at(instant: datetime, clock: OrderClock) -> datetime:
     return instant
 
 
-def _list_steps(draft: OrderDraft, order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
+def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
     """From a new order to its state: payments, refunds, then the statuses. A refunded order was paid first."""
+    draft = order.draft
     revision = Revision(
         NEW, draft.notes, draft.shipping_address, draft.tags, draft.priced, build_balance(draft.priced.total), {}
     )
@@ -204,13 +207,13 @@ async def _list_customers(
 ) -> dict[str, CustomerRef | ApiError | None]:
     """The customer of each order by the order's id."""
     refs: dict[str, CustomerRef | ApiError | None] = dict.fromkeys((one.id for one in orders), None)
-    named = {one.id: name for one in orders if (name := one.order.body.customer_id) is not None}
+    named = {one.id: name for one in orders if (name := one.order.customer_id) is not None}
     known_ids = await customers.list_shared(tx, company, sorted(set(named.values())))
     for id, name in named.items():
         customer = known_ids.get(name)
         refs[id] = build_ref(customer) if customer else Invalid.field("customerId", "is not the id of a customer")
-    by_contact = [one for one in orders if one.order.body.customer is not None]
-    bodies = [_build_contact(one) for one in by_contact]
+    by_contact = [one for one in orders if one.order.contact is not None]
+    bodies = [_build_contact(one.order.contact) for one in by_contact if one.order.contact is not None]
     is_history = any(one.order.is_history for one in by_contact)
     found = await customers.find_or_create_together(tx, company, bodies, prefers_email=is_history) if bodies else []
     for one, result in zip(by_contact, found, strict=True):
@@ -218,11 +221,8 @@ async def _list_customers(
     return refs
 
 
-def _build_contact(one: BuiltOrder) -> CustomerIn:
-    contact = one.order.body.customer
-    return (
-        CustomerIn(**{name: getattr(contact, name) for name in contact.__struct_fields__}) if contact else CustomerIn()
-    )
+def _build_contact(contact: OrderCustomerIn) -> CustomerIn:
+    return CustomerIn(**{name: getattr(contact, name) for name in contact.__struct_fields__})
 
 
 def _build_ref(found: Customer | ApiError) -> CustomerRef | ApiError:
