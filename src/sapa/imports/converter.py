@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import msgspec
 
 from sapa.imports import converter_process
 from sapa.imports.conversion import FileReading, ImportPreview
-from sapa.imports.converter_process import END, ConversionRefusal, ConversionRequest
+from sapa.imports.converter_process import END, ConversionFailure, ConversionRefusal, ConversionRequest
 from sapa.imports.types import UnusableFile
 
 PREVIEW_SECONDS = 20
@@ -50,8 +50,9 @@ async def _run(path: Path, reading: FileReading, *, is_preview: bool, seconds: i
     request = msgspec.json.encode(ConversionRequest(str(path), reading, is_preview, seconds))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
     command = [sys.executable, "-m", converter_process.__name__]
+    # What the process says when it runs out of memory is of no use to anybody.
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, env=environment, limit=MOST_LINE_BYTES
+        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, limit=MOST_LINE_BYTES
     )
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process that converts files has no pipes")
@@ -74,5 +75,7 @@ async def _read_lines(output: asyncio.StreamReader) -> AsyncIterator[bytes]:
             return
         if line.startswith(b'{"refusal":'):
             raise UnusableFile(msgspec.json.decode(line, type=ConversionRefusal).refusal)
+        if line.startswith(b'{"failure":'):
+            raise RuntimeError(msgspec.json.decode(line, type=ConversionFailure).failure)
         yield line
     raise UnusableFile("Reading the file took too much time or memory. Split it, or save it as CSV and try again.")

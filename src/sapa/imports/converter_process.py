@@ -7,6 +7,7 @@ ends with code 0 and a last line that says so, or with a line that says why the 
 import resource
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from sapa.imports.types import UnusableFile
 
 MAX_MEMORY_BYTES = 2 * 1_073_741_824
 END = b'{"end":true}\n'
+LONGEST_FAILURE = 4_000
 AUTO = "auto"
 """The source of a file that is to be recognised."""
 
@@ -33,6 +35,12 @@ class ConversionRefusal(Struct, frozen=True):
     """The last line instead of the end."""
 
     refusal: str
+
+
+class ConversionFailure(Struct, frozen=True):
+    """The same for a fault that is ours."""
+
+    failure: str
 
 
 def run() -> None:
@@ -53,6 +61,8 @@ def run() -> None:
         output.write(msgspec.json.encode(ConversionRefusal(error.message)) + b"\n")
     except MemoryError:
         output.write(msgspec.json.encode(ConversionRefusal("The file needs too much memory. Split it.")) + b"\n")
+    except Exception:
+        output.write(msgspec.json.encode(ConversionFailure(traceback.format_exc()[-LONGEST_FAILURE:])) + b"\n")
     output.flush()
 
 
