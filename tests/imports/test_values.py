@@ -166,6 +166,18 @@ def test_only_an_apostrophe_that_marks_text_is_removed(text: str, unquoted: str)
     assert unquote_cell(text) == unquoted
 
 
+@pytest.mark.parametrize("text", ["1" + " " * 100_000 + "x", "0812" + " " * 100_000 + "x", "17 " + "," * 100_000])
+def test_a_very_long_cell_is_refused_at_once(text: str) -> None:
+    for parse in (
+        parse_amount_cell,
+        lambda cell: parse_phone_cell(cell, "ID"),
+        lambda cell: parse_date_cell(cell, JAKARTA),
+    ):
+        with pytest.raises(BadCell):
+            parse(text)
+    assert decide_decimal_sign([text]) is decide_day_order([text]) is None
+
+
 def test_words() -> None:
     assert [find_flag(text) for text in ("Ya", "tidak", "YES", "0", "")] == [True, False, True, False, None]
     with pytest.raises(BadCell):

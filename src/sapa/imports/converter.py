@@ -15,7 +15,8 @@ from sapa.imports.converter_process import END, ConversionFailure, ConversionRef
 from sapa.imports.types import UnusableFile
 
 PREVIEW_SECONDS = 20
-CONVERSION_SECONDS = 600
+UPLOAD_SECONDS = 120
+"""Of CPU time, for a file of 32 MiB."""
 MOST_LINE_BYTES = 8 * 1_048_576
 PIECE = 1_048_576
 
@@ -25,10 +26,13 @@ _OWN_VARIABLES = "SAPA_"
 _END_LINE = END.rstrip(b"\n")
 
 
-async def convert_file(path: Path, reading: FileReading, write: Write) -> int:
-    """Writes the converted file in pieces and returns its size; raises UnusableFile with what is wrong with it."""
+async def convert_file(path: Path, reading: FileReading, write: Write, seconds: int | None = None) -> int:
+    """Writes the converted file in pieces and returns its size; raises UnusableFile with what is wrong with it.
+
+    `seconds` limit the CPU time.
+    """
     size, pending = 0, bytearray()
-    async for line in _run(path, reading, is_preview=False, seconds=CONVERSION_SECONDS):
+    async for line in _run(path, reading, is_preview=False, seconds=seconds):
         pending += line
         if len(pending) >= PIECE:
             size += len(pending)
@@ -46,7 +50,7 @@ async def preview_file(path: Path, reading: FileReading) -> ImportPreview:
     raise UnusableFile("The file cannot be read.")
 
 
-async def _run(path: Path, reading: FileReading, *, is_preview: bool, seconds: int) -> AsyncIterator[bytes]:
+async def _run(path: Path, reading: FileReading, *, is_preview: bool, seconds: int | None) -> AsyncIterator[bytes]:
     request = msgspec.json.encode(ConversionRequest(str(path), reading, is_preview, seconds))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
     command = [sys.executable, "-m", converter_process.__name__]

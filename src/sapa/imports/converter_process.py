@@ -28,7 +28,7 @@ class ConversionRequest(Struct, frozen=True):
     path: str
     reading: FileReading
     is_preview: bool
-    cpu_seconds: int
+    cpu_seconds: int | None
 
 
 class ConversionRefusal(Struct, frozen=True):
@@ -48,7 +48,8 @@ def run() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":  # elsewhere the limit is refused or ignored
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (request.cpu_seconds, request.cpu_seconds + 1))
+    if request.cpu_seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (request.cpu_seconds, request.cpu_seconds + 1))
     output = sys.stdout.buffer
     try:
         if request.is_preview:

@@ -16,7 +16,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.imports import actions, queries
 from sapa.imports.conversion import FileReading
-from sapa.imports.converter import convert_file
+from sapa.imports.converter import UPLOAD_SECONDS, convert_file
 from sapa.imports.queries import WaitingUpload
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
 from sapa.imports.work import Until, Work, renew, resume
@@ -90,7 +90,8 @@ async def _convert(work: Work, reading: Raw) -> Work:
 
         holding = asyncio.create_task(_keep_holding(work))
         try:
-            size = await convert_file(Path(source.name), msgspec.json.decode(reading, type=FileReading), write)
+            request = msgspec.json.decode(reading, type=FileReading)
+            size = await convert_file(Path(source.name), request, write, UPLOAD_SECONDS)
         finally:
             holding.cancel()
         target.seek(0)

@@ -18,6 +18,9 @@ _SHAPE = re.compile(
 )  # fmt: skip
 _SCIENTIFIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?E[+-]?\d+", re.IGNORECASE)
 
+LONGEST = 60
+"""No amount is longer; the patterns take much longer for long texts."""
+
 SCIENTIFIC_ADVICE = (
     "was shortened by a spreadsheet to {}, so that digits are lost. Format the column as text and export it again"
 )
@@ -25,15 +28,14 @@ SCIENTIFIC_ADVICE = (
 
 def refuse_scientific(text: str) -> None:
     """Raises BadCell for `6.28123E+11`: the digits that it lacks cannot be restored."""
-    if _SCIENTIFIC.fullmatch(text.strip()):
+    if len(text) <= LONGEST and _SCIENTIFIC.fullmatch(text.strip()):
         raise BadCell(SCIENTIFIC_ADVICE.format(text.strip()))
 
 
 def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
     """The amount; `sign` is the column's decimal sign where the cell alone does not show it. Raises BadCell."""
     refuse_scientific(text)
-    bare = _CURRENCY.sub("", text).strip()
-    shape = _SHAPE.fullmatch(bare)
+    shape = _find_shape(text)
     if shape is None:
         raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}")
     digits = re.sub(r"[' \u00a0]", "", shape["digits"])
@@ -48,6 +50,10 @@ def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
         raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}") from None
     amount *= _FACTORS.get((shape["factor"] or "").lower(), 1)
     return -amount if shape["minus"] else amount
+
+
+def _find_shape(text: str) -> re.Match[str] | None:
+    return None if len(text) > LONGEST else _SHAPE.fullmatch(_CURRENCY.sub("", text).strip())
 
 
 def find_decimal_sign(digits: str) -> DecimalSign | None:
@@ -69,7 +75,7 @@ def decide_decimal_sign(texts: Iterable[str]) -> DecimalSign | None:
     """The decimal sign of a column, by the cells that prove one; None if none does, and then `1.250` is 1250."""
     signs: Counter[DecimalSign] = Counter()
     for text in texts:
-        shape = _SHAPE.fullmatch(_CURRENCY.sub("", text).strip())
+        shape = _find_shape(text)
         if shape and (sign := find_decimal_sign(re.sub(r"[' \u00a0]", "", shape["digits"]))):
             signs[sign] += 1
     return signs.most_common(1)[0][0] if signs else None

@@ -10,6 +10,7 @@ from sapa.values.phones import BadPhone, parse_phone
 _SEVERAL = re.compile(r"\s*(?:[/;|\n]|,|\bdan\b|\batau\b|&)\s*")
 _MASKED = re.compile(r"[*•xX]{2,}")
 LONGEST_NAME = 255
+LONGEST_PHONES = 200
 
 
 def unquote_cell(text: str) -> str:
@@ -27,6 +28,8 @@ def parse_phone_cell(text: str, region: str) -> str | None:
     refuse_scientific(text)
     if not text or is_masked(text):
         return None
+    if len(text) > LONGEST_PHONES:
+        raise BadCell("is too long for a phone number")
     first = _SEVERAL.split(unquote_cell(text))[0]
     first = re.sub(r"\.0+\Z", "", first)
     try:

@@ -12,6 +12,7 @@ from sapa.imports.cells import BadCell
 DayOrder = Literal["dmy", "mdy"]
 
 ADVICE = "must be a date, such as 2026-08-17 10:15 or 17/08/2026"
+LONGEST = 60
 EPOCH = datetime(1899, 12, 30)
 """Day 0 of a spreadsheet: 25569 is 1970-01-01."""
 
@@ -56,7 +57,9 @@ def get_zone(name: str) -> tzinfo:
 
 def parse_date_cell(text: str, zone: tzinfo, order: DayOrder | None = None) -> datetime:
     """The instant; without an offset the time is the zone's. `order` is that of the column: 3/4/2026 is 3 April."""
-    text = " ".join(text.split())
+    text = " ".join(text[: LONGEST + 1].split())
+    if len(text) > LONGEST:
+        raise BadCell(f"{ADVICE}; it is {text[:40]!r}")
     if serial := _SERIAL.fullmatch(text):
         days = float(f"{serial['days']}.{serial['fraction'] or 0}")
         local = EPOCH + timedelta(seconds=round(days * 86_400))
@@ -110,7 +113,7 @@ def decide_day_order(texts: Iterable[str]) -> DayOrder | None:
     """The order of a column's dates, by those that can be read in one way only."""
     orders: list[DayOrder] = []
     for text in texts:
-        match = _NUMBERS.fullmatch(" ".join(text.split()))
+        match = _NUMBERS.fullmatch(" ".join(text[:LONGEST].split()))
         if match and max(int(match["first"]), int(match["next"])) > 12:
             orders.append("mdy" if int(match["next"]) > 12 else "dmy")
     return Counter(orders).most_common(1)[0][0] if orders else None
