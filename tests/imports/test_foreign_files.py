@@ -9,12 +9,15 @@ from typing import Any
 import httpx
 import pytest
 
+from sapa.cli.import_ import SourceName
+from sapa.imports.sources.registry import ALIASES, LABELS, PROFILES
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.imports.files import list_all, run_import, write
 from tests.imports.foreign_files import (
     BUILDERS,
     ForeignFile,
+    build_all,
     indonesian_customers,
     shopee_orders,
     shopify_orders,
@@ -23,6 +26,15 @@ from tests.imports.foreign_files import (
 from tests.imports.shops import Shop, make_shop
 
 KEYS = {"customers": "email", "products": "productId", "orders": "orderId"}
+
+
+def test_every_source_can_be_named_and_has_a_file() -> None:
+    assert {source.value for source in SourceName} == {*LABELS, *ALIASES}
+    files = build_all(make_shop(1, 3))
+    assert {ALIASES.get(file.source, file.source) for file in files} == set(LABELS)
+    assert {(one.source, one.resource) for one in PROFILES} <= {
+        (ALIASES.get(file.source, file.source), file.resource) for file in files
+    }
 
 
 def show(resource: str, stored: dict[str, Any]) -> dict[str, Any]:
