@@ -58,7 +58,7 @@ def test_a_national_number_and_its_international_form_are_the_same(digits: str) 
     assert ways == {"+62" + digits}
 
 
-@given(st.from_regex(r"\A\+62[0-9]{4,16}\Z"))
+@given(st.from_regex(r"\A(?:\+62|0)?[0-9]{4,16}\Z"))
 def test_indonesian_numbers_are_judged_as_the_parser_would(text: str) -> None:
     try:
         expected = _parse(text, "ID")

@@ -1,7 +1,6 @@
 """Checks what a caller sends of a customer, and normalises it for storage. Pure: no database."""
 
 import operator
-import re
 from typing import Any
 
 import msgspec
@@ -23,15 +22,6 @@ from sapa.values.emails import BadEmail, parse_email
 from sapa.values.json import encode, encode_values, is_exact
 from sapa.values.phones import BadPhone, parse_phone
 from sapa.values.text_folding import fold
-
-# The validator is slow because it knows every alphabet. Most addresses need only this pattern: letters, digits and a
-# few signs, no label that could be punycode, a top-level domain of letters.
-_is_plain_email = re.compile(
-    r"[A-Za-z0-9_+-]{1,32}(?:\.[A-Za-z0-9_+-]{1,15}){0,2}"
-    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,40}(?<!-)\.){1,4}[A-Za-z]{2,20}",
-    re.ASCII,
-).fullmatch
-LONGEST_PLAIN_EMAIL = 200
 
 _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
@@ -115,9 +105,6 @@ def _reachable(profile: Profile) -> Profile:
 def _email(text: str | None) -> str | None:
     if text is None:
         return None
-    if _is_plain_email(text) and len(text) <= LONGEST_PLAIN_EMAIL:
-        name, _, domain = text.partition("@")
-        return f"{name}@{domain.lower()}"
     try:
         return parse_email(text.strip())
     except BadEmail as error:

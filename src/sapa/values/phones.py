@@ -9,9 +9,10 @@ REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 
 LONGEST = len("+") + 15
 
-# The parser is slow because it knows every country. An Indonesian number in E.164 needs only this pattern: seven digits
-# or more, and none of its prefixes.
+# The parser is slow because it knows every country. Indonesian numbers need only these patterns: E.164 without a prefix,
+# and mobile numbers as people write them there.
 _is_plain = re.compile(r"\+62[1-9][0-9]{6,12}", re.ASCII).fullmatch
+_find_mobile = re.compile(r"0?(8[1-9][0-9]{7,9})", re.ASCII).fullmatch
 
 
 class BadPhone(ValueError):
@@ -24,7 +25,11 @@ def is_region(code: str) -> bool:
 
 def parse_phone(text: str, region: str) -> str:
     """E.164. A number without a country code belongs to the region."""
-    return text if _is_plain(text) else _parse(text, region)
+    if _is_plain(text):
+        return text
+    if region == "ID" and (mobile := _find_mobile(text)):
+        return f"+62{mobile[1]}"
+    return _parse(text, region)
 
 
 def _parse(text: str, region: str) -> str:
