@@ -9,7 +9,7 @@ REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 
 LONGEST = len("+") + 15
 
-# The parser is slow because it knows every country. Indonesian numbers need only these patterns: E.164 without prefixes,
+# The parser is slow because it knows every country. Indonesian numbers need only these patterns: E.164 as it is,
 # and mobile numbers as people write them there.
 _is_plain = re.compile(r"\+62[1-9][0-9]{6,12}", re.ASCII).fullmatch
 _find_mobile = re.compile(r"0?(8[1-9][0-9]{7,9})", re.ASCII).fullmatch
