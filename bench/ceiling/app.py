@@ -24,7 +24,7 @@ from sapa.http.query_string import QueryReader
 from sapa.http.responses import build_page
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
-from sapa.orders.document import OrderDraft
+from sapa.orders.document import NewOrder
 from sapa.orders.history.types import Change, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import build_plain_order
 from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem
@@ -39,7 +39,7 @@ from sapa.orders.types import (
     OrderPatch,
     OrderUpdated,
 )
-from sapa.values.actor import SYSTEM
+from sapa.values.change_actor import SYSTEM
 from sapa.values.json import encode
 
 Leased: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
@@ -149,7 +149,7 @@ class Ceiling:
     async def _create(self, company: int, body: bytes) -> bytes:
         given, id = decode_order(body), ORDER_ID.new()
         lines = [build_line(one) for one in given.line_items]
-        draft = OrderDraft(None, "IDR", None, build_plain_order("IDR", lines), None, [])
+        draft = NewOrder(None, "IDR", None, build_plain_order("IDR", lines), None, [])
         async with self.pool.acquire() as leased, leased.transaction():
             db: Any = leased
             buyer = Customer(*await db.fetchrow(customers.GET.text, company, given.customer_id))

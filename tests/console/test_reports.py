@@ -87,10 +87,11 @@ async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: h
         assert shown.count(f"/console/live/orders/{id}") == (count if kind else 2)
     home = (await owner.get("/live")).text
     assert "Net sales" in home
-    [*recent] = {unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', home)}
-    assert len(recent) == 3
-    for path in recent:
-        assert all(f"#{number}" in (await owner.get(path)).text for number in numbers)
+    assert "IDR 299,999" in home
+    today, yesterday = (unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', home))
+    listed = (await owner.get(today)).text
+    assert all(f"#{number}" in listed for number in numbers)
+    assert not any(f"#{number}" in (await owner.get(yesterday)).text for number in numbers)
 
 
 async def test_days_follow_the_companys_time_zone(

@@ -1,12 +1,16 @@
 """Payments in parts, and the financialStatus that follows from them."""
 
 import asyncio
+from decimal import Decimal
 from typing import Any
 
 import httpx
 import pytest
 
 from sapa.db.pool import Database
+from sapa.orders import actions
+from sapa.orders.settlement.types import PaymentIn
+from sapa.values.company import Company
 from tests.customers.test_api import refusal
 from tests.factories import Environments, make_order
 
@@ -138,6 +142,25 @@ async def test_cancelled_orders_can_be_paid_and_refunded_ones_cannot(api: httpx.
     assert (await pay(api, cancelled, 1)).status_code == 201
     await api.put(f"/orders/{refunded}", json={"status": "refunded"})
     refusal(await pay(api, refunded, 1), 409, "INVALID_TRANSITION")
+
+
+async def test_what_a_carrier_collected_is_recorded_once_and_up_to_the_outstanding_amount(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    id = (await make_order(api))["id"]
+    await pay(api, id, 50000)
+    shop = Company(company.live, "live", "ID", "IDR")
+    for _ in range(2):
+        collected = PaymentIn(amount=Decimal(120000), method="cod", reference="shp_1")
+        async with database.transaction() as tx:
+            payment = await actions.record_collected(tx, shop, id, collected)
+        assert payment is not None
+        assert (payment.amount, payment.method) == (100000, "cod")
+    order = await read(api, id)
+    assert (order["financialStatus"], len(order["payments"])) == ("paid", 2)
+    async with database.transaction() as tx:
+        more = PaymentIn(amount=Decimal(1), method="cod", reference="shp_2")
+        assert await actions.record_collected(tx, shop, id, more) is None
 
 
 async def test_an_unknown_order_has_no_payments(api: httpx.AsyncClient) -> None:

@@ -2,7 +2,6 @@
 
 from starlette.responses import Response
 
-from sapa.access import actions as access
 from sapa.console.report_pages import link_orders
 from sapa.console.routes import (
     DEVELOPERS,
@@ -18,8 +17,8 @@ from sapa.people import mail
 from sapa.people.types import Purpose, Role
 from sapa.reports import actions as reports
 
-RECENT_DAYS = (1, 7, 30)
-"""Periods whose net sales the first page shows, each up to today."""
+RECENT_DAYS = 2
+"""Today and yesterday."""
 
 
 @console.get("/{environment}", roles=EVERYBODY)
@@ -28,9 +27,8 @@ async def show_home(page: PageRequest) -> Response:
     if page.session.role == Role.AGENT:
         return page.show("home.html", sales=[])
     async with page.context.database.connection() as db:
-        company = await access.get_company(db, page.company_id)
-        sales = await reports.list_recent_sales(db, company, RECENT_DAYS)
-    linked = [(window, sold, link_orders(page, window.start, window.end)) for window, sold in sales]
+        sales = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
+    linked = [(day, link_orders(page, day.starts_at, day.ends_at)) for day in sales]
     return page.show("home.html", sales=linked)
 
 

@@ -20,7 +20,7 @@ from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
-from sapa.reports.types import PRESETS, DayRange, Overview, Window
+from sapa.reports.types import PRESETS, DayRange, Overview, ReportWindow
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
@@ -118,7 +118,7 @@ async def _get_company(page: PageRequest) -> Company:
         return await access.get_company(db, page.company_id)
 
 
-async def _read_window(page: PageRequest, company: Company) -> Window:
+async def _read_window(page: PageRequest, company: Company) -> ReportWindow:
     """The date range of the address; the default one, and an error, if it is unusable."""
     params = page.request.query_params
     async with page.context.database.connection() as db:
@@ -129,14 +129,14 @@ async def _read_window(page: PageRequest, company: Company) -> Window:
             return await reports.get_window(db, company, "", "", "")
 
 
-def _frame(page: PageRequest, window: Window) -> dict[str, Any]:
+def _frame(page: PageRequest, window: ReportWindow) -> dict[str, Any]:
     """What every report shows above its figures."""
     params = page.request.query_params
     is_preset = not params.get("from") and not params.get("to") and page.error is None
     return {"window": window, "presets": PRESETS, "preset": (params.get("days") or "30") if is_preset else ""}
 
 
-def _link_orders(page: PageRequest, window: Window, step: int) -> str:
+def _link_orders(page: PageRequest, window: ReportWindow, step: int) -> str:
     """The orders behind the figures of a step, or of the whole window for 0."""
     return link_orders(page, *_bounds(window, step))
 
@@ -148,14 +148,14 @@ def link_orders(page: PageRequest, start: datetime, end: datetime) -> str:
     return page.path(f"/orders?{query}")
 
 
-def _link_transactions(page: PageRequest, window: Window, step: int, kind: str = "") -> str:
+def _link_transactions(page: PageRequest, window: ReportWindow, step: int, kind: str = "") -> str:
     dates = window.dates
     first, last = (window.first, window.last) if not step else (dates[step - 1], dates[step] - timedelta(days=1))
     query = urlencode({"from": first, "to": last} | ({"kind": kind} if kind else {}))
     return page.path(f"/reports/transactions?{query}")
 
 
-def _bounds(window: Window, step: int) -> tuple[datetime, datetime]:
+def _bounds(window: ReportWindow, step: int) -> tuple[datetime, datetime]:
     return (window.instants[step - 1], window.instants[step]) if step else (window.start, window.end)
 
 
@@ -202,7 +202,7 @@ def _read_channel(page: PageRequest) -> str | None:
 
 
 async def _compare(
-    page: PageRequest, window: Window, channel: str | None
+    page: PageRequest, window: ReportWindow, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
     async with page.context.database.connection() as db:
         return await analytics.compare(db, page.company_id, window.start, window.end, channel)

@@ -19,8 +19,8 @@ from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome, Problem, build_problem
 from sapa.orders import actions
 from sapa.orders.bulk import actions as bulk
-from sapa.orders.bulk.actions import OTHER_METHOD, BulkOrder, BulkPayment, build_payment_body
-from sapa.orders.document import build_draft, with_sold
+from sapa.orders.bulk.actions import BulkOrder, BulkPayment, BulkRefund
+from sapa.orders.document import build_new_order, with_sold
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -34,7 +34,7 @@ from sapa.orders.types import (
 )
 from sapa.products import stock
 from sapa.products.types import VariantOnSale
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.money import DIGITS, BadMoney, parse_amount
@@ -43,7 +43,7 @@ from sapa.values.web_addresses import WEB_ADDRESS
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
-IMPORT = Actor("import")
+IMPORT = ChangeActor("import")
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
@@ -100,7 +100,7 @@ class RefundRow(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     shipping: Any = None
     adjustment: Any = None
     line_items: Any = None
-    created_at: Any = None
+    created_at: datetime | None = None
 
 
 class CustomerOfOrder(OrderCustomerIn, frozen=True, kw_only=True):
@@ -245,13 +245,13 @@ def _with_variants(order: BulkOrder, row: OrderRow, variants: Mapping[str, Varia
     found = [_find_variant(line, variants) for line in row.line_items or ()]
     if not any(found):
         return order
-    return msgspec.structs.replace(order, draft=with_sold(order.draft, found))
+    return msgspec.structs.replace(order, new_order=with_sold(order.new_order, found))
 
 
 def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str, VariantOnSale]) -> BulkOrder:
     body = _build_order(row)
     return BulkOrder(
-        draft=with_sold(build_draft(context.company, body, on_sale), _sold(context.company, row)),
+        new_order=with_sold(build_new_order(context.company, body, on_sale), _sold(context.company, row)),
         customer_id=body.customer_id,
         contact=body.customer,
         placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
@@ -266,11 +266,13 @@ def _build_payment(payment: PaymentRow) -> BulkPayment:
     return BulkPayment(payment.amount, payment.method, payment.reference, payment.paid_at)
 
 
-def _list_refunds(row: OrderRow, *, is_history: bool) -> list[RefundIn]:
+def _list_refunds(row: OrderRow, *, is_history: bool) -> list[BulkRefund]:
     """Without a status, the refunds decide it; otherwise the status refunds what they would."""
     is_part = row.status != "refunded" and row.financial_status == "partially_refunded"
     refunds = row.refunds if is_part or (is_history and row.financial_status is UNSET) else None
-    return [RefundIn(amount=refund.amount, reason=refund.reason) for refund in refunds or ()]
+    return [
+        BulkRefund(RefundIn(amount=refund.amount, reason=refund.reason), refund.created_at) for refund in refunds or ()
+    ]
 
 
 def _statuses(row: OrderRow) -> OrderPatch:
@@ -303,7 +305,7 @@ def _list_new_money(order: Order, row: OrderRow) -> list[PaymentIn | RefundIn]:
     changes: list[PaymentIn | RefundIn] = []
     if (due := min(paid - order.total_paid, order.outstanding)) > 0:
         last = (row.payments or [PaymentRow(amount=paid)])[-1]
-        changes.append(PaymentIn(amount=due, method=last.method or OTHER_METHOD, paid_at=last.paid_at))
+        changes.append(PaymentIn(amount=due, method=last.method or "other", paid_at=last.paid_at))
     if refunded > order.total_refunded:
         changes.append(RefundIn(amount=refunded - order.total_refunded))
     return changes
@@ -325,15 +327,17 @@ async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
     for payment in row.payments or ():
-        if payment.voided_at is not None:
-            continue
-        body = build_payment_body(_build_payment(payment), order.total)
-        if body is None:
-            await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
-        else:
-            await actions.record_payment(tx, company, order.id, body, by=IMPORT)
+        if payment.voided_at is None:
+            body = PaymentIn(
+                amount=payment.amount,
+                method=payment.method or "",
+                reference=payment.reference,
+                paid_at=payment.paid_at,
+            )
+            has_method = payment.method is not None
+            await actions.record_payment(tx, company, order.id, body, has_method=has_method, by=IMPORT)
     for refund in _list_refunds(row, is_history=row.financial_status is UNSET):
-        await actions.refund(tx, company, order.id, refund, by=IMPORT)
+        await actions.refund(tx, company, order.id, refund.body, at=refund.at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 

@@ -4,10 +4,10 @@ An order of a version that stored no amounts besides the total lacks some of the
 """
 
 from sapa.db.write_columns import WriteColumns
-from sapa.orders.document import OrderDraft
+from sapa.orders.document import NewOrder
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import OrderState, Revision
-from sapa.orders.settlement.types import Balance
+from sapa.orders.settlement.types import OrderBalance
 from sapa.orders.types import Order
 
 FIRST_NUMBER = 1001
@@ -16,13 +16,13 @@ ADJUSTMENTS = (
     "discounts", "shipping_lines", "fees", "tax_lines", "discount_total", "shipping_total", "fee_total", "tax_total",
 )  # fmt: skip
 
-WRITTEN = WriteColumns(OrderDraft, without=["priced"])
+WRITTEN = WriteColumns(NewOrder, without=["priced"])
 PRICED = WriteColumns(PricedOrder)
 PLAIN = WriteColumns(PricedOrder, without=ADJUSTMENTS)
 """What most orders have: the rest is empty, which is the default of its columns."""
 STATE = WriteColumns(OrderState)
 REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
-BALANCE = WriteColumns(Balance)
+BALANCE = WriteColumns(OrderBalance)
 
 _LINES = """(SELECT ('[' || string_agg(
                       left(old.line::text, -1) || ',"discount":null,"total":' || old.total

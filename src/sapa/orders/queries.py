@@ -23,13 +23,13 @@ from sapa.orders.columns import (
     STATE,
     WRITTEN,
 )
-from sapa.orders.document import OrderDraft, build_customer_text
+from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
 from sapa.orders.types import Order, StoredOrder
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
 COUNTER = "orders"
@@ -257,20 +257,20 @@ async def insert_order(
     tx: Tx,
     company_id: int,
     id: str,
-    draft: OrderDraft,
+    order: NewOrder,
     customer: CustomerRef | None,
     taken: Mapping[str, int],
     placed_at: datetime | None,
-    actor: Actor,
+    actor: ChangeActor,
 ) -> Order:
     """An order without an id of the caller's own has ours."""
-    draft = structs.replace(draft, order_id=draft.order_id or id)
-    is_plain = not any(getattr(draft.priced, name) for name in ADJUSTMENTS)
+    order = structs.replace(order, order_id=order.order_id or id)
+    is_plain = not any(getattr(order.priced, name) for name in ADJUSTMENTS)
     statement, priced = (INSERT_PLAIN, PLAIN) if is_plain else (INSERT, PRICED)
     return _found(
         await statement.find(
             tx, company_id, id, customer and encode(customer), customer and customer.id, build_customer_text(customer),
-            encode(taken), placed_at, encode(actor), *WRITTEN.values(draft), *priced.values(draft.priced),
+            encode(taken), placed_at, encode(actor), *WRITTEN.values(order), *priced.values(order.priced),
         )
     )  # fmt: skip
 

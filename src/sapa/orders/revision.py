@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.pricing.types import Discount, Fee, LineItem, ShippingLine, TaxLine
-from sapa.orders.settlement.types import Balance, FinancialStatus, Fulfillment, FulfillmentStatus, Payment, Refund
+from sapa.orders.settlement.types import FinancialStatus, Fulfillment, FulfillmentStatus, OrderBalance, Payment, Refund
 from sapa.orders.types import Status, StoredOrder
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Revision(Struct, frozen=True):
     shipping_address: bytes | None
     tags: list[str]
     priced: PricedOrder
-    balance: Balance
+    balance: OrderBalance
     taken: dict[str, int]
     """Units that the order took from the stock and that can go back."""
 
@@ -88,7 +88,7 @@ def revision_of(stored: StoredOrder) -> Revision:
         shipping_address=None if stored.shipping_address is None else bytes(stored.shipping_address),
         tags=stored.tags,
         priced=read_priced(stored),
-        balance=Balance(
+        balance=OrderBalance(
             payments=_read(stored.payments, Payment),
             refunds=_read(stored.refunds, Refund),
             fulfillments=_read(stored.fulfillments, Fulfillment),

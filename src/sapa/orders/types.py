@@ -11,7 +11,7 @@ from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.orders.pricing.types import (
-    Adjustments,
+    AdjustmentLimit,
     Discount,
     DiscountIn,
     Fee,
@@ -204,10 +204,10 @@ class OrderIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     total: Annotated[
         Decimal | None, Meta(examples=[None], description="Optional check: the total that you computed.")
     ] = None
-    discounts: Annotated[list[DiscountIn], Adjustments] | None = None
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None = None
-    fees: Annotated[list[Fee], Adjustments] | None = None
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None = None
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None = None
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None = None
+    fees: Annotated[list[Fee], AdjustmentLimit] | None = None
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None = None
     notes: Notes | None = None
     tags: Tags | None = None
 
@@ -222,10 +222,10 @@ class OrderPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     tags: Tags | None | UnsetType = UNSET
     shipping_address: ShippingAddressIn | None | UnsetType = UNSET
     line_items: Annotated[list[LineItemPatch], Meta(min_length=1, max_length=500)] | UnsetType = UNSET
-    discounts: Annotated[list[DiscountIn], Adjustments] | None | UnsetType = UNSET
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None | UnsetType = UNSET
-    fees: Annotated[list[Fee], Adjustments] | None | UnsetType = UNSET
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None | UnsetType = UNSET
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None | UnsetType = UNSET
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None | UnsetType = UNSET
+    fees: Annotated[list[Fee], AdjustmentLimit] | None | UnsetType = UNSET
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None | UnsetType = UNSET
 
 
 class OrderExists(Conflict):

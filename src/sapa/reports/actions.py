@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
 from decimal import Decimal
 from typing import TypeVar
 
@@ -12,12 +11,13 @@ from sapa.db.pool import Connection
 from sapa.reports import queries
 from sapa.reports.types import (
     DayRange,
+    DaySales,
     MessageStep,
     MoneyStep,
     OrderTransaction,
     Overview,
+    ReportWindow,
     SalesStep,
-    Window,
     parse_window,
 )
 from sapa.values.company import Company
@@ -25,19 +25,19 @@ from sapa.values.company import Company
 Step = TypeVar("Step", SalesStep, MoneyStep)
 
 
-async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> Window:
+async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
     """The requested window, by the company's clock and time zone."""
     days = parse_window(await queries.get_today(db, company.id), preset, first, last)
     return await build_window(db, company, days)
 
 
-async def build_window(db: Connection, company: Company, days: DayRange) -> Window:
-    dateless = Window(days.first, days.last, company.time_zone, [])
+async def build_window(db: Connection, company: Company, days: DayRange) -> ReportWindow:
+    dateless = ReportWindow(days.first, days.last, company.time_zone, [])
     instants = await queries.list_midnights(db, company.id, dateless.dates)
-    return Window(days.first, days.last, company.time_zone, instants)
+    return ReportWindow(days.first, days.last, company.time_zone, instants)
 
 
-async def get_overview(db: Connection, company: Company, window: Window) -> Overview:
+async def get_overview(db: Connection, company: Company, window: ReportWindow) -> Overview:
     sales = await queries.list_sales(db, company.id, window)
     money = await queries.list_money(db, company.id, window)
     return Overview(
@@ -53,31 +53,25 @@ async def get_overview(db: Connection, company: Company, window: Window) -> Over
     )
 
 
-async def list_recent_sales(db: Connection, company: Company, spans: Sequence[int]) -> list[tuple[Window, SalesStep]]:
-    """What was sold in the last days up to today, in the company's currency."""
-    today = await queries.get_today(db, company.id)
-    windows = [await build_window(db, company, DayRange(today - timedelta(days=days - 1), today)) for days in spans]
-    found = [await queries.list_sales(db, company.id, window) for window in windows]
-    return [
-        (window, _sum_by_currency(SalesStep, company.currency, sales)[0])
-        for window, sales in zip(windows, found, strict=True)
-    ]
+async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
+    """What was sold today and on the days before, the latest first."""
+    return await queries.list_recent_sales(db, company_id, days)
 
 
 async def list_transactions(
-    db: Connection, company: Company, window: Window, kind: str | None, limit: int, offset: int
+    db: Connection, company: Company, window: ReportWindow, kind: str | None, limit: int, offset: int
 ) -> tuple[list[OrderTransaction], int]:
     """The payments and refunds behind the figures: one page, newest first, and the total."""
     return await queries.list_transactions(db, company.id, window, kind, limit, offset)
 
 
-def _fill_messages(window: Window, found: Sequence[MessageStep]) -> list[MessageStep]:
+def _fill_messages(window: ReportWindow, found: Sequence[MessageStep]) -> list[MessageStep]:
     """Adds the steps without messages."""
     by_number = {step.step: step for step in found}
     return [by_number.get(n) or MessageStep(n, 0, 0, 0, 0, 0) for n, _ in enumerate(window.steps, start=1)]
 
 
-def _fill(kind: type[Step], window: Window, currency: str, found: Sequence[Step]) -> list[Step]:
+def _fill(kind: type[Step], window: ReportWindow, currency: str, found: Sequence[Step]) -> list[Step]:
     by_number = {step.step: step for step in found if step.currency == currency}
     return [by_number.get(n) or _sum(kind, n, currency, []) for n, _ in enumerate(window.steps, start=1)]
 

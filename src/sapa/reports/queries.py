@@ -6,13 +6,14 @@ from datetime import date, datetime
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
+    DaySales,
     EndpointHealth,
     MessageStep,
     MoneyStep,
     OrderTransaction,
+    ReportWindow,
     SalesStep,
     ShipmentState,
-    Window,
 )
 
 MOST_ROWS = 5_000
@@ -67,6 +68,28 @@ SALES = sql(
      ORDER BY 1, 2
      LIMIT $5""",
     row=SalesStep,
+)
+
+# One statement, because the first page that everybody sees shows it.
+RECENT_SALES = sql(
+    """
+    SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, d.starts_at, d.ends_at
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT t.day, t.day::timestamp AT TIME ZONE c.time_zone AS starts_at,
+                  (t.day + 1)::timestamp AT TIME ZONE c.time_zone AS ends_at
+             FROM (SELECT ((now() + c.clock_offset) AT TIME ZONE c.time_zone)::date - ago AS day
+                     FROM generate_series(0, $2::integer - 1) AS ago) AS t) AS d
+     CROSS JOIN LATERAL (
+           SELECT count(*) AS orders,
+                  trim_scale(coalesce(sum(coalesce(subtotal, total) - discount_total - removed_goods) FILTER (
+                      WHERE coalesce(archived_from, status) NOT IN ('cancelled', 'refunded')), 0)) AS net
+             FROM orders
+            WHERE company_id = $1 AND created_at >= d.starts_at AND created_at < d.ends_at
+              AND currency = c.currency) AS s
+     WHERE c.company_id = $1
+     ORDER BY d.day DESC""",
+    row=DaySales,
 )
 
 MONEY = sql(
@@ -161,20 +184,24 @@ async def list_midnights(db: Connection, company_id: int, days: Sequence[date]) 
     return await LIST_MIDNIGHTS.all(db, company_id, list(days))
 
 
-async def list_messages(db: Connection, company_id: int, window: Window) -> list[MessageStep]:
+async def list_messages(db: Connection, company_id: int, window: ReportWindow) -> list[MessageStep]:
     return await MESSAGES.all(db, company_id, window.instants, window.start, window.end)
 
 
-async def list_sales(db: Connection, company_id: int, window: Window) -> list[SalesStep]:
+async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> list[SalesStep]:
     return await SALES.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
 
 
-async def list_money(db: Connection, company_id: int, window: Window) -> list[MoneyStep]:
+async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
+    return await RECENT_SALES.all(db, company_id, days)
+
+
+async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:
     return await MONEY.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
 
 
 async def list_transactions(
-    db: Connection, company_id: int, window: Window, kind: str | None, limit: int, offset: int
+    db: Connection, company_id: int, window: ReportWindow, kind: str | None, limit: int, offset: int
 ) -> tuple[list[OrderTransaction], int]:
     """One page, newest first, and the total."""
     total: int = await COUNT_TRANSACTIONS.value(db, company_id, window.start, window.end, kind)
@@ -182,9 +209,9 @@ async def list_transactions(
     return found, total
 
 
-async def list_endpoints(db: Connection, company_id: int, window: Window) -> list[EndpointHealth]:
+async def list_endpoints(db: Connection, company_id: int, window: ReportWindow) -> list[EndpointHealth]:
     return await ENDPOINTS.all(db, company_id, window.start, window.end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
-async def list_shipments(db: Connection, company_id: int, window: Window) -> list[ShipmentState]:
+async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:
     return await SHIPMENTS.all(db, company_id, window.start, window.end)

@@ -45,7 +45,7 @@ class DayRange(Struct, frozen=True):
         return steps
 
 
-class Window(DayRange, frozen=True):
+class ReportWindow(DayRange, frozen=True):
     """Whole days of the company's time zone."""
 
     time_zone: str
@@ -110,6 +110,18 @@ class SalesStep(Struct, frozen=True):
         return self.net + self.shipping + self.fees + self.tax
 
 
+class DaySales(Struct, frozen=True):
+    """What was sold on one day, in the company's currency."""
+
+    day: str
+    currency: str
+    orders: int
+    net: Decimal
+    """Net sales."""
+    starts_at: datetime
+    ends_at: datetime
+
+
 class MoneyStep(Struct, frozen=True):
     """What was paid and refunded in one step, by the time of the payments and refunds, in one currency."""
 
@@ -166,7 +178,7 @@ class ShipmentState(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """The figures of a company's window."""
 
-    window: Window
+    window: ReportWindow
     currency: str
     messages: list[MessageStep]
     sales: list[SalesStep]

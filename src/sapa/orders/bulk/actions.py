@@ -16,10 +16,10 @@ from sapa.customers.types import Customer, CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import Event, emit_all
 from sapa.http.errors import ApiError, Invalid
-from sapa.orders.actions import EARLIEST, in_customer, parse_paid_at
+from sapa.orders.actions import EARLIEST, in_customer, parse_past
 from sapa.orders.bulk import queries
-from sapa.orders.bulk.queries import InsertedOrder, NewOrder, OrderClock
-from sapa.orders.document import OrderDraft, build_address, build_tags
+from sapa.orders.bulk.queries import InsertedOrder, OrderClock, OrderInsert
+from sapa.orders.document import NewOrder, build_address, build_tags
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
 from sapa.orders.revision import Revision
@@ -40,13 +40,10 @@ from sapa.orders.types import (
 )
 from sapa.ports import publish
 from sapa.timeline.actions import NewTimelineEntry
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 from sapa.values.json import encode
-
-OTHER_METHOD = "other"
-"""Of a payment whose method a file does not name."""
 
 
 class BulkPayment(Struct, frozen=True):
@@ -54,19 +51,31 @@ class BulkPayment(Struct, frozen=True):
 
     amount: Decimal
     method: str | None
+    """None for one that somebody had recorded by setting the status."""
     reference: str | None
     paid_at: datetime | None
+
+    @property
+    def body(self) -> PaymentIn:
+        return PaymentIn(amount=self.amount, method=self.method or "", reference=self.reference, paid_at=self.paid_at)
+
+
+class BulkRefund(Struct, frozen=True):
+    """A refund of an order to place, and when it was made."""
+
+    body: RefundIn
+    at: datetime | None
 
 
 class BulkOrder(Struct, frozen=True, kw_only=True):
     """One of many orders to place, without variants by id, and what happened to it since."""
 
-    draft: OrderDraft
+    new_order: NewOrder
     customer_id: str | None = None
     contact: OrderCustomerIn | None = None
     placed_at: datetime | None = None
     payments: Sequence[BulkPayment] = ()
-    refunds: Sequence[RefundIn] = ()
+    refunds: Sequence[BulkRefund] = ()
     statuses: OrderPatch = OrderPatch()
     is_history: bool = False
     """Then it has no effects: nothing but the order itself is stored, all of it at the order's own time."""
@@ -89,15 +98,17 @@ class BuiltOrder(Struct, frozen=True):
     steps: list[Step]
 
     @property
-    def draft(self) -> OrderDraft:
-        return self.order.draft
+    def new_order(self) -> NewOrder:
+        return self.order.new_order
 
     @property
     def revision(self) -> Revision:
         return self.steps[-1].revision
 
 
-async def place_together(tx: Tx, company: Company, orders: Sequence[BulkOrder], *, by: Actor) -> list[Order | ApiError]:
+async def place_together(
+    tx: Tx, company: Company, orders: Sequence[BulkOrder], *, by: ChangeActor
+) -> list[Order | ApiError]:
     """For each, the order or why it was refused. Raises ChangedMeanwhile, or a unique violation, when another
     transaction stored the same customer or order: then place them one by one."""
     clock = await queries.get_clock(tx, company.id)
@@ -162,36 +173,31 @@ def _check_placed_at(instant: datetime, clock: OrderClock) -> datetime:
 
 def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
     """From a new order to its state: payments, refunds, then the statuses. A refunded order was paid first."""
-    draft = order.draft
+    new_order = order.new_order
     revision = Revision(
-        NEW, draft.notes, draft.shipping_address, draft.tags, draft.priced, build_balance(draft.priced.total), {}
+        NEW,
+        new_order.notes,
+        new_order.shipping_address,
+        new_order.tags,
+        new_order.priced,
+        build_balance(new_order.priced.total),
+        {},
     )
     yield Step(revision, "created", now)
-    for bulk_payment in order.payments:
-        payment = build_payment_body(bulk_payment, draft.priced.total)
-        if payment is None:
-            revision = apply_statuses(revision, OrderPatch(financial_status="paid"), now)
-            yield Step(revision, "updated", now)
-            continue
-        paid_at = now if payment.paid_at is None else parse_paid_at(payment.paid_at, clock)
-        made = build_payment(draft.currency, revision.balance, payment, paid_at, now)
-        revision = with_balance(revision, add_payment(revision.balance, draft.priced.total, made))
+    for payment in order.payments:
+        paid_at = now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
+        made = build_payment(new_order.currency, revision.balance, payment.body, paid_at, now)
+        made = msgspec.structs.replace(made, method=payment.method)
+        revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, made))
         yield Step(revision, "payment_recorded", paid_at)
     for refund in order.refunds:
-        planned = plan_refund(draft.currency, revision.priced, revision.balance, refund, now)
+        refunded_at = now if refund.at is None else parse_past("createdAt", refund.at, clock)
+        planned = plan_refund(new_order.currency, revision.priced, revision.balance, refund.body, refunded_at)
         revision = with_balance(revision, add_refund(revision.balance, revision.priced, planned))
-        yield Step(revision, "refund_recorded", now)
+        yield Step(revision, "refund_recorded", refunded_at)
     for patch in _list_patches(order.statuses, revision):
         revision = apply_statuses(revision, patch, now)
         yield Step(revision, "updated", now)
-
-
-def build_payment_body(payment: BulkPayment, total: Decimal) -> PaymentIn | None:
-    """None for one that was recorded by setting the status to paid: it has no method and paid everything."""
-    if payment.method is None and payment.amount == total:
-        return None
-    method = payment.method or OTHER_METHOD
-    return PaymentIn(amount=payment.amount, method=method, reference=payment.reference, paid_at=payment.paid_at)
 
 
 def _list_patches(statuses: OrderPatch, revision: Revision) -> Iterator[OrderPatch]:
@@ -231,27 +237,27 @@ def _build_ref(found: Customer | ApiError) -> CustomerRef | ApiError:
     return build_ref(found)
 
 
-def _build_new(one: BuiltOrder, ref: CustomerRef | None) -> NewOrder:
-    transfers = build_transfers(build_balance(one.draft.priced.total), one.revision.balance)
-    return NewOrder(one.id, one.draft, one.revision, ref, one.placed_at, not one.order.is_history, transfers)
+def _build_new(one: BuiltOrder, ref: CustomerRef | None) -> OrderInsert:
+    transfers = build_transfers(build_balance(one.new_order.priced.total), one.revision.balance)
+    return OrderInsert(one.id, one.new_order, one.revision, ref, one.placed_at, not one.order.is_history, transfers)
 
 
-def _build_order(new: NewOrder, inserted: InsertedOrder) -> Order:
-    return _show(new.draft, new.revision, new.customer, inserted)
+def _build_order(new: OrderInsert, inserted: InsertedOrder) -> Order:
+    return _show(new.new_order, new.revision, new.customer, inserted)
 
 
-def _show(draft: OrderDraft, revision: Revision, customer: CustomerRef | None, inserted: InsertedOrder) -> Order:
+def _show(new_order: NewOrder, revision: Revision, customer: CustomerRef | None, inserted: InsertedOrder) -> Order:
     """The order as the database has it."""
     state, priced, balance = revision.state, revision.priced, revision.balance
     return Order(
         id=inserted.id,
-        order_id=draft.order_id or inserted.id,
+        order_id=new_order.order_id or inserted.id,
         order_number=inserted.order_number,
         status=state.status,
         fulfillment_status=state.fulfillment_status,
         financial_status=state.financial_status,
         total=priced.total,
-        currency=draft.currency,
+        currency=new_order.currency,
         notes=revision.notes,
         customer=None if customer is None else Raw(encode(customer)),
         line_items=Raw(encode(priced.line_items)),
@@ -278,7 +284,7 @@ def _show(draft: OrderDraft, revision: Revision, customer: CustomerRef | None, i
 
 
 async def _announce(
-    tx: Tx, company: Company, orders: Sequence[BuiltOrder], placed: dict[str, Order], by: Actor
+    tx: Tx, company: Company, orders: Sequence[BuiltOrder], placed: dict[str, Order], by: ChangeActor
 ) -> None:
     """Step by step, as if they had been placed and changed one after the other."""
     events: list[Event] = []

@@ -11,12 +11,12 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.orders.columns import BALANCE, FIRST_NUMBER, PRICED, READ, STATE, WRITTEN
-from sapa.orders.document import OrderDraft, build_customer_text
+from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
 from sapa.orders.types import Order
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
 # Each by the index of its own id, whatever the statistics say: see LOCK_MANY of customers.
@@ -47,11 +47,11 @@ READ_CLOCK = sql(
 )
 
 
-class NewOrder(Struct, frozen=True):
+class OrderInsert(Struct, frozen=True):
     """An order of a batch, in the state that it has from the start."""
 
     id: str
-    draft: OrderDraft
+    new_order: NewOrder
     revision: Revision
     customer: CustomerRef | None
     placed_at: datetime | None
@@ -123,7 +123,9 @@ async def get_clock(db: Connection, company_id: int) -> OrderClock:
     return clock
 
 
-async def insert_orders(tx: Tx, company_id: int, orders: Sequence[NewOrder], by: Actor) -> dict[str, InsertedOrder]:
+async def insert_orders(
+    tx: Tx, company_id: int, orders: Sequence[OrderInsert], by: ChangeActor
+) -> dict[str, InsertedOrder]:
     """By id. The company's numbers are locked from here to the end of the transaction."""
     moved = [(order, transfer) for order in orders for transfer in order.transfers.new]
     columns = zip(*map(_list_texts, orders), strict=True)
@@ -136,7 +138,7 @@ async def insert_orders(tx: Tx, company_id: int, orders: Sequence[NewOrder], by:
         [order.id for order, _ in moved],
         [transfer.kind for _, transfer in moved],
         [transfer.amount for _, transfer in moved],
-        [order.draft.currency for order, _ in moved],
+        [order.new_order.currency for order, _ in moved],
         [transfer.method for _, transfer in moved],
         [transfer.at for _, transfer in moved],
         *map(list, columns),
@@ -144,8 +146,8 @@ async def insert_orders(tx: Tx, company_id: int, orders: Sequence[NewOrder], by:
     return {one.id: one for one in inserted}
 
 
-def _list_texts(order: NewOrder) -> list[str | None]:
-    draft = structs.replace(order.draft, order_id=order.draft.order_id or order.id)
+def _list_texts(order: OrderInsert) -> list[str | None]:
+    new_order = structs.replace(order.new_order, order_id=order.new_order.order_id or order.id)
     customer = order.customer
     return [
         order.id,
@@ -154,7 +156,7 @@ def _list_texts(order: NewOrder) -> list[str | None]:
         build_customer_text(customer),
         None if order.placed_at is None else order.placed_at.isoformat(),
         str(order.earns),
-        *WRITTEN.texts(draft),
+        *WRITTEN.texts(new_order),
         *PRICED.texts(order.revision.priced),
         *STATE.texts(order.revision.state),
         *BALANCE.texts(order.revision.balance),
@@ -162,7 +164,7 @@ def _list_texts(order: NewOrder) -> list[str | None]:
 
 
 async def insert_history(
-    tx: Tx, company_id: int, by: Actor, entries: Sequence[tuple[str, NewHistoryEntry, str]]
+    tx: Tx, company_id: int, by: ChangeActor, entries: Sequence[tuple[str, NewHistoryEntry, str]]
 ) -> None:
     """Each is an order's id, its entry, and when."""
     if not entries:

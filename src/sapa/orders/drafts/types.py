@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.orders.pricing.types import (
-    Adjustments,
+    AdjustmentLimit,
     Discount,
     DiscountIn,
     Fee,
@@ -88,10 +88,10 @@ class DraftOrderIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     total: Annotated[
         Decimal | None, Meta(examples=[None], description="Optional check: the total that you computed.")
     ] = None
-    discounts: Annotated[list[DiscountIn], Adjustments] | None = None
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None = None
-    fees: Annotated[list[Fee], Adjustments] | None = None
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None = None
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None = None
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None = None
+    fees: Annotated[list[Fee], AdjustmentLimit] | None = None
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None = None
     notes: Notes | None = None
     tags: Tags | None = None
 
@@ -104,10 +104,10 @@ class DraftOrderPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     customer_id: CustomerName | None | UnsetType = UNSET
     customer: OrderCustomerIn | None | UnsetType = UNSET
     shipping_address: ShippingAddressIn | None | UnsetType = UNSET
-    discounts: Annotated[list[DiscountIn], Adjustments] | None | UnsetType = UNSET
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None | UnsetType = UNSET
-    fees: Annotated[list[Fee], Adjustments] | None | UnsetType = UNSET
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None | UnsetType = UNSET
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None | UnsetType = UNSET
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None | UnsetType = UNSET
+    fees: Annotated[list[Fee], AdjustmentLimit] | None | UnsetType = UNSET
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None | UnsetType = UNSET
     notes: Notes | None | UnsetType = UNSET
     tags: Tags | None | UnsetType = UNSET
 

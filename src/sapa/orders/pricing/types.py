@@ -16,7 +16,7 @@ Code = Annotated[str, Meta(min_length=1, max_length=255, examples=["LEBARAN10"])
 Percentage = Annotated[
     Decimal, Meta(examples=[10], description="From 0 to 100, with at most 4 decimal places: 11 is 11 %.")
 ]
-Adjustments = Meta(max_length=50)
+AdjustmentLimit = Meta(max_length=50)
 
 
 class LineDiscount(Struct, frozen=True, rename="camel"):

@@ -147,7 +147,7 @@ class FulfillmentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     ) = None
 
 
-class Balance(Struct, frozen=True):
+class OrderBalance(Struct, frozen=True):
     """What was paid, refunded and fulfilled, and what refunds took off the parts of the total."""
 
     payments: list[Payment]
