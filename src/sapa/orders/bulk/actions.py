@@ -87,6 +87,8 @@ class Step(Struct, frozen=True):
     revision: Revision
     action: Action
     at: str
+    reference: str | None = None
+    """The payment or refund that was recorded."""
 
 
 class BuiltOrder(Struct, frozen=True):
@@ -189,12 +191,12 @@ def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
         made = build_payment(new_order.currency, revision.balance, payment.body, paid_at, now)
         made = msgspec.structs.replace(made, method=payment.method)
         revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, made))
-        yield Step(revision, "payment_recorded", paid_at)
+        yield Step(revision, "payment_recorded", paid_at, made.id)
     for refund in order.refunds:
         refunded_at = now if refund.at is None else parse_past("createdAt", refund.at, clock)
         planned = plan_refund(new_order.currency, revision.priced, revision.balance, refund.body, refunded_at)
         revision = with_balance(revision, add_refund(revision.balance, revision.priced, planned))
-        yield Step(revision, "refund_recorded", refunded_at)
+        yield Step(revision, "refund_recorded", refunded_at, planned.refund.id)
     for patch in _list_patches(order.statuses, revision):
         revision = apply_statuses(revision, patch, now)
         yield Step(revision, "updated", now)
@@ -302,7 +304,7 @@ async def _announce(
             if not one.order.is_history:
                 events.append(OrderUpdated(_with_step(order, after)))
                 changes = build_changes(before.revision, after.revision)
-                history.append((one.id, NewHistoryEntry(after.action, by, None, changes), order.updated_at))
+                history.append((one.id, NewHistoryEntry(after.action, by, after.reference, changes), order.updated_at))
     if events:
         await emit_all(tx, company, events)
     await queries.insert_history(tx, company.id, by, history)
