@@ -73,7 +73,6 @@ class SourceName(StrEnum):
 EXTENSIONS = {
     ".csv": FileFormat.csv,
     ".tsv": FileFormat.csv,
-    ".txt": FileFormat.csv,
     ".ndjson": FileFormat.ndjson,
     ".jsonl": FileFormat.ndjson,
     ".xlsx": FileFormat.xlsx,
