@@ -468,10 +468,10 @@ CREATE TABLE imports (
     -- Whoever works on it, and until when nobody else may.
     holder        text,
     held_until    timestamptz    NOT NULL DEFAULT '-infinity',
-    source         text           COLLATE "C",
-    effects        boolean        NOT NULL DEFAULT true,
+    source        text           COLLATE "C",
+    effects       boolean        NOT NULL DEFAULT true,
     -- How the file is read before it is imported; null for a file that is read as it is.
-    reading        json,
+    reading       json,
     -- Bytes of the converted file, which the position then counts in; null until it is converted.
     converted_size bigint,
     CONSTRAINT imports_pkey PRIMARY KEY (company_id, id),

@@ -21,6 +21,7 @@ from sapa.imports.rows import (
     CONVERTED,
     Batch,
     FileRow,
+    Prepare,
     RowReader,
     read_header,
 )
@@ -57,7 +58,7 @@ async def resume(work: Work, report: Report, until: Until = lambda: False) -> bo
     """Imports the rest of the file; False when it had to stop before the end."""
     kind = KINDS[work.job.resource]
     header = CONVERTED if work.job.is_converted else await read_header(work.read, work.job.format, kind.row)
-    prepare = partial(kind.prepare, work.context) if kind.prepare else _keep
+    prepare: Prepare = partial(kind.prepare, work.context) if kind.prepare else _keep
     reader = RowReader(work.read, work.job, header, kind.row, prepare)
     position, rows, size = work.job.position, 0, BatchSize(kind)
     batch = await reader.next_batch(size.rows)
