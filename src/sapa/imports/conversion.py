@@ -66,9 +66,11 @@ class PreviewRecord(Struct, frozen=True, rename="camel"):
     """One of the first records: as it would be imported, or why it cannot be."""
 
     line: Annotated[int, Meta(examples=[2])]
-    record: dict[str, Any] | None
-    field: str
-    message: str
+    record: Annotated[
+        dict[str, Any] | None, Meta(examples=[{"email": "ayu@example.com"}], description="As the API accepts it.")
+    ]
+    field: Annotated[str, Meta(examples=[""], description="The column of the problem, if there is one.")]
+    message: Annotated[str, Meta(examples=[""], description="Why it cannot be imported; empty if it can.")]
 
 
 class ImportPreview(Struct, frozen=True, rename="camel"):
