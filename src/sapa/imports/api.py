@@ -74,7 +74,7 @@ class UploadQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     start: Annotated[Flag, Meta(description="false: store the file as a draft, to preview and start it.")] = "true"
 
 
-class StartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class ImportStartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How to read an uploaded file. Without a source, it has the API's own field names."""
 
     source: SourceName | None = None
@@ -157,7 +157,7 @@ async def list_import_errors(call: Call, id: ImportId, query: PageQuery) -> Page
 
 
 @routes.post("/{id}/preview", scope=ANY_WRITE, status=200, raises=[NotFound, ImportStarted])
-async def preview_import(call: OutboundCall, id: ImportId, body: StartIn = StartIn()) -> ImportPreview:
+async def preview_import(call: OutboundCall, id: ImportId, body: ImportStartIn = ImportStartIn()) -> ImportPreview:
     """Preview an uploaded file.
 
     Shows what the file is, which column would become which field, and its first ten records as they would be imported.
@@ -186,7 +186,7 @@ async def preview_import(call: OutboundCall, id: ImportId, body: StartIn = Start
 
 
 @routes.post("/{id}/start", scope=ANY_WRITE, status=200, raises=[NotFound, ImportStarted])
-async def start_import(call: Call, id: ImportId, body: StartIn = StartIn()) -> Import:
+async def start_import(call: Call, id: ImportId, body: ImportStartIn = ImportStartIn()) -> Import:
     """Start the import of an uploaded file, read as the body says."""
     found = await queries.get_import(call.db, call.company.id, id)
     require_scope(call, found.resource, "WRITE")
