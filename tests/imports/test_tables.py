@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -79,10 +80,10 @@ def test_repeated_and_missing_names_get_a_number(tmp_path: Path) -> None:
     assert guess_header(read_first_rows(open_table(path, "csv"))).names == ["Telp", "Column 2", "Telp (2)"]
 
 
-def build_workbook(fill: object) -> bytes:
+def build_workbook(fill: Callable[[xlsxwriter.Workbook], None]) -> bytes:
     file = io.BytesIO()
     with xlsxwriter.Workbook(file, {"in_memory": True}) as workbook:
-        fill(workbook)  # type: ignore[operator]
+        fill(workbook)
     return file.getvalue()
 
 
