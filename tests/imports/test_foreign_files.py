@@ -1,7 +1,7 @@
 """Exports of shops, marketplaces and spreadsheets import with one command; a second run changes nothing."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,11 @@ def show(resource: str, stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flatten(path: str, value: Any) -> list[tuple[str, Any]]:
+    pairs: Iterable[tuple[Any, Any]]
     if isinstance(value, dict):
         pairs = value.items()
     elif isinstance(value, list) and value and isinstance(value[0], dict):
-        pairs = ((str(number), inner) for number, inner in enumerate(value))  # type: ignore[assignment]
+        pairs = enumerate(value)
     else:
         return [(path, value)]
     return [pair for name, inner in pairs for pair in _flatten(f"{path}.{name}" if path else str(name), inner)]
