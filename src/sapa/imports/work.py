@@ -90,7 +90,7 @@ class BatchSize:
         self._durable_at = -DURABLE_SECONDS
         self.rows = kind.batch if kind.batch_seconds is None else FIRST_BATCH
 
-    def is_durable(self) -> bool:
+    def waits_for_disk(self) -> bool:
         """Whether the next commit waits for the disk: one in a while does, and covers those before it."""
         now = time.monotonic()
         if now - self._durable_at < DURABLE_SECONDS:
@@ -108,7 +108,7 @@ class BatchSize:
 async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:
     """Together if possible, otherwise in parts; False when it had to stop."""
     if batch.size <= 1:
-        return await _retry_row(work, position, batch, until, is_last=batch.is_last or size.is_durable())
+        return await _retry_row(work, position, batch, until, is_last=batch.is_last or size.waits_for_disk())
     parts = batch.split()
     if not KINDS[work.job.resource].is_single:
         try:
@@ -127,7 +127,7 @@ async def _try_together(work: Work, position: int, batch: Batch, size: BatchSize
     """False when one of the rows cannot be stored, or another transaction blocked it."""
     started = time.monotonic()
     try:
-        return await _try_import(work, position, batch, is_last=batch.is_last or size.is_durable())
+        return await _try_import(work, position, batch, is_last=batch.is_last or size.waits_for_disk())
     except asyncpg.PostgresError:
         return False
     finally:
