@@ -130,11 +130,10 @@ async def make_redemption(
     return made
 
 
-async def make_import(api: httpx.AsyncClient, content: bytes = b"email\n") -> dict[str, Any]:
+async def make_import(api: httpx.AsyncClient, content: bytes = b"email\n", **params: str) -> dict[str, Any]:
     """A file of customers, uploaded; one without records unless some are given."""
-    answer = await api.post(
-        "/imports", params={"resource": "customers"}, content=content, headers={"content-type": "text/csv"}
-    )
+    params = {"resource": "customers", **params}
+    answer = await api.post("/imports", params=params, content=content, headers={"content-type": "text/csv"})
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()["data"]
     return made

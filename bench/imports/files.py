@@ -11,6 +11,10 @@ ORDER_COLUMNS = ["orderId", "customer.email", "customer.firstName", "customer.la
                  "lineItems.1.price", "lineItems.1.quantity", "shippingAddress.address1", "shippingAddress.city",
                  "tags", "financialStatus", "createdAt"]  # fmt: skip
 
+SHOPIFY_COLUMNS = ["Name", "Email", "Financial Status", "Currency", "Subtotal", "Shipping", "Taxes", "Total",
+                   "Shipping Method", "Created at", "Lineitem quantity", "Lineitem name", "Lineitem price",
+                   "Shipping Name", "Shipping Address1", "Shipping City", "Shipping Zip", "Id", "Tags"]  # fmt: skip
+
 
 def write_customers(path: Path, rows: int) -> None:
     _write(path, CUSTOMER_COLUMNS, map(_customer, range(rows)))
@@ -19,6 +23,11 @@ def write_customers(path: Path, rows: int) -> None:
 def write_orders(path: Path, rows: int, customers: int) -> None:
     """Every customer they name is in the other file."""
     _write(path, ORDER_COLUMNS, (_order(n, n * 7919 % customers) for n in range(rows)))
+
+
+def write_shopify_orders(path: Path, rows: int, customers: int) -> None:
+    """One line item each, as Shopify exports them."""
+    _write(path, SHOPIFY_COLUMNS, (_shopify_order(n, n * 7919 % customers) for n in range(rows)))
 
 
 def _write(path: Path, columns: list[str], rows: object) -> None:
@@ -42,6 +51,16 @@ def _order(n: int, customer: int) -> list[object]:
     return [f"web-{n}", _email(customer), first, last, GOODS[n % len(GOODS)], price, n % 3 + 1,
             f"Jl. Merdeka {n % 200 + 1}", CITIES[n % len(CITIES)], TAGS[n % len(TAGS)],
             "paid" if n % 3 else "", placed]  # fmt: skip
+
+
+def _shopify_order(n: int, customer: int) -> list[object]:
+    first, last = _name(customer)
+    price, quantity = 25_000 + n % 40 * 5_000, n % 3 + 1
+    total = price * quantity + 9_000
+    placed = f"2026-{n % 9 + 1:02d}-{n % 28 + 1:02d} {n % 24:02d}:30:00 +0700"
+    return [f"#{1001 + n}", _email(customer), "paid" if n % 3 else "pending", "IDR", price * quantity, 9_000, 0, total,
+            "JNE", placed, quantity, GOODS[n % len(GOODS)], price, f"{first} {last}", f"Jl. Merdeka {n % 200 + 1}",
+            CITIES[n % len(CITIES)], "'40111", 5_550_000_000 + n, TAGS[n % len(TAGS)]]  # fmt: skip
 
 
 def _name(n: int) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.findings import Findings, Table, ratios, spread
+from bench.findings import Findings, Table, Verdict, at_least, at_most, build_budget_table, ratios, spread
 from bench.ground import Ground, make_company, open_ground
 from bench.imports.copying import Copier, open_copier
-from bench.imports.files import write_customers, write_orders
+from bench.imports.files import write_customers, write_orders, write_shopify_orders
+from bench.imports.numbers import watch_numbers
 from bench.say import say
 
 
@@ -26,6 +27,8 @@ FULL = Size(customers=100_000, orders=20_000, rounds=3)
 QUICK = Size(customers=5_000, orders=2_000, rounds=1)
 
 IMPORT, EXPORT = "copied in", "copied out"
+ORDERS_BEFORE = 269
+"""Rows per second when every order had its own transaction, on the machine of the figures in docs/performance.md."""
 
 
 class Figure(Struct):
@@ -42,34 +45,55 @@ async def measure_imports(folder: Path, is_quick: bool) -> Findings:
     size = QUICK if is_quick else FULL
     write_customers(folder / "customers.csv", size.customers)
     write_orders(folder / "orders.csv", size.orders, size.customers)
+    write_shopify_orders(folder / "shopify.csv", size.orders, size.customers)
     figures = {
         "dry": Figure(f"check {size.customers:,} customers (dry run)", size.customers, IMPORT),
         "customers": Figure(f"import {size.customers:,} customers", size.customers, IMPORT),
         "again": Figure(f"import {size.customers:,} customers again", size.customers, IMPORT),
         "orders": Figure(f"import {size.orders:,} orders", size.orders, IMPORT),
+        "orders_again": Figure(f"import {size.orders:,} orders again", size.orders, IMPORT),
+        "shopify": Figure(f"import {size.orders:,} orders of Shopify, as history", size.orders, IMPORT),
         "customers_out": Figure(f"export {size.customers:,} customers", size.customers, EXPORT),
         "orders_out": Figure(f"export {size.orders:,} orders", size.orders, EXPORT),
     }
+    waits: list[float] = []
     async with open_ground(folder) as ground, open_copier(ground) as copier:
         for number in range(size.rounds):
             say(f"round {number + 1} of {size.rounds}")
-            await _run_round(ground, copier, figures)
-    return Findings([], [build_table(list(figures.values()))], figures)
+            await _run_round(ground, copier, figures, waits)
+    verdicts = build_verdicts(figures, waits)
+    return Findings(verdicts, [build_budget_table(verdicts), build_table(list(figures.values()))], figures)
 
 
-async def _run_round(ground: Ground, copier: Copier, figures: dict[str, Figure]) -> None:
-    """A company of its own for each round, so that it imports into nothing."""
+def build_verdicts(figures: dict[str, Figure], waits: Sequence[float]) -> list[Verdict]:
+    customers, orders = figures["customers"], figures["orders"]
+    before = [ORDERS_BEFORE] * len(orders.per_second)
+    return [
+        at_least(0.3, "×", "import customers against COPY", ratios(customers.per_second, customers.copied)),
+        at_least(10, "×", "import orders against one transaction each", ratios(orders.per_second, before)),
+        at_most(200, " ms", "longest wait for an order number during an import", spread(waits)),
+    ]
+
+
+async def _run_round(ground: Ground, copier: Copier, figures: dict[str, Figure], waits: list[float]) -> None:
+    """Companies of their own for each round, so that it imports into nothing."""
     company = (await make_company(ground, f"Importer {time.monotonic_ns()}")).id
+    moving_in = (await make_company(ground, f"Moving in {time.monotonic_ns()}")).id
+    shopify = str(ground.folder / "shopify.csv")
     customers, orders = str(ground.folder / "customers.csv"), str(ground.folder / "orders.csv")
     out = str(ground.folder / "out.csv")
     await _time(ground, figures["dry"], ["import", "customers", customers, "--dry-run"], company)
     await _time(ground, figures["customers"], ["import", "customers", customers], company)
     await _time(ground, figures["again"], ["import", "customers", customers], company)
-    await _time(ground, figures["orders"], ["import", "orders", orders], company)
+    async with watch_numbers(ground, company) as longest:
+        await _time(ground, figures["orders"], ["import", "orders", orders], company)
+    waits.append(1000 * longest[0])
+    await _time(ground, figures["orders_again"], ["import", "orders", orders], company)
+    await _time(ground, figures["shopify"], ["import", "orders", shopify, "--from", "shopify"], moving_in)
     await _time(ground, figures["customers_out"], ["export", "customers", "--output", out], company)
     await _time(ground, figures["orders_out"], ["export", "orders", "--output", out], company)
     for table, into, outof in (("customers", ("dry", "customers", "again"), "customers_out"),
-                               ("orders", ("orders",), "orders_out")):  # fmt: skip
+                               ("orders", ("orders", "orders_again", "shopify"), "orders_out")):  # fmt: skip
         written, read = await copier.copy(table, company)
         figures[outof].copied.append(figures[outof].rows / written)
         for name in into:

@@ -19,6 +19,7 @@ from sapa.http.hooks import Hook, answer_hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
+from sapa.imports.mappings import api as import_mappings
 from sapa.loyalty import actions as loyalty_actions
 from sapa.loyalty import api as loyalty
 from sapa.loyalty.expiry import jobs as expiry_jobs
@@ -51,7 +52,7 @@ from sapa.orders.backfill import jobs as order_backfill
 from sapa.orders.drafts import api as draft_orders
 from sapa.orders.history import api as order_history
 from sapa.orders.shipments import SHIPMENTS
-from sapa.orders.types import OrderChanged
+from sapa.orders.types import OrderChanged, OrdersPlaced
 from sapa.people import actions as people_actions
 from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
@@ -106,6 +107,7 @@ ROUTES: list[Routes] = [
     loyalty.routes,
     rewards.routes,
     imports.routes,
+    import_mappings.routes,
     carrier_connections.routes,
     areas.routes,
     quotes.routes,
@@ -211,6 +213,7 @@ SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
     CustomerRemoved: [loyalty_actions.forfeit],
     OrderChanged: [loyalty_actions.settle_order],
+    OrdersPlaced: [loyalty_actions.settle_orders],
     ReservationsClosed: [closing.close_redemptions],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""

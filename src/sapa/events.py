@@ -1,11 +1,12 @@
 """Events: what the product announces, recorded in the transaction that made the change."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import msgspec
 
-from sapa.db.pool import Tx, notify_after_commit
+from sapa.db.pool import PooledConnection, Tx, notify_after_commit
 from sapa.db.sql import sql
 from sapa.values.api_base import Base
 from sapa.values.company import Company
@@ -87,8 +88,22 @@ async def emit(tx: Tx, company: Company, event: Event) -> None:
     await emit_all(tx, company, [event])
 
 
+@contextmanager
+def silence(tx: Tx) -> Iterator[None]:
+    """Inside the block no event is recorded: for history that is brought in, which receivers know already."""
+    if not isinstance(tx, PooledConnection):
+        raise TypeError("only a connection of the pool can be silenced")
+    tx.is_silent = True
+    try:
+        yield
+    finally:
+        tx.is_silent = False
+
+
 async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
     """Many events at once, in their order."""
+    if isinstance(tx, PooledConnection) and tx.is_silent:
+        return
     recipients = await RECORD.all(
         tx,
         company.id,

@@ -28,6 +28,7 @@ from tests.webhooks.station import Station
 AYU = {"firstName": "Ayu", "lastName": "Lestari", "phoneNumber": "+628123456701", "tags": ["vip", "reseller"]}
 STORE = {"name": "Toko Menteng", "isDefault": True, **{k: v for k, v in parcels.SENDER.items() if k != "name"}}
 GAYO = {"name": "Kopi Gayo Arabika", "variants": [{"title": "250 g", "price": 85000, "inventoryQuantity": 40}]}
+TABLE = b"Nama Lengkap;No HP;Kota;Hobi\nAyu Lestari;08123456702;Bandung;catur\nBudi;6.28123E+11;;\n"
 FILE = b"email,firstName\nayu.file@example.com,Ayu\nnobody,Budi\n"
 
 Addresses = dict[str, str]
@@ -63,6 +64,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
     store = (await api.post("/shipping/store-locations", json=STORE)).json()["data"]
     shipment = await _ship(api, order["id"])
     job = await make_import(api, FILE)
+    draft = await make_import(api, TABLE, start="false")
     return {
         "/{environment}/customers/{id}": f"/customers/{ayu}",
         "/{environment}/loyalty/{id}": f"/loyalty/{ayu}",
@@ -75,6 +77,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
         "/{environment}/shipments/{id}": f"/shipments/{shipment}",
         "/{environment}/stores/{id}": f"/stores/{store['id']}",
         "/{environment}/imports/{id}": f"/imports/{job['id']}",
+        "/{environment}/imports/{id}/mapping": f"/imports/{draft['id']}/mapping",
     }
 
 

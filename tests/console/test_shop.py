@@ -180,9 +180,9 @@ async def test_a_file_comes_in_and_goes_out(api: httpx.AsyncClient, owner: httpx
     assert "ayu@example.com" in out.text
     assert (await owner.get("/live/exports/keys.csv")).status_code == 404
     wrong = await owner.post(
-        "/live/imports", data={"token": token, "resource": "customers"}, files={"file": ("c.xlsx", b"x", "text/csv")}
+        "/live/imports", data={"token": token, "resource": "customers"}, files={"file": ("c.pdf", b"x", "text/csv")}
     )
-    assert "must be a .csv or .ndjson file" in wrong.text
+    assert "must be a .csv, .xlsx or .ndjson file" in wrong.text
 
 
 async def test_another_companys_things_are_out_of_reach(
@@ -244,3 +244,55 @@ async def test_an_empty_list_links_to_the_import_for_those_who_may_import(
     assert way_on in (await owner.get(path)).text
     assert way_on not in (await agent.get(path)).text
     assert way_on not in (await owner.get(f"{path}?search=nobody")).text
+
+
+async def test_columns_of_a_spreadsheet_are_mapped_in_a_form(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    token = await read_token(owner)
+    file = ("pelanggan.csv", "Pelanggan;Nomor;Hobi\nAyu Lestari;0812345678;catur\n".encode("cp1252"), "text/csv")
+    sent = await owner.post("/live/imports", data={"token": token, "resource": "customers"}, files={"file": file})
+    assert sent.status_code == 303, sent.text
+    path = sent.headers["location"].removeprefix("/console")
+    assert path.endswith("/mapping")
+    page = (await owner.get(path)).text
+    assert "No column is mapped to email or phoneNumber" in page
+    assert "UTF-8, separated by semicolons" in page
+    form = {
+        "token": token,
+        "source": "spreadsheet",
+        "shown_source": "spreadsheet",
+        "column": ["Pelanggan", "Nomor", "Hobi"],
+        "field": ["name", "phoneNumber", ""],
+        "keep_columns": "1",
+        "name": "Daftar toko",
+    }
+    shown = await owner.post(path, data=form | {"action": "preview"})
+    assert shown.status_code == 200
+    assert "+62812345678" in shown.text
+    assert "<code>additionalData.Hobi</code> catur" in shown.text
+    started = await owner.post(path, data=form | {"action": "start"})
+    assert started.status_code == 303, started.text
+    for _ in range(150):
+        page = (await owner.get(started.headers["location"].removeprefix("/console"))).text
+        if "data-refresh" not in page:
+            break
+        await asyncio.sleep(0.2)
+    assert "1 created" in page
+    [mapping] = (await api.get("/import-mappings")).json()["data"]
+    assert (mapping["name"], mapping["mapping"]["columns"]["Nomor"]) == ("Daftar toko", "phoneNumber")
+    again = await owner.post("/live/imports", data={"token": token, "resource": "customers"}, files={"file": file})
+    page = (await owner.get(again.headers["location"].removeprefix("/console"))).text
+    assert "No column is mapped" not in page
+    assert '<option value="phoneNumber" selected>' in page
+
+
+async def test_a_recognised_export_is_shown_before_it_is_imported(owner: httpx.AsyncClient) -> None:
+    token = await read_token(owner)
+    content = b"Name,Email,Financial Status,Total,Lineitem quantity,Lineitem name,Lineitem price,Risk Level\n"
+    file = ("orders.csv", content + b"#1001,ayu@example.com,paid,50000.00,1,Kopi,50000.00,Low\n", "text/csv")
+    sent = await owner.post("/live/imports", data={"token": token, "resource": "orders"}, files={"file": file})
+    page = (await owner.get(sent.headers["location"].removeprefix("/console"))).text
+    assert "Read as: Shopify (UTF-8, separated by commas)" in page
+    assert "Columns that are not read: Risk Level" in page
+    assert "<code>orderId</code> #1001" in page
+    wrong = await owner.get(sent.headers["location"].removeprefix("/console") + "?source=shopee")
+    assert "not an export of orders from Shopee" in wrong.text

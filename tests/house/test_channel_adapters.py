@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "sapa.messaging.sending.types": "the example in the API's document",
     "sapa.sandbox.types": "the example in the API's document",
     "sapa.outbound.mail_sink": "SMTP's verb, not the channel",
+    "sapa.imports.sources.shopify": "the consents of a shop's customers, each stored for its channel",
     "sapa.cli.channel": "`sapa channel snippet` is a command of the web chat alone",
 }
 

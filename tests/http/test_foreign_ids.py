@@ -71,6 +71,13 @@ async def an_import(api: httpx.AsyncClient) -> str:
     return str((await make_import(api))["id"])
 
 
+async def an_import_mapping(api: httpx.AsyncClient) -> str:
+    body = {"resource": "customers", "name": uuid4().hex, "mapping": {"columns": {"HP": "phoneNumber"}}}
+    answer = await api.post("/import-mappings", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
 async def a_shipment(api: httpx.AsyncClient) -> str:
     """A draft that no carrier has to hear of."""
     body = {"provider": "custom", "delivery": {"name": "Ayu", "address": "Jl. Merdeka 17"}}
@@ -109,6 +116,7 @@ MAKERS: dict[str, Maker] = {
     "shp_": a_shipment,
     "loc_": a_store_location,
     "imp_": an_import,
+    "imap_": an_import_mapping,
     "cust_": a_customer,
     "prod_": a_product,
     "order_": an_order,
@@ -122,7 +130,12 @@ MAKERS: dict[str, Maker] = {
 OWN_NAMES = {("/customers/by-external-id/{externalId}", "external_id")}
 """Path parameters that are the caller's own words and not ids of ours."""
 
-REFUSED_TO_OWNERS = {"POST /shipping/shipments/{id}/sandbox/advance", "POST /orders/{id}/refunds"}
+REFUSED_TO_OWNERS = {
+    "POST /shipping/shipments/{id}/sandbox/advance",
+    "POST /orders/{id}/refunds",
+    "POST /imports/{id}/preview",
+    "POST /imports/{id}/start",
+}
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
 
 WITH_IDS = [endpoint for routes in ROUTES for endpoint in routes.endpoints if any(endpoint.path_ids.values())]

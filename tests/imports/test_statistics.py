@@ -104,6 +104,17 @@ async def test_changed_customers_are_found_by_external_id(
 
 
 @STATISTICS
+async def test_existing_customers_are_found_by_contact(owner: Database, live: Company, pages: int, rows: int) -> None:
+    customers = [
+        BulkCustomer(None, None, CustomerPatch(email=f"{number}@example.com", first_name="Ayu"), matches_contact=True)
+        for number in range(FILLED - LOOKED_UP, FILLED)
+    ]
+    outcomes, read = await store(owner, live, customers, pages, rows)
+    assert outcomes == {"unchanged"}
+    assert read <= MOST_READ
+
+
+@STATISTICS
 async def test_existing_customers_are_found_by_id(owner: Database, live: Company, pages: int, rows: int) -> None:
     async with owner.connection() as db:
         ours = await db.fetch(OURS, live.id, LOOKED_UP)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sapa.values.phones import BadPhone, is_region, parse_phone
+from sapa.values.phones import BadPhone, _parse, is_region, parse_phone
 from tests import depth
 
 
@@ -56,6 +56,19 @@ def test_the_example_is_one_of_the_region_and_a_number_itself() -> None:
 def test_a_national_number_and_its_international_form_are_the_same(digits: str) -> None:
     ways = {parse_phone(prefix + digits, "ID") for prefix in ("0", "+62", "+62 ", "")}
     assert ways == {"+62" + digits}
+
+
+@given(st.from_regex(r"\A(?:\+62|0)?[0-9]{4,16}\Z"))
+def test_indonesian_numbers_are_judged_as_the_parser_would(text: str) -> None:
+    try:
+        expected = _parse(text, "ID")
+    except BadPhone:
+        expected = None
+    try:
+        found = parse_phone(text, "ID")
+    except BadPhone:
+        found = None
+    assert found == expected
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\A\+?[0-9 ]{4,20}\Z"))

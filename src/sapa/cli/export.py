@@ -1,6 +1,7 @@
 """`sapa export`: a company's data into a file."""
 
 import asyncio
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -9,21 +10,29 @@ import typer
 from sapa.access import actions as access
 from sapa.cli.connect import CompanyId, reach_database
 from sapa.cli.files import open_output, write_all
-from sapa.cli.import_ import EXTENSIONS, FileFormat, ResourceName
+from sapa.cli.import_ import ResourceName
 from sapa.cli.progress import open_progress
 from sapa.exports.actions import Resource, open_snapshot
 from sapa.exports.spreadsheet import Format, write_header, write_rows
+
+
+class ExportFormat(StrEnum):
+    csv = "csv"
+    ndjson = "ndjson"
+
+
+EXTENSIONS = {".ndjson": ExportFormat.ndjson, ".jsonl": ExportFormat.ndjson}
 
 
 def export(
     resource: Annotated[ResourceName, typer.Argument(help="What to export.")],
     company: CompanyId,
     output: Annotated[Path | None, typer.Option(help="The file to write. Defaults to standard output.")] = None,
-    format: Annotated[FileFormat | None, typer.Option(help="Defaults to the file's extension, or csv.")] = None,
+    format: Annotated[ExportFormat | None, typer.Option(help="Defaults to the file's extension, or csv.")] = None,
 ) -> None:
     """Export a snapshot of all customers, products or orders to a file that can be imported again."""
     by_name = EXTENSIONS.get(output.suffix.lower()) if output else None
-    chosen: Format = (format or by_name or FileFormat.csv).value
+    chosen: Format = (format or by_name or ExportFormat.csv).value
     with open_output(output) as file:
         rows = asyncio.run(_export(resource.value, company, chosen, file))
     if output:

@@ -12,11 +12,12 @@ from sapa.console.routes import EVERYBODY, PageRequest, console, go_to
 from sapa.http.errors import Invalid
 from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
 from sapa.orders.types import Status
+from sapa.values.enum_names import words_of
 
 FILTERS = {
-    "status": get_args(Status),
-    "fulfillmentStatus": get_args(FulfillmentStatus),
-    "financialStatus": get_args(FinancialStatus),
+    "status": words_of(Status),
+    "fulfillmentStatus": words_of(FulfillmentStatus),
+    "financialStatus": words_of(FinancialStatus),
 }
 SETTABLE = FILTERS | {"financialStatus": ("pending", "paid", "refunded")}
 METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")

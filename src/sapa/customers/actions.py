@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 
 import asyncpg
+import msgspec
 from msgspec import UNSET
 
 from sapa.customers import queries
@@ -51,10 +52,12 @@ async def create(tx: Tx, company: Company, body: CustomerIn) -> Customer:
     return customer
 
 
-async def update(tx: Tx, company: Company, id: str, patch: CustomerPatch) -> Customer:
-    """Writes and announces nothing when nothing changes."""
+async def update(
+    tx: Tx, company: Company, id: str, patch: CustomerPatch, *, external_id: str | None = None
+) -> Customer:
+    """Writes and announces nothing when nothing changes. A customer without an external id gets this one."""
     customer = await queries.lock_customer(tx, company.id, id)
-    return await _revise(tx, company, customer, patch)
+    return await _revise(tx, company, customer, patch, external_id)
 
 
 async def upsert(tx: Tx, company: Company, external_id: str, body: CustomerPatch) -> tuple[Customer, bool]:
@@ -124,8 +127,12 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     await emit(tx, company, CustomerDeleted(customer))
 
 
-async def _revise(tx: Tx, company: Company, customer: Customer, patch: CustomerPatch) -> Customer:
+async def _revise(
+    tx: Tx, company: Company, customer: Customer, patch: CustomerPatch, external_id: str | None = None
+) -> Customer:
     before, profile = profile_of(customer), revise_profile(company, customer, patch)
+    if before.external_id is None and external_id is not None:
+        profile = msgspec.structs.replace(profile, external_id=external_id)
     if profile == before:
         return customer
     ref, customer = build_ref(customer), await _store(tx, company, customer.id, before, profile)
@@ -150,7 +157,8 @@ async def _insert(tx: Tx, company: Company, profile: Profile) -> Customer:
 
 
 async def _store(tx: Tx, company: Company, id: str, before: Profile, profile: Profile) -> Customer:
-    if (profile.email_key, profile.phone_number) == (before.email_key, before.phone_number):
+    keys = [(one.email_key, one.phone_number, one.external_id) for one in (profile, before)]
+    if keys[0] == keys[1]:
         return await queries.update_customer(tx, company.id, id, profile)
     try:
         async with tx.transaction():

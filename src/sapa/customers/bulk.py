@@ -16,8 +16,10 @@ from sapa.customers.types import (
     CustomerPatch,
     CustomerRenamed,
     CustomerUpdated,
+    IdentityConflict,
     build_ref,
 )
+from sapa.db.planning import without_sorting
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.http.errors import ApiError
@@ -31,11 +33,14 @@ Outcome = Literal["created", "updated", "unchanged"]
 
 
 class BulkCustomer(Struct, frozen=True):
-    """One of many customers: matched by external id, else by id, else new."""
+    """One of many customers: matched by external id, else by id, else by contact if it says so, else new."""
 
     external_id: str | None
     id: str | None
     patch: CustomerPatch
+    matches_contact: bool = False
+    """Whether it is the customer with the same e-mail address, or else the one with the same phone number and no other
+    e-mail address. A customer of another external id is not; one without any gets this one's."""
 
 
 class CustomerChange(Struct, frozen=True):
@@ -52,7 +57,7 @@ async def store(tx: Tx, company: Company, row: BulkCustomer) -> Outcome:
     if stored is None:
         await actions.create(tx, company, _as_new(row))
         return "created"
-    customer = await actions.update(tx, company, stored.id, _patch_for(stored, row))
+    customer = await actions.update(tx, company, stored.id, _patch_for(stored, row), external_id=row.external_id)
     return "unchanged" if profile_of(customer) == profile_of(stored) else "updated"
 
 
@@ -80,23 +85,135 @@ async def store_together(tx: Tx, company: Company, rows: Sequence[BulkCustomer])
     return outcomes
 
 
+class ChangedMeanwhile(Exception):
+    """Another transaction created one of the customers; store the rows one by one."""
+
+
+async def find_or_create_together(
+    tx: Tx, company: Company, bodies: Sequence[CustomerIn], *, prefers_email: bool = False
+) -> list[Customer | ApiError]:
+    """For each, the customer with this e-mail address or phone number, or a new one, or why there is none.
+
+    Of two different customers the one with the e-mail address is taken if it `prefers_email`; otherwise it is an
+    error. The customers' names cannot change until the transaction ends.
+    """
+    profiles = [_build_or_refuse(company, body) for body in bodies]
+    valid = [profile for profile in profiles if isinstance(profile, Profile)]
+    emails = {profile.email_key for profile in valid if profile.email_key}
+    phones = {profile.phone_number for profile in valid if profile.phone_number}
+    found = await queries.list_shared_by_contact(tx, company.id, list(emails), list(phones))
+    matcher = ContactMatcher(found, prefers_email=prefers_email)
+    new = [index for index, profile in enumerate(profiles) if isinstance(profile, Profile) and matcher.claim(profile)]
+    created = await _create(tx, company, [profile for n in new if isinstance(profile := profiles[n], Profile)])
+    matcher.add(created)
+    return [profile if isinstance(profile, ApiError) else matcher.get(profile) for profile in profiles]
+
+
+class ContactMatcher:
+    """Finds customers by e-mail address and phone number, among stored ones and those that are about to be."""
+
+    def __init__(self, customers: Iterable[Customer], *, prefers_email: bool) -> None:
+        self._by_key: dict[tuple[str, str], Customer] = {}
+        self._claimed: set[tuple[str, str]] = set()
+        self._prefers_email = prefers_email
+        self.add(customers)
+
+    def add(self, customers: Iterable[Customer]) -> None:
+        for customer in customers:
+            for key in _contact_keys(profile_of(customer)):
+                self._by_key[key] = customer
+
+    def claim(self, profile: Profile) -> bool:
+        """Whether nobody has this contact, and it is the first in the batch that asks."""
+        keys = _contact_keys(profile)
+        if any(key in self._by_key or key in self._claimed for key in keys):
+            return False
+        self._claimed.update(keys)
+        return True
+
+    def get(self, profile: Profile) -> Customer | ApiError:
+        found = [customer for key in _contact_keys(profile) if (customer := self._by_key.get(key))]
+        if not found:
+            raise ChangedMeanwhile
+        if len({customer.id for customer in found}) > 1 and not self._prefers_email:
+            return IdentityConflict()
+        return found[0]
+
+
+def _contact_keys(profile: Profile) -> list[tuple[str, str]]:
+    """The e-mail address comes first."""
+    keys = [("email", profile.email_key), ("phone", profile.phone_number)]
+    return [(kind, key) for kind, key in keys if key]
+
+
+def _build_or_refuse(company: Company, body: CustomerIn) -> Profile | ApiError:
+    try:
+        return build_profile(company, body)
+    except ApiError as error:
+        return error
+
+
+async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list[Customer]:
+    if not profiles:
+        return []
+    customers = await queries.insert_customers(tx, company.id, [CUSTOMER_ID.new() for _ in profiles], profiles)
+    if len(customers) < len(profiles):
+        raise ChangedMeanwhile
+    await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
+    await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    return customers
+
+
+async def list_shared(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, Customer]:
+    """The customers with these ids; their names cannot change until the transaction ends."""
+    return {customer.id: customer for customer in await queries.list_shared(tx, company.id, ids)} if ids else {}
+
+
 def list_keys(company: Company, row: BulkCustomer) -> list[str]:
     """The e-mail address and phone number that the customer would claim; none for an invalid row."""
+    email, phone = _find_contact(company, row)
+    keys = {"email": email, "phoneNumber": phone}
+    return [f"{name}:{key}" for name, key in keys.items() if key]
+
+
+def _find_contact(company: Company, row: BulkCustomer) -> tuple[str | None, str | None]:
+    """The e-mail address and phone number as they are compared; none for an invalid row."""
     contact = {name: value for name in ("email", "phone_number") if (value := getattr(row.patch, name))}
     try:
         profile = build_profile(company, CustomerIn(**contact))
     except ApiError:
-        return []
-    keys = {"email": profile.email_key, "phoneNumber": profile.phone_number}
-    return [f"{name}:{key}" for name, key in keys.items() if key]
+        return None, None
+    return profile.email_key, profile.phone_number
 
 
 def _has_same_contact(profile: Profile, before: Profile) -> bool:
     """Then the change cannot conflict with another customer."""
-    return (profile.email_key, profile.phone_number) == (before.email_key, before.phone_number)
+    keys = (profile.email_key, profile.phone_number, profile.external_id)
+    return keys == (before.email_key, before.phone_number, before.external_id)
 
 
 async def _lock_stored(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -> list[Customer | None]:
+    stored = await _lock_by_id(tx, company, rows)
+    indexes = [index for index, row in enumerate(rows) if row.matches_contact and stored[index] is None]
+    if not indexes:
+        return stored
+    contacts = {index: _find_contact(company, rows[index]) for index in indexes}
+    emails = [email for email, _ in contacts.values() if email]
+    phones = [phone for _, phone in contacts.values() if phone]
+    found = await queries.lock_customers_by_contact(tx, company.id, emails, phones)
+    by_email = {profile_of(customer).email_key: customer for customer in found if customer.email}
+    by_phone = {customer.phone_number: customer for customer in found if customer.phone_number}
+    for index, (email, phone) in contacts.items():
+        match = by_email.get(email or "")
+        owner = by_phone.get(phone or "")
+        if match is None and owner is not None and (email is None or owner.email is None):
+            match = owner
+        if match is not None and (not rows[index].external_id or match.external_id is None):
+            stored[index] = match
+    return stored
+
+
+async def _lock_by_id(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -> list[Customer | None]:
     external_ids = [row.external_id for row in rows if row.external_id]
     ids = [row.id for row in rows if row.id and not row.external_id]
     if not external_ids and not ids:
@@ -107,8 +224,9 @@ async def _lock_stored(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -
     return [by_external_id.get(row.external_id) if row.external_id else by_id.get(row.id or "") for row in rows]
 
 
-async def _record(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
-    async with queries.without_sorting(tx):
+async def record_entries(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
+    """Many timeline entries, each customer found by primary key whatever the statistics say."""
+    async with without_sorting(tx):
         await timeline.record_all(tx, company, entries)
 
 
@@ -116,7 +234,10 @@ def _build_change(company: Company, index: int, row: BulkCustomer, stored: Custo
     try:
         if stored is None:
             return CustomerChange(index, None, build_profile(company, _as_new(row)))
-        return CustomerChange(index, stored, revise_profile(company, stored, _patch_for(stored, row)))
+        profile = revise_profile(company, stored, _patch_for(stored, row))
+        if stored.external_id is None and row.external_id:
+            profile = msgspec.structs.replace(profile, external_id=row.external_id)
+        return CustomerChange(index, stored, profile)
     except ApiError:
         return None
 
@@ -179,7 +300,7 @@ async def _insert(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -
     customers = await queries.insert_customers(tx, company.id, list(indexes), profiles)
     if customers:
         await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await _record(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
     return [indexes[customer.id] for customer in customers]
 
 
@@ -198,5 +319,5 @@ async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -
         for change in changes
         if (stored := change.stored)
     ]
-    await _record(tx, company, entries)
+    await record_entries(tx, company, entries)
     return [change.index for change in changes]

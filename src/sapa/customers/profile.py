@@ -1,6 +1,6 @@
 """Checks what a caller sends of a customer, and normalises it for storage. Pure: no database."""
 
-import re
+import operator
 from typing import Any
 
 import msgspec
@@ -22,15 +22,6 @@ from sapa.values.emails import BadEmail, parse_email
 from sapa.values.json import encode, encode_values, is_exact
 from sapa.values.phones import BadPhone, parse_phone
 from sapa.values.text_folding import fold
-
-# The validator is slow because it knows every alphabet. Most addresses need only this pattern: letters, digits and a
-# few signs, no label that could be punycode, a top-level domain of letters.
-_is_plain_email = re.compile(
-    r"[A-Za-z0-9_+-]{1,32}(?:\.[A-Za-z0-9_+-]{1,15}){0,2}"
-    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,40}(?<!-)\.){1,4}[A-Za-z]{2,20}",
-    re.ASCII,
-).fullmatch
-LONGEST_PLAIN_EMAIL = 200
 
 _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
@@ -114,9 +105,6 @@ def _reachable(profile: Profile) -> Profile:
 def _email(text: str | None) -> str | None:
     if text is None:
         return None
-    if _is_plain_email(text) and len(text) <= LONGEST_PLAIN_EMAIL:
-        name, _, domain = text.partition("@")
-        return f"{name}@{domain.lower()}"
     try:
         return parse_email(text.strip())
     except BadEmail as error:
@@ -161,14 +149,30 @@ def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> by
     unmatched = {address.id: address for address in existing}
     ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
     stored = [
-        Address(
-            id=id or _match_by_content(address, unmatched) or ADDRESS_ID.new(),
-            main_address=index == main,
-            **_content(address),
+        _build_address(
+            id or (_match_by_content(address, unmatched) if unmatched else None) or ADDRESS_ID.new(),
+            address,
+            is_main=index == main,
         )
         for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
     ]
     return encode(stored)
+
+
+def _build_address(id: str, address: AddressIn, *, is_main: bool) -> Address:
+    return Address(
+        id=id,
+        first_name=address.first_name,
+        last_name=address.last_name,
+        phone=address.phone,
+        address1=address.address1,
+        address2=address.address2,
+        city=address.city,
+        province=address.province,
+        country=address.country,
+        zip=address.zip,
+        main_address=is_main,
+    )
 
 
 def _match_by_id(index: int, address: AddressIn, unmatched: dict[str, Address]) -> str | None:
@@ -189,9 +193,12 @@ def _match_by_content(address: AddressIn, unmatched: dict[str, Address]) -> str 
     return id
 
 
-def _content(address: Address | AddressIn) -> dict[str, Any]:
-    names = set(Address.__struct_fields__) - {"id", "main_address"}
-    return {name: getattr(address, name) for name in names}
+_get_content = operator.attrgetter(*(name for name in Address.__struct_fields__ if name not in {"id", "main_address"}))
+
+
+def _content(address: Address | AddressIn) -> tuple[str | None, ...]:
+    content: tuple[str | None, ...] = _get_content(address)
+    return content
 
 
 def _additional_data(data: dict[str, str | int | float] | None) -> bytes:

@@ -1,13 +1,13 @@
 """How customers are stored."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 
 from msgspec import Struct
 
 from sapa.customers.profile import Profile
 from sapa.customers.types import Customer
 from sapa.db.listing import Listing
+from sapa.db.planning import without_sorting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
@@ -130,7 +130,31 @@ LOCK_MANY = sql(
     row=Customer,
 )
 
-SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
+# As above: each customer by the index of its own key.
+LOCK_MANY_BY_CONTACT = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM unnest($2::text[]) AS requested (address)
+     CROSS JOIN LATERAL (
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND email_key BETWEEN requested.address AND requested.address
+            ORDER BY email_key LIMIT 1 FOR UPDATE) AS c
+    UNION ALL
+    SELECT {COLUMNS}
+      FROM unnest($3::text[]) AS requested (number)
+     CROSS JOIN LATERAL (
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND phone_number BETWEEN requested.number AND requested.number
+            ORDER BY phone_number LIMIT 1 FOR UPDATE) AS c""",
+    row=Customer,
+)
+
+# As above, and their names cannot change while they are copied to orders.
+SHARE_MANY_BY_CONTACT = sql(LOCK_MANY_BY_CONTACT.text.replace("FOR UPDATE", "FOR SHARE"), row=Customer)
+
+SHARE_MANY = sql(
+    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE", row=Customer
+)
 
 # A tag contains no comma, so the tags of one customer are passed as one text.
 _ROWS = f"unnest($2::text[], {WRITTEN.arrays(3)}) AS input (id, {WRITTEN.listed})"
@@ -259,6 +283,26 @@ async def lock_customers(tx: Tx, company_id: int, external_ids: Sequence[str], i
         return await LOCK_MANY.all(tx, company_id, external_ids, ids)
 
 
+async def lock_customers_by_contact(
+    tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
+) -> list[Customer]:
+    """The customers with these e-mail addresses, as they are compared, and phone numbers; some may occur twice."""
+    async with without_sorting(tx):
+        return await LOCK_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
+
+
+async def list_shared_by_contact(
+    tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
+) -> list[Customer]:
+    """Like `lock_customers_by_contact`, with shared locks."""
+    async with without_sorting(tx):
+        return await SHARE_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
+
+
+async def list_shared(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Customer]:
+    return await SHARE_MANY.all(tx, company_id, ids)
+
+
 async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
     """Inserts the customers that conflict with no other, and returns those."""
     return await INSERT_MANY.all(tx, company_id, ids, *_text_columns(profiles))
@@ -267,14 +311,6 @@ async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles
 async def update_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
     """The customers must be locked."""
     return await UPDATE_MANY.all(tx, company_id, ids, *_text_columns(profiles))
-
-
-@asynccontextmanager
-async def without_sorting(tx: Tx) -> AsyncIterator[None]:
-    """Plans no sort inside the block. After an error the transaction's rollback restores the setting."""
-    await SWITCH_SORTING.value(tx, "off")
-    yield
-    await SWITCH_SORTING.value(tx, "on")
 
 
 def _found(customer: Customer | None) -> Customer:

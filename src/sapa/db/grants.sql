@@ -38,6 +38,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON imports TO {app};
 GRANT SELECT, INSERT, DELETE ON import_chunks TO {app};
 GRANT SELECT, INSERT, DELETE ON import_keys TO {app};
 GRANT SELECT, INSERT, DELETE ON import_errors TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON import_mappings TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_endpoints TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_lanes TO {app};

@@ -32,6 +32,8 @@ class PooledConnection(TranslatingConnection):
     """A connection of the pool, with the channels that its transaction notifies after the commit."""
 
     channels: set[str]
+    is_silent = False
+    """While it is true, changes emit no events: see `sapa.events.silence`."""
 
 
 def notify_after_commit(tx: Tx, channel: str) -> None:

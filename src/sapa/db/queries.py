@@ -3,6 +3,8 @@
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
+SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
+
 SUM_CELLS = sql(
     """
     SELECT (SELECT coalesce(sum(total), 0) FROM counter_cells WHERE company_id = $1 AND counter = $2)

@@ -255,6 +255,8 @@ CREATE TABLE variants (
 );
 
 CREATE INDEX variants_product_idx ON variants (company_id, product_id, position);
+-- The lines of orders in files name their products by SKU.
+CREATE INDEX variants_sku_idx ON variants (company_id, inventory_sku) WHERE inventory_sku IS NOT NULL;
 
 
 -- The last order number of each company.
@@ -316,6 +318,8 @@ CREATE TABLE orders (
     refunds             json           NOT NULL DEFAULT '[]',
     fulfillments        json           NOT NULL DEFAULT '[]',
     placed_by           json,
+    -- False for an order that was brought in as history: it never earns points, whatever happens to it later.
+    earns               boolean        NOT NULL DEFAULT true,
     CONSTRAINT orders_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT orders_status_check CHECK (status IN ('active', 'archived', 'cancelled', 'refunded')),
     CONSTRAINT orders_fulfillment_status_check CHECK (fulfillment_status IN ('unfulfilled', 'fulfilled')),
@@ -466,10 +470,18 @@ CREATE TABLE imports (
     -- Whoever works on it, and until when nobody else may.
     holder        text,
     held_until    timestamptz    NOT NULL DEFAULT '-infinity',
+    source        text           COLLATE "C",
+    effects       boolean        NOT NULL DEFAULT true,
+    -- How the file is read before it is imported; null for a file that is read as it is.
+    reading       json,
+    -- Bytes of the converted file, which the position then counts in; null until it is converted.
+    converted_size bigint,
     CONSTRAINT imports_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT imports_resource_check CHECK (resource IN ('customers', 'products', 'orders')),
-    CONSTRAINT imports_format_check CHECK (format IN ('csv', 'ndjson')),
-    CONSTRAINT imports_status_check CHECK (status IN ('queued', 'running', 'succeeded', 'partial', 'failed'))
+    CONSTRAINT imports_format_check CHECK (format IN ('csv', 'ndjson', 'xlsx')),
+    CONSTRAINT imports_status_check CHECK (
+        status IN ('draft', 'queued', 'running', 'succeeded', 'partial', 'failed')),
+    CONSTRAINT imports_converted_check CHECK (converted_size IS NULL OR reading IS NOT NULL)
 );
 
 CREATE INDEX imports_created_idx ON imports (company_id, created_at, id);
@@ -477,6 +489,22 @@ CREATE INDEX imports_unfinished_idx ON imports (updated_at) WHERE finished_at IS
 -- A file that the command reads is imported once at a time; read in another format it is another file.
 CREATE UNIQUE INDEX imports_file_key ON imports (company_id, resource, format, fingerprint, dry_run)
     WHERE finished_at IS NULL AND NOT is_upload;
+
+-- Which column of a company's own file is which field.
+CREATE TABLE import_mappings (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    resource    text           COLLATE "C" NOT NULL,
+    name        text           NOT NULL,
+    mapping     json           NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT import_mappings_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT import_mappings_resource_check CHECK (resource IN ('customers', 'products', 'orders'))
+);
+
+CREATE UNIQUE INDEX import_mappings_name_key ON import_mappings (company_id, resource, name);
+CREATE INDEX import_mappings_created_idx ON import_mappings (company_id, created_at, id);
 
 CREATE TABLE import_chunks (
     company_id  bigint  NOT NULL,

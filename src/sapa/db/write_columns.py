@@ -38,8 +38,11 @@ class WriteColumns(Generic[Row]):
         self.names: tuple[str, ...] = (*fields, *computed)
         self._json = {name for name in fields if _is_json(hints[name])}
         self.listed = ", ".join(self.names)
-        self.cast = ", ".join(_CASTS.get(_without_none(hints.get(name)), "{}").format(name) for name in self.names)
+        self.cast = ", ".join(self._get_cast(name, hints.get(name)).format(name) for name in self.names)
         self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
+
+    def _get_cast(self, name: str, hint: Any) -> str:
+        return "{}::json" if name in self._json else _CASTS.get(_without_none(hint), "{}")
 
     def numbered(self, first: int) -> str:
         """`$3, $4, …`"""

@@ -13,7 +13,8 @@ from sapa.values.web_addresses import WEB_ADDRESS
 
 MOST_BYTES = 1_048_576
 MOST_UPLOADED = 32 * 1_048_576
-UPLOADED_TYPES = ("text/csv", "application/x-ndjson")
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+UPLOADED_TYPES = ("text/csv", "application/x-ndjson", XLSX)
 LONGEST_ECHO = 100
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)

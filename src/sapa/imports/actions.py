@@ -1,52 +1,146 @@
 """How imports start, change hands and end."""
 
+from collections.abc import Iterable
 from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
-from sapa.db.pool import Database, Tx
+import msgspec
+
+from sapa.db.pool import Connection, Database, Tx
 from sapa.imports import queries
+from sapa.imports.conversion import FileReading, ImportPreview, check_header, find_hint
+from sapa.imports.converter import preview_file
+from sapa.imports.converter_process import AUTO
 from sapa.imports.lines import Read
+from sapa.imports.queries import NewImport
+from sapa.imports.readings import ReadingOptions, choose_reading, choose_reading_of_bytes
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
+from sapa.imports.tables.workbooks import refuse_unsafe_archive
 from sapa.imports.types import (
     IMPORT_ID,
     Format,
     Import,
     ImportJob,
     ImportRunning,
+    ImportStarted,
     ImportTakenOver,
     Problem,
     Resource,
+    UnusableFile,
 )
 from sapa.values.company import Company
+from sapa.values.json import encode
 
 MOST_ATTEMPTS = 5
 
 
 async def upload(
-    tx: Tx, company: Company, resource: Resource, format: Format, content: bytes, *, dry_run: bool
+    tx: Tx,
+    company: Company,
+    resource: Resource,
+    format: Format,
+    content: bytes,
+    *,
+    dry_run: bool,
+    options: ReadingOptions = ReadingOptions(),
+    starts: bool = True,
 ) -> Import:
-    """Stores a file for the worker; raises UnusableFile when its header cannot be read."""
+    """Stores a file for the worker; raises UnusableFile when its header cannot be read.
 
-    async def read(position: int) -> bytes:
-        return content[position:]
-
-    await read_header(read, format, KINDS[resource].row)
+    If it does not start, it waits for `start`, and what it is may still be unknown.
+    """
+    reading = None
+    if starts:
+        reading = choose_reading_of_bytes(company, resource, format, content, options)
+        await _check_header(resource, format, content, reading)
     id = IMPORT_ID.new()
-    await queries.insert_import(
-        tx, company.id, id, resource, format, sha256(content).digest(), len(content), dry_run=dry_run, is_upload=True
+    new = NewImport(
+        resource=resource,
+        format=format,
+        dry_run=dry_run,
+        is_upload=True,
+        fingerprint=sha256(content).digest(),
+        size=len(content),
+        status="queued" if starts else "draft",
+        source=None if reading is None else reading.source,
+        effects=options.has_effects,
+        reading=None if reading is None else encode(reading),
     )
+    await queries.insert_import(tx, company.id, id, new)
     await queries.insert_chunks(tx, company.id, id, content)
     return await queries.get_import(tx, company.id, id)
 
 
-async def begin(
-    tx: Tx, company: Company, resource: Resource, format: Format, fingerprint: bytes, size: int, *, dry_run: bool
-) -> str:
+async def start(tx: Tx, company: Company, id: str, options: ReadingOptions, *, dry_run: bool) -> Import:
+    """Starts an import that was uploaded before; raises UnusableFile when its header cannot be read."""
+    draft = await queries.get_import(tx, company.id, id)
+    content = await get_upload(tx, company, id)
+    reading = choose_reading_of_bytes(company, draft.resource, draft.format, content, options)
+    await _check_header(draft.resource, draft.format, content, reading)
+    stored, source = (None, None) if reading is None else (encode(reading), reading.source)
+    effects = options.has_effects
+    if not await queries.start_import(tx, company.id, id, source, stored, effects=effects, dry_run=dry_run):
+        raise ImportStarted
+    return await queries.get_import(tx, company.id, id)
+
+
+async def preview(
+    path: Path, company: Company, resource: Resource, format: Format, options: ReadingOptions
+) -> ImportPreview:
+    """What the file is and what its first records would become; without a source it is recognised."""
+    if format == "ndjson":
+        raise UnusableFile("The file is NDJSON, which has the API's own fields: there is nothing to preview.")
+    with path.open("rb") as file:
+        reading = choose_reading(company, resource, format, file, options) or FileReading(
+            resource=resource,
+            format=format,
+            source=None,
+            time_zone=options.time_zone or company.time_zone,
+            region=company.region,
+            currency=company.currency,
+        )
+    if options.source is None and options.mapping is None:
+        reading = msgspec.structs.replace(reading, source=AUTO)
+    return await preview_file(path, reading)
+
+
+async def _check_header(resource: Resource, format: Format, content: bytes, reading: FileReading | None) -> None:
+    """A workbook is opened only in the process that converts it; here its archive is checked."""
+    with NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        path = Path(file.name)
+        if reading is None:
+            await check_own_header(path, resource, format)
+        elif reading.format == "xlsx":
+            refuse_unsafe_archive(path)
+        else:
+            check_header(path, reading)
+
+
+async def check_own_header(path: Path, resource: Resource, format: Format) -> None:
+    """Raises UnusableFile when a file with our own fields cannot be imported, with what to do if it is another's."""
+
+    async def read(position: int) -> bytes:
+        with path.open("rb") as file:
+            file.seek(position)
+            return file.read(queries.CHUNK)
+
+    try:
+        await read_header(read, format, KINDS[resource].row)
+    except UnusableFile as error:
+        hint = find_hint(path, format) if format == "csv" else None
+        raise UnusableFile(f"{error.message} {hint}" if hint else error.message) from None
+
+
+async def begin(tx: Tx, company: Company, new: NewImport) -> str:
     """The id of the file's unfinished import in this format, or of a new one."""
-    inserted = await queries.insert_import(
-        tx, company.id, IMPORT_ID.new(), resource, format, fingerprint, size, dry_run=dry_run, is_upload=False
+    inserted = await queries.insert_import(tx, company.id, IMPORT_ID.new(), new)
+    return inserted or await queries.get_unfinished(
+        tx, company.id, new.resource, new.format, new.fingerprint, dry_run=new.dry_run
     )
-    return inserted or await queries.get_unfinished(tx, company.id, resource, format, fingerprint, dry_run=dry_run)
 
 
 async def claim(tx: Tx, company: Company, id: str, holder: str, dead: list[str] | None = None) -> ImportJob:
@@ -83,6 +177,20 @@ async def record_failure(tx: Tx, company: Company, id: str, holder: str) -> None
 
 async def list_problems_after(tx: Tx, company: Company, id: str, line: int, most: int) -> list[Problem]:
     return await queries.list_problems_after(tx, company.id, id, line, most)
+
+
+async def get_upload(db: Connection, company: Company, id: str) -> bytes:
+    """The whole uploaded file."""
+    content = bytearray()
+    while chunk := await queries.get_chunk(db, company.id, id, len(content)):
+        content += chunk
+    return bytes(content)
+
+
+async def store_converted(tx: Tx, company: Company, id: str, holder: str, size: int, chunks: Iterable[bytes]) -> None:
+    """Replaces an upload by its converted form."""
+    if not await queries.replace_chunks(tx, company.id, id, holder, size, chunks):
+        raise ImportTakenOver
 
 
 def read_upload(database: Database, company: Company, id: str) -> Read:

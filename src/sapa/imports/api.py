@@ -1,35 +1,100 @@
 """How imports are reached."""
 
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
-from sapa.access.types import Scope
-from sapa.http.bodies import Upload
-from sapa.http.endpoints import OR, Base, Call, Routes
-from sapa.http.errors import InsufficientScope, NotFound
+from sapa.http.bodies import XLSX, Upload
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import NotFound
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.imports import actions, queries
-from sapa.imports.types import Format, Import, ImportId, Problem, Resource
+from sapa.imports.conversion import ImportPreview
+from sapa.imports.mappings import actions as mappings
+from sapa.imports.mappings.types import ImportMapping
+from sapa.imports.readings import ReadingOptions
+from sapa.imports.scopes import ANY_READ, ANY_WRITE, list_readable, require_key_scope, require_scope
+from sapa.imports.types import Format, Import, ImportId, ImportStarted, Problem, Resource
 
 routes = Routes(
     "/imports", base=Base.CUSTOMER, tag="Imports", about="Customers, products and orders from CSV and NDJSON files."
 )
 
-# Any of them admits a call; which one it needs depends on the resource.
-ANY_WRITE = OR.join([Scope.CUSTOMERS_WRITE, Scope.PRODUCTS_WRITE, Scope.ORDERS_WRITE])
-ANY_READ = OR.join([Scope.CUSTOMERS_READ, Scope.PRODUCTS_READ, Scope.ORDERS_READ])
+FORMATS: dict[str, Format] = {
+    "text/csv": "csv",
+    "application/x-ndjson": "ndjson",
+    XLSX: "xlsx",
+}
 
-RESOURCES: list[Resource] = ["customers", "products", "orders"]
-FORMATS: dict[str, Format] = {"text/csv": "csv", "application/x-ndjson": "ndjson"}
+Flag = Literal["true", "false"]
+SourceName = Annotated[
+    str,
+    Meta(
+        max_length=50,
+        examples=["shopify"],
+        description="The system that exported the file: shopify, woocommerce, tokopedia, tiktok, shopee, medusa, or"
+        " spreadsheet for any other table.",
+    ),
+]
+ZoneName = Annotated[
+    str,
+    Meta(
+        max_length=60,
+        examples=["Asia/Makassar"],
+        description="The time zone of times without an offset. Defaults to the company's.",
+    ),
+]
 
 
 class UploadQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the file contains, and whether to check it only."""
 
     resource: Annotated[Resource, Meta(description="What each record of the file is.")]
-    dry_run: Annotated[Literal["true", "false"], Meta(description="Check every record and change nothing.")] = "false"
+    dry_run: Annotated[Flag, Meta(description="Check every record and change nothing.")] = "false"
+    source: SourceName | None = None
+    mapping: (
+        Annotated[str, Meta(max_length=100, description="The id of a saved mapping, for the source spreadsheet.")]
+        | None
+    ) = None
+    keep_columns: Annotated[Flag, Meta(description="Keep unknown columns as the customer's additionalData.")] = "false"
+    time_zone: ZoneName | None = None
+    effects: (
+        Annotated[
+            Flag,
+            Meta(
+                description="Whether records earn points, take stock and emit events. Defaults to false with a source"
+                " or a mapping, otherwise to true."
+            ),
+        ]
+        | None
+    ) = None
+    start: Annotated[Flag, Meta(description="false: store the file as a draft, to preview and start it.")] = "true"
+
+
+class ImportStartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How to read an uploaded file. Without a source, it has the API's own field names."""
+
+    source: SourceName | None = None
+    mapping: ImportMapping | None = None
+    keep_columns: bool = False
+    time_zone: ZoneName | None = None
+    effects: Annotated[bool, Meta(description="Defaults to false with a source or a mapping.")] | None = None
+    dry_run: Annotated[bool, Meta(description="Check every record and change nothing.")] = False
+
+    @property
+    def options(self) -> ReadingOptions:
+        return ReadingOptions(
+            source=self.source,
+            mapping=self.mapping,
+            keep_columns=self.keep_columns,
+            time_zone=self.time_zone,
+            effects=self.effects,
+        )
 
 
 class ImportsQuery(PageQuery, frozen=True, kw_only=True):
@@ -42,13 +107,30 @@ class ImportsQuery(PageQuery, frozen=True, kw_only=True):
 async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     """Import a file.
 
-    Send CSV or NDJSON of up to 32 MiB. The file is stored, and the worker imports it record by record, with the same
-    rules as the API. Get the import to see its progress. The key needs the WRITE scope of the resource.
+    Send CSV, NDJSON or .xlsx of up to 32 MiB. The file is stored, and the worker imports it record by record, with the
+    same rules as the API. Get the import to see its progress. With a source, the file is an export of another system;
+    it brings in history, which earns no points, takes no stock and emits no events unless you set effects. The key
+    needs the WRITE scope of the resource.
     """
-    _require(call, query.resource, "WRITE")
-    is_dry_run = query.dry_run == "true"
-    format = FORMATS[body.media_type]
-    return await actions.upload(call.db, call.company, query.resource, format, body.content, dry_run=is_dry_run)
+    require_scope(call, query.resource, "WRITE")
+    mapping = query.mapping and await mappings.get_for(call.db, call.company, query.mapping, query.resource)
+    options = ReadingOptions(
+        source=query.source,
+        mapping=mapping or None,
+        keep_columns=query.keep_columns == "true",
+        time_zone=query.time_zone,
+        effects=None if query.effects is None else query.effects == "true",
+    )
+    return await actions.upload(
+        call.db,
+        call.company,
+        query.resource,
+        FORMATS[body.media_type],
+        body.content,
+        dry_run=query.dry_run == "true",
+        options=options,
+        starts=query.start == "true",
+    )
 
 
 @routes.get("", scope=ANY_READ)
@@ -57,10 +139,7 @@ async def list_imports(call: Call, query: ImportsQuery) -> Page[Import]:
 
     Newest first. Imports are kept for 30 days. Only imports of resources that the key may read are listed.
     """
-    readable = [name for name in RESOURCES if f"{name}:READ" in call.key.scopes and query.resource in {None, name}]
-    if query.resource is not None:
-        _require(call, query.resource, "READ")
-    filters = {} if readable == RESOURCES else {"resources": readable}
+    filters = list_readable(call, query.resource)
     imports, total = await queries.list_imports(call.db, call.company.id, filters, query.limit, query.offset)
     return build_page(imports, query.page, query.limit, total)
 
@@ -79,14 +158,46 @@ async def list_import_errors(call: Call, id: ImportId, query: PageQuery) -> Page
     return build_page(problems, query.page, query.limit, found.failed)
 
 
+@routes.post("/{id}/preview", scope=ANY_WRITE, status=200, raises=[NotFound, ImportStarted])
+async def preview_import(call: OutboundCall, id: ImportId, body: ImportStartIn = ImportStartIn()) -> ImportPreview:
+    """Preview an uploaded file.
+
+    Shows what the file is, which column would become which field, and its first ten records as they would be imported.
+    Without a source the file is recognised by its header. A spreadsheet gets a proposed mapping, or the saved one for
+    the same columns. Changes nothing.
+    """
+    with NamedTemporaryFile() as file:
+        async with call.context.database.connection() as db:
+            draft = await queries.get_import(db, call.company.id, id)
+            require_key_scope(call.key, draft.resource, "WRITE")
+            if draft.status != "draft":
+                raise ImportStarted
+            file.write(await actions.get_upload(db, call.company, id))
+        file.flush()
+        path, company = Path(file.name), call.company
+        preview = await actions.preview(path, company, draft.resource, draft.format, body.options)
+        if preview.mapping is None or body.mapping is not None:
+            return preview
+        async with call.context.database.connection() as db:
+            names = [column.name for column in preview.columns]
+            saved = await mappings.find_for_columns(db, company, draft.resource, names)
+        if saved is None:
+            return preview
+        options = msgspec.structs.replace(body.options, mapping=saved)
+        return await actions.preview(path, company, draft.resource, draft.format, options)
+
+
+@routes.post("/{id}/start", scope=ANY_WRITE, status=200, raises=[NotFound, ImportStarted])
+async def start_import(call: Call, id: ImportId, body: ImportStartIn = ImportStartIn()) -> Import:
+    """Start the import of an uploaded file, read as the body says."""
+    found = await queries.get_import(call.db, call.company.id, id)
+    require_scope(call, found.resource, "WRITE")
+    if found.status != "draft":
+        raise ImportStarted
+    return await actions.start(call.db, call.company, id, body.options, dry_run=body.dry_run)
+
+
 async def _get(call: Call, id: str) -> Import:
     found = await queries.get_import(call.db, call.company.id, id)
-    _require(call, found.resource, "READ")
+    require_scope(call, found.resource, "READ")
     return found
-
-
-def _require(call: Call, resource: Resource, action: str) -> None:
-    """Which of the declared scopes a call needs depends on its resource."""
-    scope = f"{resource}:{action}"
-    if scope not in call.key.scopes:
-        raise InsufficientScope(f"The API key lacks the scope {scope}.")

@@ -3,12 +3,32 @@
 from collections.abc import Awaitable, Callable
 
 import asyncpg
+from msgspec import Struct
 
 from sapa.db.pool import Tx
 from sapa.http.errors import translate
 from sapa.imports.types import Outcome, Problem, build_problem
+from sapa.values.company import Company
 
 Result = Outcome | Problem
+
+
+class StoreContext(Struct, frozen=True):
+    """For whom rows are stored, and how."""
+
+    company: Company
+    import_id: str
+    effects: bool
+    """Whether records earn points, take stock and emit events; history does not."""
+    matches_contacts: bool
+    """Whether a customer is also found by e-mail address or phone number, as files of other systems need it."""
+
+
+class StoreAlone(Exception):
+    """Some rows need a transaction of their own; nothing was stored."""
+
+    def __init__(self, lines: set[int]) -> None:
+        self.lines = lines
 
 
 async def attempt(tx: Tx, line: int, store: Callable[[], Awaitable[Outcome]]) -> Result:

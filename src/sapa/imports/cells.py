@@ -24,6 +24,8 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 Path = tuple[str | int, ...]
 Reading = Callable[[str], Any]
 
+_encode = msgspec.json.Encoder().encode
+
 csv.field_size_limit(LONGEST_RECORD)
 
 
@@ -78,7 +80,7 @@ def build_object(cells: Sequence[str], columns: Sequence[Column]) -> bytes | Non
             is_blank = False
             if column.read is not None:
                 _put(fields, column, column.read, cell)
-    return None if is_blank else msgspec.json.encode(_build_lists(fields))
+    return None if is_blank else _encode(_build_lists(fields))
 
 
 def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str) -> None:
@@ -86,7 +88,7 @@ def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str)
     for step in above:
         fields = fields.setdefault(step, {})
     try:
-        fields[last] = read(unescape_formula(cell))
+        fields[last] = read(unescape_formula(cell) if "'" in cell else cell)
     except BadCell as error:
         error.field = column.name
         raise
@@ -98,7 +100,7 @@ def _build_lists(value: Any) -> Any:
         return value
     if value and all(isinstance(step, int) for step in value):
         return [_build_lists(value[step]) for step in sorted(value)]
-    return {step: _build_lists(inner) for step, inner in value.items()}
+    return {step: _build_lists(inner) if isinstance(inner, dict) else inner for step, inner in value.items()}
 
 
 def _column(name: str, type_info: inspect.Type) -> Column:

@@ -11,7 +11,7 @@ from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import CustomerPatch, ExternalId
 from sapa.db.pool import Tx
-from sapa.imports.attempts import Result, attempt
+from sapa.imports.attempts import Result, StoreContext, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
 from sapa.values.company import Company
@@ -26,12 +26,12 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_customers(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
+async def store_customers(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
     """Stores all rows together, then one by one those that need it."""
-    customers = [_build_customer(row) for row in rows]
-    outcomes = await _store_together(tx, company, customers)
+    customers = [_build_customer(row, context.matches_contacts) for row in rows]
+    outcomes = await _store_together(tx, context.company, customers)
     return [
-        outcome or await attempt(tx, row.line, partial(bulk.store, tx, company, customer))
+        outcome or await attempt(tx, row.line, partial(bulk.store, tx, context.company, customer))
         for row, customer, outcome in zip(rows, customers, outcomes, strict=True)
     ]
 
@@ -50,7 +50,7 @@ def list_customer_keys(company: Company, row: FileRow) -> tuple[str, list[str]]:
     return customer.external_id or customer.id or f"line {row.line}", bulk.list_keys(company, customer)
 
 
-def _build_customer(row: FileRow) -> BulkCustomer:
+def _build_customer(row: FileRow, matches_contact: bool = False) -> BulkCustomer:
     value: Any = row.value
     patch = CustomerPatch(**{name: getattr(value, name) for name in CustomerPatch.__struct_fields__})
-    return BulkCustomer(value.external_id or None, value.id or None, patch)
+    return BulkCustomer(value.external_id or None, value.id or None, patch, matches_contact)

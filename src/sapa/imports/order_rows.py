@@ -1,22 +1,26 @@
 """Imports orders: places new ones and moves them to their statuses, updates existing ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.db.pool import Tx
-from sapa.http.errors import Invalid
+from sapa.http.errors import ApiError, Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.imports import queries
-from sapa.imports.attempts import Result, attempt
+from sapa.imports.attempts import Result, StoreAlone, StoreContext, attempt
 from sapa.imports.rows import FileRow
-from sapa.imports.types import Outcome
+from sapa.imports.types import Outcome, Problem, build_problem
 from sapa.orders import actions
+from sapa.orders.bulk import actions as bulk
+from sapa.orders.bulk.actions import BulkOrder, BulkPayment, BulkRefund
+from sapa.orders.document import build_new_order, with_sold
 from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -28,6 +32,8 @@ from sapa.orders.types import (
     OrderPatch,
     OwnOrderId,
 )
+from sapa.products import stock
+from sapa.products.types import VariantOnSale
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
@@ -57,6 +63,8 @@ class SoldVariant(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class LineRow(LineItemIn, frozen=True, kw_only=True):
     id: Any = None
     product_variant: SoldVariant | None = None
+    sku: Annotated[str, Meta(max_length=255)] | None = None
+    """The SKU of one of the company's variants, for a line with a title and a price of its own."""
     total: Any = None
     discount_allocation: Any = None
     tax: Any = None
@@ -126,21 +134,188 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_orders(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    return [await attempt(tx, row.line, partial(_store, tx, company, row.value)) for row in rows]
+class PreparedOrder(Struct, frozen=True):
+    """A row, and the order that it is if it is new, or why it cannot be one."""
+
+    row: OrderRow
+    new: BulkOrder | Problem
 
 
-async def _store(tx: Tx, company: Company, row: Any) -> Outcome:
+def prepare_order(
+    context: StoreContext, row: OrderRow, on_sale: Mapping[str, VariantOnSale] = MappingProxyType({})
+) -> PreparedOrder:
+    try:
+        return PreparedOrder(row, _build_bulk_order(context, row, on_sale))
+    except ApiError as error:
+        return PreparedOrder(row, build_problem(0, error))
+
+
+async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
+    """Stores all rows together. Raises StoreAlone with the lines that need a transaction of their own.
+
+    Those lock products, or an order that exists; after a number of another row that could deadlock with the API.
+    """
+    existing = await _list_existing(tx, context, rows)
+    alone = _list_alone(context, rows, existing)
+    if len(rows) == 1 and alone:
+        return [await attempt(tx, rows[0].line, partial(_store_alone, tx, context, _row_of(rows[0])))]
+    if alone:
+        raise StoreAlone(alone)
+    return await _place_together(tx, context, rows, existing)
+
+
+async def _list_existing(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> dict[str, Order]:
+    order_ids = [order_id for row in rows if (order_id := _row_of(row).order_id)]
+    return await bulk.list_by_order_id(tx, context.company, order_ids)
+
+
+def _row_of(row: FileRow) -> OrderRow:
+    prepared: Any = row.value
+    found: OrderRow = prepared.row
+    return found
+
+
+def _list_alone(context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]) -> set[int]:
+    """The lines of rows that take stock, change an existing order, or name an order that another row has as well."""
+    alone, seen = set(), set()
+    for row in rows:
+        value = _row_of(row)
+        order = existing.get(value.order_id or "")
+        takes_stock = order is None and context.effects and _names_products(value)
+        if takes_stock or value.order_id in seen or (order is not None and not _is_unchanged(order, value)):
+            alone.add(row.line)
+        if value.order_id:
+            seen.add(value.order_id)
+    return alone
+
+
+def _names_products(row: OrderRow) -> bool:
+    return any(line.product_variant_id or line.product_variant or line.sku for line in row.line_items or ())
+
+
+def _is_unchanged(order: Order, row: OrderRow) -> bool:
+    try:
+        return bulk.has_same_contents(order, _patch(row)) and not _list_new_money(order, row)
+    except ApiError:
+        return False
+
+
+async def _place_together(
+    tx: Tx, context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]
+) -> list[Result]:
+    new: dict[int, PreparedOrder] = {
+        index: prepared for index, row in enumerate(rows) if (prepared := _find_new(row, existing)) is not None
+    }
+    variants = await _list_variants(tx, context, [prepared.row for prepared in new.values()])
+    on_sale = await stock.list_on_sale(tx, context.company, _list_variant_ids(new.values()))
+    results: list[Result] = ["unchanged"] * len(rows)
+    orders: dict[int, BulkOrder] = {}
+    for index, prepared in new.items():
+        if on_sale and _list_variant_ids([prepared]):
+            prepared = prepare_order(context, prepared.row, on_sale)
+        if isinstance(prepared.new, Problem):
+            results[index] = msgspec.structs.replace(prepared.new, line=rows[index].line)
+        else:
+            orders[index] = _with_variants(prepared.new, prepared.row, variants)
+    placed = await bulk.place_together(tx, context.company, list(orders.values()), by=IMPORT) if orders else []
+    for index, order in zip(orders, placed, strict=True):
+        results[index] = build_problem(rows[index].line, order) if isinstance(order, ApiError) else "created"
+    return results
+
+
+def _list_variant_ids(orders: Iterable[PreparedOrder]) -> list[str]:
+    """The variants that lines name by id; only history has them here, because they take no stock."""
+    lines = (line for order in orders for line in order.row.line_items or ())
+    return list(dict.fromkeys(line.product_variant_id for line in lines if line.product_variant_id))
+
+
+def _find_new(row: FileRow, existing: dict[str, Order]) -> PreparedOrder | None:
+    prepared: Any = row.value
+    return None if prepared.row.order_id in existing else prepared
+
+
+async def _list_variants(tx: Tx, context: StoreContext, rows: Sequence[OrderRow]) -> dict[str, VariantOnSale]:
+    """The products that lines name by SKU."""
+    skus = {line.sku for row in rows for line in row.line_items or () if line.sku and not line.product_variant_id}
+    return await stock.list_by_sku(tx, context.company, sorted(skus))
+
+
+def _with_variants(order: BulkOrder, row: OrderRow, variants: Mapping[str, VariantOnSale]) -> BulkOrder:
+    """With the products that its lines name by SKU."""
+    found = [_find_variant(line, variants) for line in row.line_items or ()]
+    if not any(found):
+        return order
+    return msgspec.structs.replace(order, new_order=with_sold(order.new_order, found))
+
+
+def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str, VariantOnSale]) -> BulkOrder:
+    body = _build_order(row)
+    return BulkOrder(
+        new_order=with_sold(build_new_order(context.company, body, on_sale), _sold(context.company, row)),
+        customer_id=body.customer_id,
+        contact=body.customer,
+        placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
+        payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
+        refunds=_list_refunds(row, is_history=not context.effects),
+        statuses=_statuses(row),
+        is_history=not context.effects,
+    )
+
+
+def _build_payment(payment: PaymentRow) -> BulkPayment:
+    return BulkPayment(payment.amount, payment.method, payment.reference, payment.paid_at)
+
+
+def _list_refunds(row: OrderRow, *, is_history: bool) -> list[BulkRefund]:
+    """Without a status, the refunds decide it; otherwise the status refunds what they would."""
+    is_part = row.status != "refunded" and row.financial_status == "partially_refunded"
+    refunds = row.refunds if is_part or (is_history and row.financial_status is UNSET) else None
+    return [
+        BulkRefund(RefundIn(amount=refund.amount, reason=refund.reason), refund.created_at) for refund in refunds or ()
+    ]
+
+
+def _statuses(row: OrderRow) -> OrderPatch:
+    return OrderPatch(
+        status=row.status, fulfillment_status=row.fulfillment_status, financial_status=row.financial_status
+    )
+
+
+async def _store_alone(tx: Tx, context: StoreContext, row: Any) -> Outcome:
+    company = context.company
     existing = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
     if existing is None:
-        await _place(tx, company, row)
+        await _place(tx, context, row)
         return "created"
-    order = await actions.update(tx, company, existing.id, _patch(row), by=IMPORT)
-    return "unchanged" if order == existing else "updated"
+    for change in _list_new_money(existing, row):
+        if isinstance(change, PaymentIn):
+            await actions.record_payment(tx, company, existing.id, change, by=IMPORT)
+        else:
+            await actions.refund(tx, company, existing.id, change, by=IMPORT)
+    await actions.update(tx, company, existing.id, _patch(row), by=IMPORT)
+    return "unchanged" if await actions.find(tx, company, existing.id) == existing else "updated"
 
 
-async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
-    sold = _sold(company, row)
+def _list_new_money(order: Order, row: OrderRow) -> list[PaymentIn | RefundIn]:
+    """What a later export of the same shop shows as paid and refunded since the last import."""
+    if row.financial_status is not UNSET or (row.payments is None and row.refunds is None):
+        return []
+    paid = sum((one.amount for one in row.payments or () if one.voided_at is None), Decimal(0))
+    refunded = sum((one.amount for one in row.refunds or ()), Decimal(0))
+    changes: list[PaymentIn | RefundIn] = []
+    if (due := min(paid - order.total_paid, order.outstanding)) > 0:
+        last = (row.payments or [PaymentRow(amount=paid)])[-1]
+        changes.append(PaymentIn(amount=due, method=last.method or "other", paid_at=last.paid_at))
+    if refunded > order.total_refunded:
+        changes.append(RefundIn(amount=refunded - order.total_refunded))
+    return changes
+
+
+async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
+    company = context.company
+    variants = await _list_variants(tx, context, [row])
+    named = [_find_variant(line, variants) for line in row.line_items or ()]
+    sold = [own or other for own, other in zip(_sold(company, row), named, strict=True)]
     placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
     order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, by=IMPORT)
     status = await _record_money(tx, company, order, row)
@@ -163,10 +338,8 @@ async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -
             )
             has_method = payment.method is not None
             await actions.record_payment(tx, company, order.id, body, has_method=has_method, by=IMPORT)
-    for refund in row.refunds or ():
-        if refund.amount:
-            returned = RefundIn(amount=refund.amount, reason=refund.reason)
-            await actions.refund(tx, company, order.id, returned, at=refund.created_at, by=IMPORT)
+    for refund in _list_refunds(row, is_history=row.financial_status is UNSET):
+        await actions.refund(tx, company, order.id, refund.body, at=refund.at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 
@@ -224,18 +397,13 @@ def _transitions(row: OrderRow, paid: str) -> Iterator[OrderPatch]:
     """From a new order to its statuses: a refunded order was paid first."""
     if row.financial_status == "refunded" and row.status != "refunded" and paid == "pending":
         yield OrderPatch(financial_status="paid")
-    patch = OrderPatch(
-        status=row.status, fulfillment_status=row.fulfillment_status, financial_status=row.financial_status
-    )
+    patch = _statuses(row)
     if patch != OrderPatch():
         yield patch
 
 
 async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
-    try:
-        instant = parse_date_time(text)
-    except BadValue as error:
-        raise Invalid.field("createdAt", str(error)) from None
+    instant = _parse_created_at(text)
     if instant < EARLIEST:
         raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
     # Truncated, because PostgreSQL would round, and the current instant could round into the future.
@@ -245,13 +413,28 @@ async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
     return instant
 
 
+def _parse_created_at(text: str) -> datetime:
+    try:
+        return parse_date_time(text)
+    except BadValue as error:
+        raise Invalid.field("createdAt", str(error)) from None
+
+
 def _sold(company: Company, row: OrderRow) -> list[LineItemVariant | None]:
-    lines = row.line_items or []
+    """The variant that each line sold, as the file has it."""
     currency = row.currency or company.currency
     return [
         None if line.product_variant_id else _build_variant(f"lineItems[{index}]", line.product_variant, currency)
-        for index, line in enumerate(lines)
+        for index, line in enumerate(row.line_items or [])
     ]
+
+
+def _find_variant(line: LineRow, variants: Mapping[str, VariantOnSale]) -> LineItemVariant | None:
+    """The product with the line's SKU as it is now, unless the file has the one that was sold."""
+    named = variants.get(line.sku or "")
+    if named is None or line.product_variant_id or line.product_variant is not None:
+        return None
+    return LineItemVariant(*(getattr(named, name) for name in LineItemVariant.__struct_fields__))
 
 
 def _build_variant(line: str, variant: SoldVariant | None, currency: str) -> LineItemVariant | None:

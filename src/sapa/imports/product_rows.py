@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from sapa.db.pool import Tx
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
-from sapa.imports.attempts import Result, attempt
+from sapa.imports.attempts import Result, StoreContext, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
 from sapa.products import actions
@@ -31,8 +31,8 @@ class ProductRow(ProductPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_products(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    return [await attempt(tx, row.line, partial(_store, tx, company, row.value)) for row in rows]
+async def store_products(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
+    return [await attempt(tx, row.line, partial(_store, tx, context.company, row.value)) for row in rows]
 
 
 async def _store(tx: Tx, company: Company, row: Any) -> Outcome:

@@ -1,6 +1,6 @@
 """How imports are stored: their state, the chunks of an uploaded file, the lines that failed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ CHUNK = 1_048_576
 DAYS_KEPT = 30
 
 _EXPRESSIONS = {
+    # Of a converted file, the position counts in the converted bytes.
+    "position": "CASE WHEN converted_size > 0 THEN position * size / converted_size ELSE position END",
     "created": "created_rows",
     "updated": "updated_rows",
     "unchanged": "rows - created_rows - updated_rows - failed_rows",
@@ -46,8 +48,9 @@ GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", ro
 INSERT = sql(
     """
     WITH made AS (
-        INSERT INTO imports (company_id, id, resource, format, dry_run, is_upload, fingerprint, size)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        INSERT INTO imports (company_id, id, resource, format, dry_run, is_upload, fingerprint, size, status, source,
+                             effects, reading, converted_size)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
             ON CONFLICT (company_id, resource, format, fingerprint, dry_run) WHERE finished_at IS NULL AND NOT is_upload
             DO NOTHING
         RETURNING company_id, id
@@ -69,7 +72,7 @@ CLAIM = sql(
     UPDATE imports
        SET holder = $3, held_until = clock_timestamp() + make_interval(secs => $4), status = 'running',
            updated_at = clock_timestamp()
-     WHERE company_id = $1 AND id = $2 AND finished_at IS NULL
+     WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND status <> 'draft'
        AND (held_until < clock_timestamp() OR holder = ANY($5))
     RETURNING {JOB_COLUMNS}""",
     row=ImportJob,
@@ -114,7 +117,7 @@ FINISH = sql(
     """
     UPDATE imports
        SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), held_until = '-infinity', error = $4::text,
-           position = CASE WHEN $4::text IS NULL THEN size ELSE position END,
+           position = CASE WHEN $4::text IS NULL THEN coalesce(converted_size, size) ELSE position END,
            status = CASE WHEN $4::text IS NOT NULL THEN 'failed' WHEN failed_rows > 0 THEN 'partial'
                          ELSE 'succeeded' END
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL"""
@@ -123,6 +126,21 @@ FINISH = sql(
 INSERT_CHUNK = sql("INSERT INTO import_chunks (company_id, import_id, number, content) VALUES ($1, $2, $3, $4)")
 
 GET_CHUNK = sql("SELECT content FROM import_chunks WHERE company_id = $1 AND import_id = $2 AND number = $3")
+
+START = sql(
+    """
+    UPDATE imports
+       SET status = 'queued', source = $3, effects = $4, reading = $5, dry_run = $6, updated_at = clock_timestamp()
+     WHERE company_id = $1 AND id = $2 AND status = 'draft'"""
+)
+
+SET_CONVERTED = sql(
+    """
+    UPDATE imports
+       SET converted_size = $4, updated_at = clock_timestamp(),
+           held_until = clock_timestamp() + make_interval(secs => $5)
+     WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL AND position = 0"""
+)
 
 DELETE_CHUNKS = sql("DELETE FROM import_chunks WHERE company_id = $1 AND import_id = $2")
 
@@ -171,22 +189,26 @@ class WaitingUpload(Struct, frozen=True):
 LIST_WAITING = sql(
     """
     SELECT company_id, id FROM imports
-     WHERE finished_at IS NULL AND is_upload AND held_until < clock_timestamp()
+     WHERE finished_at IS NULL AND is_upload AND status <> 'draft' AND held_until < clock_timestamp()
      ORDER BY updated_at, created_at
      LIMIT 20""",
     row=WaitingUpload,
     crosses="the worker looks for uploads over all companies, then claims one company's",
 )
 
+# Uploads that were never started go after a day: nothing but their content is stored.
+_OLD = """(created_at < now() - make_interval(days => ${0})
+            OR (status = 'draft' AND created_at < now() - interval '1 day'))"""
+
 COMPANIES_TO_PURGE = sql(
-    "SELECT DISTINCT company_id FROM imports WHERE created_at < now() - make_interval(days => $1)",
+    f"SELECT DISTINCT company_id FROM imports WHERE {_OLD.format(1)}",
     crosses="the worker looks for old imports over all companies, then purges them company by company",
 )
 
 PURGE = sql(
-    """
+    f"""
     WITH deleted AS (
-        DELETE FROM imports WHERE company_id = $1 AND created_at < now() - make_interval(days => $2) RETURNING id
+        DELETE FROM imports WHERE company_id = $1 AND {_OLD.format(2)} RETURNING id
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'imports', '', -1 FROM deleted"""
 )
@@ -208,15 +230,44 @@ async def get_import(db: Connection, company_id: int, id: str) -> Import:
     return found
 
 
-async def insert_import(
-    tx: Tx, company_id: int, id: str, resource: str, format: str, fingerprint: bytes, size: int, *, dry_run: bool,
-    is_upload: bool,
-) -> str | None:  # fmt: skip
+class NewImport(Struct, frozen=True, kw_only=True):
+    """The columns of an import when it begins."""
+
+    resource: str
+    format: str
+    dry_run: bool
+    is_upload: bool
+    fingerprint: bytes
+    size: int
+    status: str = "queued"
+    source: str | None = None
+    effects: bool = True
+    reading: bytes | None = None
+    converted_size: int | None = None
+
+
+async def insert_import(tx: Tx, company_id: int, id: str, new: NewImport) -> str | None:
     """The id, or None when the command already imports the same file."""
-    inserted: str | None = await INSERT.value(
-        tx, company_id, id, resource, format, dry_run, is_upload, fingerprint, size
-    )
+    values = (getattr(new, name) for name in NewImport.__struct_fields__)
+    inserted: str | None = await INSERT.value(tx, company_id, id, *values)
     return inserted
+
+
+async def start_import(
+    tx: Tx, company_id: int, id: str, source: str | None, reading: bytes | None, *, effects: bool, dry_run: bool
+) -> bool:
+    """False when it has been started already."""
+    return bool(await START.run(tx, company_id, id, source, effects, reading, dry_run))
+
+
+async def replace_chunks(tx: Tx, company_id: int, id: str, holder: str, size: int, chunks: Iterable[bytes]) -> bool:
+    """Stores the converted file instead of the uploaded one; False when another holder has taken the import over."""
+    if not await SET_CONVERTED.run(tx, company_id, id, holder, size, HOLD_SECONDS):
+        return False
+    await DELETE_CHUNKS.run(tx, company_id, id)
+    for number, chunk in enumerate(chunks):
+        await INSERT_CHUNK.run(tx, company_id, id, number, chunk)
+    return True
 
 
 async def get_unfinished(

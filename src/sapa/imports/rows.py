@@ -1,6 +1,8 @@
 """Turns records into rows of a resource, each with its line; a bad record becomes a problem."""
 
 import asyncio
+from collections.abc import Callable, Container
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -8,6 +10,7 @@ from msgspec import Struct
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
 from sapa.imports.cells import BadCell, Column, build_columns, build_object, detect_separator, parse_cells
+from sapa.imports.converted import decode_record
 from sapa.imports.lines import (
     BOM,
     FileRecord,
@@ -25,12 +28,16 @@ from sapa.imports.types import (
 MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
 MOST_COLUMNS = 1_000
 # Yields to other tasks of the event loop, such as webhook deliveries.
-BYTES_BETWEEN_YIELDS = 16_384
+BYTES_BETWEEN_YIELDS = 8_192
+
+Prepare = Callable[[Any], msgspec.Struct]
+"""Computes what a row's resource needs later; it runs while the database stores the rows before. Raises Invalid."""
 
 
 class FileRow(Struct, frozen=True):
     line: int
     value: msgspec.Struct
+    """As the file has it, or as its resource prepared it."""
 
 
 class Part(Struct, frozen=True):
@@ -61,12 +68,21 @@ class Batch(Struct, frozen=True):
     def problems(self) -> list[Problem]:
         return [part.found for part in self.parts if isinstance(part.found, Problem)]
 
-    def split(self) -> list["Batch"]:
-        """A batch for each record; the last one keeps the end of the batch."""
+    def split(self, alone: Container[int] | None = None) -> list["Batch"]:
+        """A batch for each record, or only for those at the lines `alone`; the last keeps the end of this one."""
         if self.size <= 1:
             return [self]
-        alone = [Batch([part], part.position, part.line, is_last=False) for part in self.parts[:-1]]
-        return [*alone, Batch(self.parts[-1:], self.position, self.line, self.is_last)]
+        groups: list[list[Part]] = []
+        was_alone = True
+        for part in self.parts:
+            is_alone = alone is None or part.found.line in alone
+            if is_alone or was_alone:
+                groups.append([part])
+            else:
+                groups[-1].append(part)
+            was_alone = is_alone
+        batches = [Batch(parts, parts[-1].position, parts[-1].line, is_last=False) for parts in groups[:-1]]
+        return [*batches, Batch(groups[-1], self.position, self.line, self.is_last)]
 
 
 class FileHeader(Struct, frozen=True):
@@ -117,20 +133,33 @@ def _header_text(record: FileRecord) -> str:
     return text
 
 
+CONVERTED = FileHeader("", [], 0, 0)
+"""Of a converted file, which has no header."""
+
+
 class RowReader:
     """Batches of rows, from the job's position on."""
 
-    def __init__(self, read: Read, job: ImportJob, header: FileHeader, row: type[msgspec.Struct]) -> None:
+    def __init__(
+        self,
+        read: Read,
+        job: ImportJob,
+        header: FileHeader,
+        row: type[msgspec.Struct],
+        prepare: Prepare = lambda value: value,
+    ) -> None:
         is_new = job.position < header.position
+        self._prepare = prepare
+        self._is_converted = job.is_converted
         self._records = RecordReader(
             read,
-            job.format,
+            "ndjson" if job.is_converted else job.format,
             header.separator.encode() or b",",
             header.position if is_new else job.position,
             header.line if is_new else job.line,
         )
         self._header = header
-        self._is_csv = job.format == "csv"
+        self._is_csv = job.format == "csv" and not job.is_converted
         self._decoder = build_decoder(row)
 
     async def next_batch(self, most_rows: int) -> Batch:
@@ -141,13 +170,23 @@ class RowReader:
             record = await records.next()
             if record is None:
                 break
-            found = self._row(record)
+            found = self._converted_row(record) if self._is_converted else self._row(record)
             if found is not None:
                 parts.append(Part(found, records.position, records.line))
             if records.position - yielded_at > BYTES_BETWEEN_YIELDS:
                 yielded_at = records.position
                 await asyncio.sleep(0)
         return Batch(parts, records.position, records.line, is_last=record is None)
+
+    def _converted_row(self, record: FileRecord) -> FileRow | Problem:
+        """The lines of a converted file are those of the original."""
+        converted = decode_record(record.content)
+        if problem := converted.problem:
+            return problem
+        try:
+            return FileRow(converted.line, self._prepare(decode_body(bytes(converted.row), self._decoder)))
+        except Invalid as error:
+            return build_problem(converted.line, error)
 
     def _row(self, record: FileRecord) -> FileRow | Problem | None:
         """None for an empty line."""
@@ -157,7 +196,9 @@ class RowReader:
             return None
         try:
             content = self._object(record) if self._is_csv else record.content
-            return None if content is None else FileRow(record.line, decode_body(content, self._decoder))
+            if content is None:
+                return None
+            return FileRow(record.line, self._prepare(decode_body(content, self._decoder)))
         except BadCell as error:
             return Problem(record.line, error.field, str(error))
         except Invalid as error:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from sapa.http.errors import ApiError, Conflict, Invalid
 from sapa.http.responses import Timestamp
@@ -13,8 +13,8 @@ IMPORT_ID = IdKind("imp_")
 ImportId = Annotated[str, IMPORT_ID]
 
 Resource = Annotated[Literal["customers", "products", "orders"], EnumName("ImportResource")]
-Format = Annotated[Literal["csv", "ndjson"], EnumName("ImportFormat")]
-Status = Annotated[Literal["queued", "running", "succeeded", "partial", "failed"], EnumName("ImportStatus")]
+Format = Annotated[Literal["csv", "ndjson", "xlsx"], EnumName("ImportFormat")]
+Status = Annotated[Literal["draft", "queued", "running", "succeeded", "partial", "failed"], EnumName("ImportStatus")]
 Outcome = Literal["created", "updated", "unchanged"]
 
 LONGEST_MESSAGE = 1_000
@@ -26,7 +26,20 @@ class Import(Struct, frozen=True, rename="camel"):
     id: ImportId
     resource: Resource
     format: Format
-    status: Annotated[Status, Meta(description="partial: the import is complete, and some lines failed.")]
+    status: Annotated[
+        Status,
+        Meta(
+            description="draft: uploaded and not started. partial: the import is complete, and some lines failed.",
+        ),
+    ]
+    source: Annotated[
+        str | None,
+        Meta(examples=[None], description="The system that exported the file; null for a file with our fields."),
+    ]
+    effects: Annotated[
+        bool,
+        Meta(description="Whether the records earn points, take stock and emit events; history does not."),
+    ]
     dry_run: Annotated[bool, Meta(examples=[False])]
     size: Annotated[int, Meta(examples=[52_400], description="Bytes of the file.")]
     position: Annotated[int, Meta(examples=[52_400], description="Bytes processed so far.")]
@@ -59,10 +72,25 @@ class ImportJob(Struct, frozen=True):
     size: int
     position: int
     line: int
+    source: str | None = None
+    effects: bool = True
+    reading: Raw | None = None
+    """How the file is read before it is imported, as `sapa.imports.conversion` has it."""
+    converted_size: int | None = None
+
+    @property
+    def is_converted(self) -> bool:
+        return self.converted_size is not None
 
 
 class UnusableFile(Invalid):
     """The file cannot be imported."""
+
+
+class ImportStarted(Conflict):
+    """The import has been started already; upload the file again to read it in another way."""
+
+    code = "IMPORT_STARTED"
 
 
 class ImportRunning(Conflict):

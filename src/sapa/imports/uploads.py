@@ -3,17 +3,23 @@
 import asyncio
 import time
 from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryFile
 
+import msgspec
 import structlog
+from msgspec import Raw
 
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.imports import actions, queries
+from sapa.imports.conversion import FileReading
+from sapa.imports.converter import UPLOAD_SECONDS, convert_file
 from sapa.imports.queries import WaitingUpload
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
-from sapa.imports.work import Until, Work, resume
+from sapa.imports.work import Until, Work, renew, resume
 from sapa.work.leases import new_holder
 from sapa.work.loops import repeat
 
@@ -59,6 +65,8 @@ async def _import_for_a_turn(database: Database, upload: WaitingUpload, stopping
 async def _resume(work: Work, until: Until) -> None:
     refusal = None
     try:
+        if work.job.reading is not None and not work.job.is_converted:
+            work = await _convert(work, work.job.reading)
         is_done = await resume(work, _ignore_progress, until)
     except UnusableFile as error:
         refusal, is_done = error.message, True
@@ -68,6 +76,36 @@ async def _resume(work: Work, until: Until) -> None:
             return
         done = await actions.finish(tx, work.company, work.job.id, work.holder, refusal)
     log.info("import finished", company_id=work.company.id, import_id=done.id, status=done.status, rows=done.rows)
+
+
+async def _convert(work: Work, reading: Raw) -> Work:
+    """Replaces the uploaded file by its converted form, and holds the import meanwhile."""
+    with NamedTemporaryFile() as source, TemporaryFile() as target:
+        async with work.database.connection() as db:
+            source.write(await actions.get_upload(db, work.company, work.job.id))
+        source.flush()
+
+        async def write(piece: bytes) -> None:
+            target.write(piece)
+
+        holding = asyncio.create_task(_keep_holding(work))
+        try:
+            request = msgspec.json.decode(reading, type=FileReading)
+            size = await convert_file(Path(source.name), request, write, UPLOAD_SECONDS)
+        finally:
+            holding.cancel()
+        target.seek(0)
+        chunks = iter(lambda: target.read(queries.CHUNK), b"")
+        async with work.database.transaction() as tx:
+            await actions.store_converted(tx, work.company, work.job.id, work.holder, size, chunks)
+    return msgspec.structs.replace(work, job=msgspec.structs.replace(work.job, converted_size=size))
+
+
+async def _keep_holding(work: Work) -> None:
+    while True:
+        await asyncio.sleep(queries.HOLD_SECONDS / 3)
+        with suppress(DatabaseAway):
+            await renew(work)
 
 
 def _is_unexpected(error: BaseException) -> bool:

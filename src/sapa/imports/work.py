@@ -1,28 +1,36 @@
 """Works through a file: stores rows in one transaction with the position after them."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import asyncpg
 from msgspec import Struct
 
+from sapa.customers.bulk import ChangedMeanwhile
 from sapa.db.pool import RETRYABLE, Database, Tx
 from sapa.db.retry import Backoff, retry
+from sapa.events import silence
 from sapa.imports import queries
-from sapa.imports.attempts import Result
+from sapa.imports.attempts import Result, StoreAlone, StoreContext
 from sapa.imports.lines import Read
-from sapa.imports.resources import KINDS
+from sapa.imports.resources import KINDS, Kind
 from sapa.imports.rows import (
+    CONVERTED,
     Batch,
     FileRow,
+    Prepare,
     RowReader,
     read_header,
 )
 from sapa.imports.types import ImportJob, ImportTakenOver, Problem
 from sapa.values.company import Company
 
-BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError)
+BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ChangedMeanwhile)
+FIRST_BATCH = 25
+DURABLE_SECONDS = 1.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 Report = Callable[[int, int], None]
@@ -40,36 +48,90 @@ class Work(Struct, frozen=True):
     holder: str
     read: Read
 
+    @property
+    def context(self) -> StoreContext:
+        job = self.job
+        return StoreContext(self.company, job.id, job.effects, matches_contacts=job.source is not None)
+
 
 async def resume(work: Work, report: Report, until: Until = lambda: False) -> bool:
     """Imports the rest of the file; False when it had to stop before the end."""
     kind = KINDS[work.job.resource]
-    header = await read_header(work.read, work.job.format, kind.row)
-    reader = RowReader(work.read, work.job, header, kind.row)
-    position, rows = work.job.position, 0
+    header = CONVERTED if work.job.is_converted else await read_header(work.read, work.job.format, kind.row)
+    prepare: Prepare = partial(kind.prepare, work.context) if kind.prepare else _keep
+    reader = RowReader(work.read, work.job, header, kind.row, prepare)
+    position, rows, size = work.job.position, 0, BatchSize(kind)
+    batch = await reader.next_batch(size.rows)
     while not until():
-        batch = await reader.next_batch(kind.batch)
-        if not await _import(work, position, batch, until):
-            return False
+        # The next batch is read while the database stores this one.
+        following = None if batch.is_last else asyncio.create_task(reader.next_batch(size.rows))
+        try:
+            if not await _import(work, position, batch, until, size):
+                return False
+        finally:
+            batch_after = await following if following is not None else None
         position, rows = batch.position, rows + batch.size
         report(position, rows)
-        if batch.is_last:
+        if batch_after is None:
             return True
-        await asyncio.sleep(0)
+        batch = batch_after
     return False
 
 
-async def _import(work: Work, position: int, batch: Batch, until: Until) -> bool:
-    """Together, or row by row where other transactions may block it; False when it had to stop."""
-    is_single = KINDS[work.job.resource].is_single
-    if not is_single and await _try_import(work, position, batch, is_last=True):
-        return True
-    rows = batch.split()
-    for row in rows:
-        if not await _retry_row(work, position, row, until, is_last=row is rows[-1]):
+def _keep(value: Struct) -> Struct:
+    return value
+
+
+class BatchSize:
+    """How many rows to store together, so that a transaction takes about as long as it may."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._durable_at = -DURABLE_SECONDS
+        self.rows = kind.batch if kind.batch_seconds is None else FIRST_BATCH
+
+    def waits_for_disk(self) -> bool:
+        """Whether the next commit waits for the disk: one in a while does, and covers those before it."""
+        now = time.monotonic()
+        if now - self._durable_at < DURABLE_SECONDS:
             return False
-        position = row.position
+        self._durable_at = now
+        return True
+
+    def adapt(self, seconds: float, rows: int) -> None:
+        """After a transaction of so many rows: at most twice as many next time."""
+        if self._kind.batch_seconds is not None and rows:
+            fitting = int(rows * self._kind.batch_seconds / max(seconds, 0.001))
+            self.rows = max(1, min(fitting, 2 * max(rows, FIRST_BATCH), self._kind.batch))
+
+
+async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:
+    """Together if possible, otherwise in parts; False when it had to stop."""
+    if batch.size <= 1:
+        return await _retry_row(work, position, batch, until, is_last=batch.is_last or size.waits_for_disk())
+    parts = batch.split()
+    if not KINDS[work.job.resource].is_single:
+        try:
+            if await _try_together(work, position, batch, size):
+                return True
+        except StoreAlone as error:
+            parts = batch.split(error.lines)
+    for part in parts:
+        if not await _import(work, position, part, until, size):
+            return False
+        position = part.position
     return True
+
+
+async def _try_together(work: Work, position: int, batch: Batch, size: BatchSize) -> bool:
+    """False when one of the rows cannot be stored, or another transaction blocked it."""
+    started = time.monotonic()
+    try:
+        return await _try_import(work, position, batch, is_last=batch.is_last or size.waits_for_disk())
+    except asyncpg.PostgresError:
+        return False
+    finally:
+        size.adapt(time.monotonic() - started, batch.size)
 
 
 class _Blocked(Exception):
@@ -86,14 +148,14 @@ async def _retry_row(work: Work, position: int, row: Batch, until: Until, *, is_
 
     try:
         await retry(
-            import_row, _Blocked, pause=lambda _: None if until() else backoff.next(), between=partial(_renew, work)
+            import_row, _Blocked, pause=lambda _: None if until() else backoff.next(), between=partial(renew, work)
         )
     except _Blocked:
         return False
     return True
 
 
-async def _renew(work: Work) -> None:
+async def renew(work: Work) -> None:
     async with work.database.transaction() as tx:
         if not await queries.renew(tx, work.company.id, work.job.id, work.holder):
             raise ImportTakenOver
@@ -123,7 +185,10 @@ async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None
 
 
 async def _store(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
-    return await KINDS[work.job.resource].store(tx, work.company, rows) if rows else []
+    if not rows:
+        return []
+    with nullcontext() if work.job.effects else silence(tx):
+        return await KINDS[work.job.resource].store(tx, work.context, rows)
 
 
 async def _dry_run(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:

@@ -39,7 +39,7 @@ from sapa.loyalty.types import (
     ReservationStatus,
     Wallet,
 )
-from sapa.orders.types import Order, OrderChanged
+from sapa.orders.types import Order, OrderChanged, OrdersPlaced
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.types import Source
@@ -167,7 +167,7 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
     earns nothing.
     """
     order, customer_id = changed.order, changed.order.customer_id
-    if customer_id is None:
+    if customer_id is None or not changed.earns:
         return
     before, position = await program.get_positions(tx, company, order, changed.status)
     missing = position.target - position.posted
@@ -185,6 +185,13 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
         ledger.take("earn_reversal", portions, _order_memo(order, position))
     await program.store_position(tx, company, order, ledger.balance.id, _after_posting(position, ledger))
     await close_ledger(tx, company, ledger, "system")
+
+
+async def settle_orders(tx: Tx, company: Company, placed: OrdersPlaced) -> None:
+    """Like `settle_order` for many new orders, which have earned nothing yet."""
+    if await program.has_terms(tx, company):
+        for order in placed.orders:
+            await settle_order(tx, company, order)
 
 
 async def settle_wallet(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> bool:

@@ -136,7 +136,7 @@ async def record_payment(
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = stored.now if body.paid_at is None else _parse_past("paidAt", body.paid_at, stored.now)
+    paid_at = stored.now if body.paid_at is None else parse_past("paidAt", body.paid_at, stored.now)
     payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
     if not has_method:
         payment = msgspec.structs.replace(payment, method=None)
@@ -166,7 +166,7 @@ async def refund(
     imported refund, pass when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    refunded_at = stored.now if at is None else _parse_past("createdAt", at, stored.now)
+    refunded_at = stored.now if at is None else parse_past("createdAt", at, stored.now)
     planned = plan_refund(stored.currency, before.priced, before.balance, body, refunded_at)
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
@@ -297,18 +297,18 @@ async def _save(
     transfers = build_transfers(before.balance, after.balance)
     order = await queries.update_order(tx, company.id, stored.id, after, before.state.cell, entry, transfers)
     await emit(tx, company, OrderUpdated(order))
-    await _announce_change(tx, company, order, before.state, after.state)
+    await _announce_change(tx, company, order, before.state, after.state, earns=stored.earns)
     return order
 
 
 async def _announce_change(
-    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState
+    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState, *, earns: bool = True
 ) -> None:
     await timeline.record_all(tx, company, build_entries(order, before, after))
-    await publish(tx, company, OrderChanged(order, after.real_status))
+    await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
-def _parse_past(field: str, instant: datetime, now: str) -> str:
+def parse_past(field: str, instant: datetime, now: str) -> str:
     if instant < EARLIEST:
         raise Invalid.field(field, f"must not be before {EARLIEST.year}")
     if instant > datetime.fromisoformat(now) + CLOCK_SKEW:
@@ -328,10 +328,10 @@ async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustom
     try:
         return build_ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
     except Invalid as error:
-        raise _in_customer(error) from None
+        raise in_customer(error) from None
 
 
-def _in_customer(error: Invalid) -> Invalid:
+def in_customer(error: Invalid) -> Invalid:
     """The error of the customer, with its fields named as in the order."""
     if not error.details:
         return Invalid(error.message, details=[FieldError("customer", error.message)])

@@ -1,7 +1,28 @@
-"""The columns that orders are read from. An order of a version that stored no amounts besides the total lacks some of
-them until the worker has completed it."""
+"""The columns that orders are written to and read from.
 
+An order of a version that stored no amounts besides the total lacks some of them until the worker has completed it.
+"""
+
+from sapa.db.write_columns import WriteColumns
+from sapa.orders.document import NewOrder
+from sapa.orders.pricing.arithmetic import PricedOrder
+from sapa.orders.revision import OrderState, Revision
+from sapa.orders.settlement.types import OrderBalance
 from sapa.orders.types import Order
+
+FIRST_NUMBER = 1001
+
+ADJUSTMENTS = (
+    "discounts", "shipping_lines", "fees", "tax_lines", "discount_total", "shipping_total", "fee_total", "tax_total",
+)  # fmt: skip
+
+WRITTEN = WriteColumns(NewOrder, without=["priced"])
+PRICED = WriteColumns(PricedOrder)
+PLAIN = WriteColumns(PricedOrder, without=ADJUSTMENTS)
+"""What most orders have: the rest is empty, which is the default of its columns."""
+STATE = WriteColumns(OrderState)
+REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
+BALANCE = WriteColumns(OrderBalance)
 
 _LINES = """(SELECT ('[' || string_agg(
                       left(old.line::text, -1) || ',"discount":null,"total":' || old.total

@@ -11,31 +11,29 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
-from sapa.orders.columns import COMPUTED, READ
+from sapa.orders.columns import (
+    ADJUSTMENTS,
+    BALANCE,
+    COMPUTED,
+    FIRST_NUMBER,
+    PLAIN,
+    PRICED,
+    READ,
+    REVISED,
+    STATE,
+    WRITTEN,
+)
 from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import PricedOrder
-from sapa.orders.revision import OrderState, Revision
+from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.settlement.types import OrderBalance
 from sapa.orders.types import Order, StoredOrder
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
-ADJUSTMENTS = (
-    "discounts", "shipping_lines", "fees", "tax_lines", "discount_total", "shipping_total", "fee_total", "tax_total",
-)  # fmt: skip
-
 COUNTER = "orders"
 COLUMNS = ", ".join(Order.__struct_fields__)
-FIRST_NUMBER = 1001
-WRITTEN = WriteColumns(NewOrder, without=["priced"])
-PRICED = WriteColumns(PricedOrder)
-PLAIN = WriteColumns(PricedOrder, without=ADJUSTMENTS)
-"""What most orders have: the rest is empty, which is the default of its columns."""
-STATE = WriteColumns(OrderState)
-REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
-BALANCE = WriteColumns(OrderBalance)
 
 GET = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND id = $2", row=Order)
 
@@ -44,7 +42,7 @@ FIND_BY_ORDER_ID = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AN
 LOCK = sql(
     f"""
     SELECT {READ}, archived_from, restocked, taken, removed_goods, removed_shipping, removed_fees, removed_tax,
-           clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete
+           earns, clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete
       FROM orders AS r
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",

@@ -1,19 +1,24 @@
 """The timeline entries of an order's changes. Pure: no database."""
 
+from datetime import datetime
+
 from sapa.orders.revision import OrderState
 from sapa.orders.types import Order
 from sapa.timeline.actions import NewTimelineEntry
 
 
-def build_entries(order: Order, before: OrderState | None, after: OrderState) -> list[NewTimelineEntry]:
-    """None for an order without a customer. Archiving an order is internal and makes no entry."""
+def build_entries(
+    order: Order, before: OrderState | None, after: OrderState, at: datetime | None = None
+) -> list[NewTimelineEntry]:
+    """None for an order without a customer. Archiving an order is internal and makes no entry. `at` is when it happened
+    if that was before now."""
     customer_id = order.customer_id
     if customer_id is None:
         return []
     types = ["order_created"] if before is None else _list_types(before, after)
     log = f"order {order.order_number}: {order.total} {order.currency}"
     return [
-        NewTimelineEntry(customer_id, type, edit_log=log, notes=order.notes if before is None else None)
+        NewTimelineEntry(customer_id, type, edit_log=log, notes=order.notes if before is None else None, at=at)
         for type in types
     ]
 

@@ -174,6 +174,7 @@ class StoredOrder(Order, frozen=True):
     removed_shipping: Decimal
     removed_fees: Decimal
     removed_tax: Decimal
+    earns: bool
     now: Timestamp
     is_complete: bool
     """False for an order of an earlier version whose amounts were not computed yet."""
@@ -257,3 +258,11 @@ class OrderChanged(Announcement, frozen=True):
     order: Order
     status: Status
     """The order's status; of an archived order, the one it had before."""
+    earns: bool = True
+    """False for an order that was brought in as history: it never earns points."""
+
+
+class OrdersPlaced(Announcement, frozen=True):
+    """Many orders were placed together; they are locked."""
+
+    orders: list[OrderChanged]

@@ -176,6 +176,19 @@ FIND_ON_SALE = sql(
 )
 
 
+# The oldest of several variants with the same SKU.
+FIND_BY_SKU = sql(
+    """
+    SELECT DISTINCT ON (v.inventory_sku) v.id, v.key, v.title, v.price, v.compare_at_price, v.inventory_sku, v.media,
+           p.name AS product_name, p.status = 'active' AS on_sale
+      FROM variants AS v
+      JOIN products AS p ON p.company_id = $1 AND p.id = v.product_id
+     WHERE v.company_id = $1 AND v.inventory_sku = ANY($2)
+     ORDER BY v.inventory_sku, v.id""",
+    row=VariantOnSale,
+)
+
+
 class TrackedVariant(Struct, frozen=True):
     """A variant whose stock is tracked."""
 
@@ -226,6 +239,10 @@ TOUCH = sql(
 
 async def list_on_sale(db: Connection, company_id: int, ids: Sequence[str]) -> list[VariantOnSale]:
     return await FIND_ON_SALE.all(db, company_id, ids)
+
+
+async def list_by_sku(db: Connection, company_id: int, skus: Sequence[str]) -> list[VariantOnSale]:
+    return await FIND_BY_SKU.all(db, company_id, skus)
 
 
 async def lock_tracked(tx: Tx, company_id: int, ids: Sequence[str]) -> list[TrackedVariant]:

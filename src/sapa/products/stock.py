@@ -21,6 +21,12 @@ async def list_on_sale(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str
     return {variant.id: variant for variant in await queries.list_on_sale(tx, company.id, ids)}
 
 
+async def list_by_sku(tx: Tx, company: Company, skus: Sequence[str]) -> dict[str, VariantOnSale]:
+    """By SKU; unknown ones are missing."""
+    found = await queries.list_by_sku(tx, company.id, skus) if skus else []
+    return {variant.inventory_sku: variant for variant in found if variant.inventory_sku}
+
+
 async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> dict[str, int]:
     """Lowers the stock of all variants by their quantities, or of none; returns what was taken of tracked variants."""
     if not quantities:

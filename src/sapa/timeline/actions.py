@@ -1,6 +1,7 @@
 """Records timeline entries, in the transaction of the change."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ class NewTimelineEntry(Struct, frozen=True):
     source: Source = "api"
     edit_log: str | None = None
     notes: str | None = None
+    at: datetime | None = None
+    """When it happened, if that was before now."""
 
 
 async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
@@ -25,7 +28,7 @@ async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
 
 
 async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
-    rows = [(entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes) for entry in entries]
+    rows = [(entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes, entry.at) for entry in entries]
     await queries.insert_entries(tx, company.id, rows)
 
 

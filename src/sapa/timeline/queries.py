@@ -17,9 +17,11 @@ INSERT = sql(
     """
     INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
                                   created_at, updated_at)
-    SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, now.at, now.at
-      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-           AS e (id, customer_id, category, type, source, edit_log, notes)
+    SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, coalesce(e.at, now.at),
+           coalesce(e.at, now.at)
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                  $9::timestamptz[])
+           AS e (id, customer_id, category, type, source, edit_log, notes, at)
      CROSS JOIN LATERAL (
            SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
             ORDER BY id LIMIT 1) AS c
@@ -57,16 +59,16 @@ Position = tuple[datetime, str]
 
 
 async def insert_entries(
-    tx: Tx, company_id: int, entries: Sequence[tuple[str, str, str, str | None, str | None]]
+    tx: Tx, company_id: int, entries: Sequence[tuple[str, str, str, str | None, str | None, datetime | None]]
 ) -> None:
-    """Each entry is (customer, type, source, edit log, notes)."""
+    """Each entry is (customer, type, source, edit log, notes, when it happened if not now)."""
     if not entries:
         return
-    customers, types, sources, edit_logs, notes = zip(*entries, strict=True)
+    customers, types, sources, edit_logs, notes, instants = zip(*entries, strict=True)
     # The entries share one instant; their ids keep their order.
     ids = sorted(TIMELINE_ID.new() for _ in entries)
     categories = [TYPES[type][0] for type in types]
-    await INSERT.run(tx, company_id, ids, customers, categories, types, sources, edit_logs, notes)
+    await INSERT.run(tx, company_id, ids, customers, categories, types, sources, edit_logs, notes, instants)
 
 
 async def has_customer(db: Connection, company_id: int, customer_id: str) -> bool:

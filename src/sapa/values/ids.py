@@ -29,8 +29,13 @@ class IdKind:
 
 def new_id(prefix: str) -> str:
     """Sortable by the millisecond of its creation; the rest is random."""
-    bits = new_bits()
-    return prefix + "".join(_PAIRS[bits >> shift & 0x3FF] for shift in range(120, -1, -10))
+    b, p = new_bits(), _PAIRS
+    # Written out, because a loop takes three times as long, and an imported order has ten ids.
+    return (
+        f"{prefix}{p[b >> 120]}{p[b >> 110 & 1023]}{p[b >> 100 & 1023]}{p[b >> 90 & 1023]}{p[b >> 80 & 1023]}"
+        f"{p[b >> 70 & 1023]}{p[b >> 60 & 1023]}{p[b >> 50 & 1023]}{p[b >> 40 & 1023]}{p[b >> 30 & 1023]}"
+        f"{p[b >> 20 & 1023]}{p[b >> 10 & 1023]}{p[b & 1023]}"
+    )
 
 
 def new_bits() -> int:

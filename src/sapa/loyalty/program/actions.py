@@ -46,6 +46,11 @@ async def replace_tiers(tx: Tx, company: Company, tiers: Sequence[Tier]) -> list
     return checked
 
 
+async def has_terms(tx: Tx, company: Company) -> bool:
+    """Whether a new order can earn points at all."""
+    return bool(await queries.list_tiers(tx, company.id))
+
+
 async def get_positions(tx: Tx, company: Company, order: Order, status: Status) -> tuple[Position | None, Position]:
     """What the order has earned so far, if anything, and the same with what it should have earned by now."""
     terms, before = await queries.get_terms(tx, company.id, order.id, _paid(order), order.total_sold)

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
 from sapa.orders.pricing.types import LineItemId
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount
 

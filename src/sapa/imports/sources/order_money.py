@@ -1,0 +1,115 @@
+"""The money of a foreign order in our fields, so that its total is the file's total."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from msgspec import Struct
+
+from sapa.imports.sources.interface import Fields
+
+ZERO = Decimal(0)
+ADJUSTMENT = "Adjustment"
+
+
+class ForeignLine(Struct, frozen=True):
+    """A line of an order in a file."""
+
+    title: str
+    quantity: int
+    price: Decimal
+    discount: Decimal = ZERO
+    sku: str | None = None
+
+    @property
+    def gross(self) -> Decimal:
+        return self.price * self.quantity
+
+
+class OrderMoney(Struct, frozen=True, kw_only=True):
+    """What a file says about an order's money."""
+
+    lines: Sequence[ForeignLine]
+    discounts: Sequence[Fields] = ()
+    shipping: Decimal = ZERO
+    shipping_title: str | None = None
+    fees: Sequence[Fields] = ()
+    tax: Decimal = ZERO
+    tax_title: str | None = None
+    total: Decimal | None = None
+    """What the customer had to pay; None if the file does not say."""
+
+
+def build_money(money: OrderMoney) -> tuple[Fields, Decimal]:
+    """The fields of the order's money, and its total.
+
+    Tax is taken as added if the total says so, otherwise as included. A difference that nothing in the file explains
+    is a fee or a discount named Adjustment.
+    """
+    net = sum((line.gross - _line_discount(line) for line in money.lines), ZERO)
+    discounts, on_shipping = _spread_discounts(money.discounts, net)
+    fees = [fee for fee in money.fees if fee["amount"] > 0]
+    before_tax = (
+        net - _sum(discounts) + max(ZERO, money.shipping - on_shipping) + _sum(fees)
+    )  # fmt: skip
+    is_added = money.total is not None and money.tax > 0 and before_tax + money.tax == money.total
+    computed = before_tax + (money.tax if is_added else ZERO)
+    total = computed if money.total is None else money.total
+    difference = total - computed
+    if difference > 0:
+        fees = [*fees, {"title": ADJUSTMENT, "amount": difference}]
+    left = net - _sum(discounts)
+    if difference < 0:
+        from_lines = min(left, -difference)
+        if from_lines:
+            discounts = [*discounts, {"title": ADJUSTMENT, "amount": from_lines}]
+        on_shipping += -difference - from_lines
+    fields: Fields = {
+        "lineItems": [_build_line(line) for line in money.lines],
+        "discounts": discounts,
+        "shippingLines": _build_shipping(money, on_shipping),
+        "fees": fees,
+        "taxLines": [_build_tax(money, is_added)] if money.tax > 0 else [],
+    }
+    return {name: value for name, value in fields.items() if value}, total
+
+
+def _build_line(line: ForeignLine) -> Fields:
+    fields: Fields = {"title": line.title[:255], "price": line.price, "quantity": line.quantity}
+    if discount := _line_discount(line):
+        fields["discount"] = {"amount": discount}
+    if line.sku:
+        fields["sku"] = line.sku[:255]
+    return fields
+
+
+def _line_discount(line: ForeignLine) -> Decimal:
+    return min(max(line.discount, ZERO), line.gross)
+
+
+def _spread_discounts(discounts: Sequence[Fields], net: Decimal) -> tuple[list[Fields], Decimal]:
+    """The order's discounts up to the net of its lines, and what is left of them, which can only be on shipping."""
+    spread, left, rest = [], net, ZERO
+    for discount in discounts:
+        amount = min(left, discount["amount"])
+        if amount > 0:
+            spread.append({**discount, "amount": amount})
+        left -= max(amount, ZERO)
+        rest += max(discount["amount"] - max(amount, ZERO), ZERO)
+    return spread, rest
+
+
+def _build_shipping(money: OrderMoney, discount: Decimal) -> list[Fields]:
+    if not money.shipping:
+        return []
+    line: Fields = {"title": (money.shipping_title or "Shipping")[:255], "price": money.shipping}
+    if discount := min(discount, money.shipping):
+        line["discount"] = {"amount": discount}
+    return [line]
+
+
+def _build_tax(money: OrderMoney, is_added: bool) -> Fields:
+    return {"title": (money.tax_title or "Tax")[:255], "amount": money.tax, "included": not is_added}
+
+
+def _sum(amounts: Sequence[Fields]) -> Decimal:
+    return sum((one["amount"] for one in amounts), ZERO)

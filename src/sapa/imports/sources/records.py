@@ -1,0 +1,119 @@
+"""Reading records by their columns; an error names the column."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeVar
+
+from sapa.imports.cells import BadCell
+from sapa.imports.sources.interface import ConversionContext, Converted, ConvertedRow, Fields, Records
+from sapa.imports.tables.files import TableRecord
+from sapa.imports.types import Problem
+from sapa.imports.values.amounts import DecimalSign, parse_amount_cell, parse_quantity_cell
+from sapa.imports.values.contacts import unquote_cell
+from sapa.imports.values.dates import DayOrder, parse_date_cell
+
+Value = TypeVar("Value")
+Group = list[TableRecord]
+
+ZERO = Decimal(0)
+LONGEST_DATA = 5_000
+LONGEST_KEY = 100
+MOST_DATA = 200
+
+
+def read_text(record: TableRecord, *names: str) -> str | None:
+    """None for an empty cell."""
+    return unquote_cell(record.get(*names)) or None
+
+
+def read_cell(record: TableRecord, name: str, parse: Callable[[str], Value]) -> Value | None:
+    """None for an empty cell; an error names the column."""
+    text = record.get(name)
+    if not text:
+        return None
+    try:
+        return parse(text)
+    except BadCell as error:
+        error.field = name
+        raise
+
+
+def read_amount(record: TableRecord, name: str, sign: DecimalSign | None = ".") -> Decimal:
+    """0 for an empty cell."""
+    return read_cell(record, name, lambda text: parse_amount_cell(unquote_cell(text), sign)) or ZERO
+
+
+def read_quantity(record: TableRecord, name: str) -> int:
+    """0 for an empty cell."""
+    return read_cell(record, name, parse_quantity_cell) or 0
+
+
+def read_instant(
+    record: TableRecord, name: str, context: ConversionContext, order: DayOrder | None = None
+) -> datetime | None:
+    return read_cell(record, name, lambda text: parse_date_cell(text, context.zone, order))
+
+
+def convert_each(records: Records, build: Callable[[TableRecord], Fields | None]) -> Iterator[Converted]:
+    """One record for each row; a row for which `build` returns None is left out."""
+    return convert_groups(records, lambda record: str(record.line), lambda group: build(group[0]))
+
+
+def convert_groups(
+    records: Records, key: Callable[[TableRecord], str], build: Callable[[Group], Fields | None]
+) -> Iterator[Converted]:
+    """One record for each run of rows with the same key; a row without a key belongs to the one above."""
+    for group in _group(records, key):
+        if isinstance(group, Problem):
+            yield group
+            continue
+        try:
+            value = build(group)
+        except BadCell as error:
+            yield Problem(group[0].line, error.field, str(error))
+        else:
+            if value is not None:
+                yield ConvertedRow(group[0].line, value)
+
+
+def _group(records: Records, key: Callable[[TableRecord], str]) -> Iterator[Group | Problem]:
+    group: Group = []
+    for record in records:
+        if isinstance(record, Problem):
+            yield record
+        elif group and key(record) in {"", key(group[0])}:
+            group.append(record)
+        else:
+            if group:
+                yield group
+            group = [record]
+    if group:
+        yield group
+
+
+def first_filled(group: Sequence[TableRecord], *names: str) -> TableRecord:
+    """The first row of a group in which one of the columns is filled in; else its first row."""
+    return next((record for record in group if record.get(*names)), group[0])
+
+
+def build_data(record: TableRecord, columns: dict[str, str]) -> Fields:
+    """additionalData of these columns, by normalised name, each with its key."""
+    data: Fields = {}
+    for name, key in columns.items():
+        if text := read_text(record, name):
+            data[key[:LONGEST_KEY]] = build_data_value(text)
+        if len(data) == MOST_DATA:
+            break
+    return data
+
+
+def build_data_value(text: str) -> str | int:
+    """A number where it is written as one; `007` and very long ones stay text."""
+    is_number = text.isascii() and text.isdigit() and len(text) < 16 and (text == "0" or text[0] != "0")
+    return int(text) if is_number else text[:LONGEST_DATA]
+
+
+def without_empty(fields: Fields) -> Fields:
+    """Without what a file leaves empty: an import keeps what is there."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}

@@ -1,0 +1,91 @@
+"""Amounts and numbers as people and spreadsheets write them: `Rp 150.000,00`, `150rb`, `1,250.50`, `(20)`."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from sapa.imports.cells import BadCell
+
+DecimalSign = Literal[".", ","]
+
+_CURRENCY = re.compile(r"(?:\bRp\.?|\b[A-Z]{3}\b|[$€£¥₹₫฿])\s*", re.IGNORECASE)
+_FACTORS = {"rb": 1_000, "ribu": 1_000, "k": 1_000, "jt": 1_000_000, "juta": 1_000_000}
+_SHAPE = re.compile(
+    r"(?P<minus>[-–(]?)\s*(?P<digits>\d[\d.,' \u00a0]*?)(?:,-|\.-)?\s*(?P<factor>rb|ribu|k|jt|juta)?\s*\)?",
+    re.IGNORECASE,
+)  # fmt: skip
+_SCIENTIFIC = re.compile(r"[+-]?\d+(?:[.,]\d+)?E[+-]?\d+", re.IGNORECASE)
+
+LONGEST = 60
+"""No amount is longer; the patterns take much longer for long texts."""
+
+SCIENTIFIC_ADVICE = (
+    "was shortened by a spreadsheet to {}, so that digits are lost. Format the column as text and export it again"
+)
+
+
+def refuse_scientific(text: str) -> None:
+    """Raises BadCell for `6.28123E+11`: the digits that it lacks cannot be restored."""
+    if len(text) <= LONGEST and _SCIENTIFIC.fullmatch(text.strip()):
+        raise BadCell(SCIENTIFIC_ADVICE.format(text.strip()))
+
+
+def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
+    """The amount; `sign` is the column's decimal sign where the cell alone does not show it. Raises BadCell."""
+    if text.isascii() and text.isdigit():
+        return Decimal(text)
+    refuse_scientific(text)
+    shape = _find_shape(text)
+    if shape is None:
+        raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}")
+    digits = re.sub(r"[' \u00a0]", "", shape["digits"])
+    own = find_decimal_sign(digits)
+    if own is None and sign is not None and digits.count(sign) == 1:
+        own = sign
+    thousands = "." if own == "," else ","
+    plain = digits.replace(thousands, "").replace(own, ".") if own else digits.replace(".", "").replace(",", "")
+    try:
+        amount = Decimal(plain)
+    except InvalidOperation:
+        raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}") from None
+    amount *= _FACTORS.get((shape["factor"] or "").lower(), 1)
+    return -amount if shape["minus"] else amount
+
+
+def _find_shape(text: str) -> re.Match[str] | None:
+    return None if len(text) > LONGEST else _SHAPE.fullmatch(_CURRENCY.sub("", text).strip())
+
+
+def find_decimal_sign(digits: str) -> DecimalSign | None:
+    """The decimal sign that a number proves to have; None for a whole number or one that may be either.
+
+    The last of two different signs is the decimal sign. A single sign is one unless exactly three digits follow it and
+    more than a zero stands before it.
+    """
+    last_dot, last_comma = digits.rfind("."), digits.rfind(",")
+    if last_dot >= 0 and last_comma >= 0:
+        return "." if last_dot > last_comma else ","
+    for sign in (".", ","):
+        if digits.count(sign) == 1 and (len(digits) - digits.index(sign) != 4 or digits.startswith(f"0{sign}")):
+            return "." if sign == "." else ","
+    return None
+
+
+def decide_decimal_sign(texts: Iterable[str]) -> DecimalSign | None:
+    """The decimal sign of a column, by the cells that prove one; None if none does, and then `1.250` is 1250."""
+    signs: Counter[DecimalSign] = Counter()
+    for text in texts:
+        shape = _find_shape(text)
+        if shape and (sign := find_decimal_sign(re.sub(r"[' \u00a0]", "", shape["digits"]))):
+            signs[sign] += 1
+    return signs.most_common(1)[0][0] if signs else None
+
+
+def parse_quantity_cell(text: str) -> int:
+    """A whole number; `2.0` and `2,00` are 2."""
+    amount = parse_amount_cell(text)
+    if amount != amount.to_integral_value():
+        raise BadCell(f"must be a whole number; it is {text[:40]!r}")
+    return int(amount)

@@ -1,0 +1,334 @@
+"""Places many orders at once, by the same rules as one.
+
+Everything is computed before the first number is taken: other orders of the company wait from the insert to the commit.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from sapa.customers import bulk as customers
+from sapa.customers.types import Customer, CustomerIn, CustomerRef, build_ref
+from sapa.db.pool import Tx
+from sapa.events import Event, emit_all
+from sapa.http.errors import ApiError, Invalid
+from sapa.orders.actions import EARLIEST, in_customer, parse_past
+from sapa.orders.bulk import queries
+from sapa.orders.bulk.queries import InsertedOrder, OrderClock, OrderInsert
+from sapa.orders.document import NewOrder, build_address, build_tags
+from sapa.orders.history.changes import build_changes
+from sapa.orders.history.types import Action, NewHistoryEntry
+from sapa.orders.revision import Revision
+from sapa.orders.settlement.balance import add_payment, add_refund, build_balance, build_payment, plan_refund
+from sapa.orders.settlement.transfers import build_transfers
+from sapa.orders.settlement.types import PaymentIn, RefundIn
+from sapa.orders.timeline_entries import build_entries
+from sapa.orders.transitions import NEW, apply_statuses, with_balance
+from sapa.orders.types import (
+    ORDER_ID,
+    Order,
+    OrderChanged,
+    OrderCreated,
+    OrderCustomerIn,
+    OrderPatch,
+    OrdersPlaced,
+    OrderUpdated,
+)
+from sapa.ports import publish
+from sapa.timeline.actions import NewTimelineEntry
+from sapa.values.change_actor import ChangeActor
+from sapa.values.company import Company
+from sapa.values.instants import format_instant, truncate_to_milliseconds
+from sapa.values.json import encode
+
+
+class BulkPayment(Struct, frozen=True):
+    """A payment of an order to place."""
+
+    amount: Decimal
+    method: str | None
+    """None for one that somebody had recorded by setting the status."""
+    reference: str | None
+    paid_at: datetime | None
+
+    @property
+    def body(self) -> PaymentIn:
+        return PaymentIn(amount=self.amount, method=self.method or "", reference=self.reference, paid_at=self.paid_at)
+
+
+class BulkRefund(Struct, frozen=True):
+    """A refund of an order to place, and when it was made."""
+
+    body: RefundIn
+    at: datetime | None
+
+
+class BulkOrder(Struct, frozen=True, kw_only=True):
+    """One of many orders to place, without variants by id, and what happened to it since."""
+
+    new_order: NewOrder
+    customer_id: str | None = None
+    contact: OrderCustomerIn | None = None
+    placed_at: datetime | None = None
+    payments: Sequence[BulkPayment] = ()
+    refunds: Sequence[BulkRefund] = ()
+    statuses: OrderPatch = OrderPatch()
+    is_history: bool = False
+    """Then it has no effects: nothing but the order itself is stored, all of it at the order's own time."""
+
+
+class Step(Struct, frozen=True):
+    """The order after one change, and when that happened."""
+
+    revision: Revision
+    action: Action
+    at: str
+    reference: str | None = None
+    """The payment or refund that was recorded."""
+
+
+class BuiltOrder(Struct, frozen=True):
+    """A checked order, and the steps to its state."""
+
+    order: BulkOrder
+    id: str
+    placed_at: datetime | None
+    steps: list[Step]
+
+    @property
+    def new_order(self) -> NewOrder:
+        return self.order.new_order
+
+    @property
+    def revision(self) -> Revision:
+        return self.steps[-1].revision
+
+
+async def place_together(
+    tx: Tx, company: Company, orders: Sequence[BulkOrder], *, by: ChangeActor
+) -> list[Order | ApiError]:
+    """For each, the order or why it was refused. Raises ChangedMeanwhile, or a unique violation, when another
+    transaction stored the same customer or order: then place them one by one."""
+    clock = await queries.get_clock(tx, company.id)
+    built = [_build_or_refuse(order, clock) for order in orders]
+    valid = [one for one in built if isinstance(one, BuiltOrder)]
+    refs = await _list_customers(tx, company, valid)
+    new = [_build_new(one, ref) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
+    inserted = await queries.insert_orders(tx, company.id, new, by) if new else {}
+    placed = {one.id: _build_order(one, inserted[one.id]) for one in new}
+    stored = [one for one in valid if one.id in placed]
+    await _announce(tx, company, stored, placed, by)
+    return [_get_result(one, refs, placed) for one in built]
+
+
+async def list_by_order_id(db: Tx, company: Company, order_ids: Sequence[str]) -> dict[str, Order]:
+    """The orders with the caller's own ids."""
+    found = await queries.list_by_order_ids(db, company.id, order_ids) if order_ids else []
+    return {order.order_id: order for order in found}
+
+
+def has_same_contents(order: Order, patch: OrderPatch) -> bool:
+    """Whether the patch changes nothing; raises Invalid. It must not edit lines or prices."""
+    if any(getattr(patch, name) not in {UNSET, getattr(order, name)} for name in ("fulfillment_status", "status")):
+        return False
+    if patch.financial_status not in {UNSET, order.financial_status}:
+        return False
+    if patch.notes not in {UNSET, order.notes} or (patch.tags is not UNSET and build_tags(patch.tags) != order.tags):
+        return False
+    if patch.shipping_address is UNSET:
+        return True
+    stored = None if order.shipping_address is None else bytes(order.shipping_address)
+    return build_address(patch.shipping_address, order.shipping_address) == stored
+
+
+def _get_result(
+    one: BuiltOrder | ApiError, refs: dict[str, CustomerRef | ApiError | None], placed: dict[str, Order]
+) -> Order | ApiError:
+    if isinstance(one, ApiError):
+        return one
+    ref = refs[one.id]
+    return ref if isinstance(ref, ApiError) else placed[one.id]
+
+
+def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
+    try:
+        placed_at = None if order.placed_at is None else _check_placed_at(order.placed_at, clock)
+        now = clock.now if placed_at is None or not order.is_history else format_instant(placed_at)
+        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, clock.now)))
+    except ApiError as error:
+        return error
+
+
+def _check_placed_at(instant: datetime, clock: OrderClock) -> datetime:
+    """Truncated, because PostgreSQL would round, and the current instant could round into the future."""
+    if instant < EARLIEST:
+        raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
+    instant = truncate_to_milliseconds(instant)
+    if instant > clock.company_now:
+        raise Invalid.field("createdAt", "must not be in the future")
+    return instant
+
+
+def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
+    """From a new order to its state: payments, refunds, then the statuses. A refunded order was paid first."""
+    new_order = order.new_order
+    revision = Revision(
+        NEW,
+        new_order.notes,
+        new_order.shipping_address,
+        new_order.tags,
+        new_order.priced,
+        build_balance(new_order.priced.total),
+        {},
+    )
+    yield Step(revision, "created", now)
+    for payment in order.payments:
+        paid_at = now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
+        made = build_payment(new_order.currency, revision.balance, payment.body, paid_at, now)
+        made = msgspec.structs.replace(made, method=payment.method)
+        revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, made))
+        yield Step(revision, "payment_recorded", paid_at, made.id)
+    for refund in order.refunds:
+        refunded_at = now if refund.at is None else parse_past("createdAt", refund.at, clock)
+        planned = plan_refund(new_order.currency, revision.priced, revision.balance, refund.body, refunded_at)
+        revision = with_balance(revision, add_refund(revision.balance, revision.priced, planned))
+        yield Step(revision, "refund_recorded", refunded_at, planned.refund.id)
+    for patch in _list_patches(order.statuses, revision):
+        revision = apply_statuses(revision, patch, now)
+        yield Step(revision, "updated", now)
+
+
+def _list_patches(statuses: OrderPatch, revision: Revision) -> Iterator[OrderPatch]:
+    is_unpaid = revision.state.financial_status == "pending"
+    if statuses.financial_status == "refunded" and statuses.status != "refunded" and is_unpaid:
+        yield OrderPatch(financial_status="paid")
+    if statuses != OrderPatch():
+        yield statuses
+
+
+async def _list_customers(
+    tx: Tx, company: Company, orders: Sequence[BuiltOrder]
+) -> dict[str, CustomerRef | ApiError | None]:
+    """The customer of each order by the order's id."""
+    refs: dict[str, CustomerRef | ApiError | None] = dict.fromkeys((one.id for one in orders), None)
+    named = {one.id: name for one in orders if (name := one.order.customer_id) is not None}
+    known_ids = await customers.list_shared(tx, company, sorted(set(named.values())))
+    for id, name in named.items():
+        customer = known_ids.get(name)
+        refs[id] = build_ref(customer) if customer else Invalid.field("customerId", "is not the id of a customer")
+    by_contact = [one for one in orders if one.order.contact is not None]
+    bodies = [_build_contact(one.order.contact) for one in by_contact if one.order.contact is not None]
+    is_history = any(one.order.is_history for one in by_contact)
+    found = await customers.find_or_create_together(tx, company, bodies, prefers_email=is_history) if bodies else []
+    for one, result in zip(by_contact, found, strict=True):
+        refs[one.id] = _build_ref(result)
+    return refs
+
+
+def _build_contact(contact: OrderCustomerIn) -> CustomerIn:
+    return CustomerIn(**{name: getattr(contact, name) for name in contact.__struct_fields__})
+
+
+def _build_ref(found: Customer | ApiError) -> CustomerRef | ApiError:
+    if isinstance(found, ApiError):
+        return in_customer(found) if isinstance(found, Invalid) else found
+    return build_ref(found)
+
+
+def _build_new(one: BuiltOrder, ref: CustomerRef | None) -> OrderInsert:
+    transfers = build_transfers(build_balance(one.new_order.priced.total), one.revision.balance)
+    return OrderInsert(one.id, one.new_order, one.revision, ref, one.placed_at, not one.order.is_history, transfers)
+
+
+def _build_order(new: OrderInsert, inserted: InsertedOrder) -> Order:
+    return _show(new.new_order, new.revision, new.customer, inserted)
+
+
+def _show(new_order: NewOrder, revision: Revision, customer: CustomerRef | None, inserted: InsertedOrder) -> Order:
+    """The order as the database has it."""
+    state, priced, balance = revision.state, revision.priced, revision.balance
+    return Order(
+        id=inserted.id,
+        order_id=new_order.order_id or inserted.id,
+        order_number=inserted.order_number,
+        status=state.status,
+        fulfillment_status=state.fulfillment_status,
+        financial_status=state.financial_status,
+        total=priced.total,
+        currency=new_order.currency,
+        notes=revision.notes,
+        customer=None if customer is None else Raw(encode(customer)),
+        line_items=Raw(encode(priced.line_items)),
+        shipping_address=None if revision.shipping_address is None else Raw(revision.shipping_address),
+        tags=revision.tags,
+        subtotal=priced.subtotal,
+        discount_total=priced.discount_total,
+        shipping_total=priced.shipping_total,
+        fee_total=priced.fee_total,
+        tax_total=priced.tax_total,
+        total_paid=balance.total_paid,
+        total_refunded=balance.total_refunded,
+        outstanding=balance.outstanding,
+        discounts=Raw(encode(priced.discounts)),
+        shipping_lines=Raw(encode(priced.shipping_lines)),
+        fees=Raw(encode(priced.fees)),
+        tax_lines=Raw(encode(priced.tax_lines)),
+        payments=Raw(encode(balance.payments)),
+        refunds=Raw(encode(balance.refunds)),
+        fulfillments=Raw(encode(balance.fulfillments)),
+        created_at=inserted.created_at,
+        updated_at=inserted.updated_at,
+    )
+
+
+async def _announce(
+    tx: Tx, company: Company, orders: Sequence[BuiltOrder], placed: dict[str, Order], by: ChangeActor
+) -> None:
+    """Step by step, as if they had been placed and changed one after the other."""
+    events: list[Event] = []
+    history: list[tuple[str, NewHistoryEntry, str]] = []
+    entries: list[NewTimelineEntry] = []
+    for one in orders:
+        order, first = placed[one.id], one.steps[0]
+        at = datetime.fromisoformat(first.at) if one.order.is_history else None
+        entries += build_entries(order, None, NEW, at)
+        if not one.order.is_history:
+            events.append(OrderCreated(_with_step(order, first)))
+        for before, after in pairwise(one.steps):
+            at = datetime.fromisoformat(after.at) if one.order.is_history else None
+            entries += build_entries(order, before.revision.state, after.revision.state, at)
+            if not one.order.is_history:
+                events.append(OrderUpdated(_with_step(order, after)))
+                changes = build_changes(before.revision, after.revision)
+                history.append((one.id, NewHistoryEntry(after.action, by, after.reference, changes), order.updated_at))
+    if events:
+        await emit_all(tx, company, events)
+    await queries.insert_history(tx, company.id, by, history)
+    await customers.record_entries(tx, company, entries)
+    changed = [
+        OrderChanged(placed[one.id], one.revision.state.real_status) for one in orders if not one.order.is_history
+    ]
+    if changed:
+        await publish(tx, company, OrdersPlaced(changed))
+
+
+def _with_step(order: Order, step: Step) -> Order:
+    """The order as it was after a step."""
+    state, balance = step.revision.state, step.revision.balance
+    return msgspec.structs.replace(
+        order,
+        status=state.status,
+        fulfillment_status=state.fulfillment_status,
+        financial_status=state.financial_status,
+        line_items=Raw(encode(step.revision.priced.line_items)),
+        total_paid=balance.total_paid,
+        total_refunded=balance.total_refunded,
+        outstanding=balance.outstanding,
+        payments=Raw(encode(balance.payments)),
+        refunds=Raw(encode(balance.refunds)),
+        fulfillments=Raw(encode(balance.fulfillments)),
+    )
