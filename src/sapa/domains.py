@@ -69,10 +69,15 @@ from sapa.shipping.connections import actions as carrier_connection_actions
 from sapa.shipping.connections import api as carrier_connections
 from sapa.shipping.quotes import actions as quote_actions
 from sapa.shipping.quotes import api as quotes
+from sapa.shipping.returns import api as returns
+from sapa.shipping.scorecards import api as scorecards
+from sapa.shipping.settlements import actions as settlement_actions
+from sapa.shipping.settlements import api as settlements
 from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as tracking_hooks
+from sapa.shipping.types import CashCollected, CashParcelReturned
 from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
@@ -103,6 +108,9 @@ ROUTES: list[Routes] = [
     shipping.routes,
     bookings.routes,
     tracking.routes,
+    settlements.routes,
+    returns.routes,
+    scorecards.routes,
     sandbox_carriers.routes,
     stores.routes,
     sending.routes,
@@ -198,6 +206,8 @@ SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
     CustomerRemoved: [loyalty_actions.forfeit],
     OrderChanged: [loyalty_actions.settle_order],
+    CashCollected: [settlement_actions.record_collection],
+    CashParcelReturned: [settlement_actions.record_return],
     ReservationsClosed: [closing.close_redemptions],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""

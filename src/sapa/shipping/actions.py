@@ -28,6 +28,7 @@ from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import (
     InvalidMove,
     NotBookable,
+    ReturnOrigin,
     Shipment,
     ShipmentChange,
     ShipmentIn,
@@ -39,7 +40,7 @@ from sapa.values.company import Company
 
 async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
     """Creates a shipment and, with autoBook, books it."""
-    cities = await _list_pickup_cities(call.context, call.company, body.provider)
+    cities = await list_pickup_cities(call.context, call.company, body.provider)
     return await _intend_and_send(call, lambda tx: begin_create(call.context, tx, call.company, body, cities))
 
 
@@ -49,7 +50,7 @@ async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment 
     if body.pickup_city is not UNSET:
         async with call.context.database.connection() as db:
             stored = await shipments.get_stored(db, call.company.id, id)
-        cities = await _list_pickup_cities(call.context, call.company, stored.provider)
+        cities = await list_pickup_cities(call.context, call.company, stored.provider)
     return await _intend_and_send(call, lambda tx: begin_update(call.context, tx, call.company, id, body, cities))
 
 
@@ -63,7 +64,7 @@ async def book(context: AppContext, company: Company, id: str) -> StoredShipment
     return await context.database.transact(lambda tx: bookings.settle(tx, company, attempt, outcome, "user"))
 
 
-async def _list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
+async def list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
     """Before the transaction, because the carrier may be called."""
     if not PROVIDERS[provider].has_pickup_cities:
         return ()
@@ -78,11 +79,17 @@ async def _intend_and_send(
 
 
 async def begin_create(
-    context: AppContext, tx: Tx, company: Company, body: ShipmentIn, pickup_cities: Sequence[CarrierArea] = ()
+    context: AppContext,
+    tx: Tx,
+    company: Company,
+    body: ShipmentIn,
+    pickup_cities: Sequence[CarrierArea] = (),
+    *,
+    origin: ReturnOrigin | None = None,
 ) -> BookingStart:
-    """Creates the shipment, with the intent to book it if requested."""
+    """Creates the shipment, with the intent to book it if requested. `origin` is what a return sends back."""
     facts = await _look_up(context, tx, company, body.provider, None, body, body.auto_book, pickup_cities)
-    shipment = build_shipment(company, body, facts)
+    shipment = build_shipment(company, body, facts, origin)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
     if facts.connected is not None:
         return await bookings.begin(tx, company, shipment, facts.connected, is_new=True)

@@ -347,6 +347,14 @@ class StoredShipment(Struct, frozen=True):
         return None if self.estimate is None else parse_days(self.estimate)
 
 
+class ReturnOrigin(Struct, frozen=True):
+    """What a return shipment sends back, and its number."""
+
+    shipment_id: str
+    order_id: str | None
+    number: str
+
+
 class ShipmentOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The same options that calculate-fee takes; fields of the shipment take precedence."""
 

@@ -79,7 +79,7 @@ CREATE TABLE cod_differences (
     CONSTRAINT cod_differences_kind_check CHECK (kind IN (
         'order_amount', 'cod_amount', 'cod_fee', 'carrier_fee', 'insurance_fee', 'remitted_amount', 'unknown_parcel',
         'not_cash_on_delivery', 'not_delivered', 'remitted_before', 'returned')),
-    CONSTRAINT cod_differences_difference_check CHECK (difference = actual - expected AND difference <> 0)
+    CONSTRAINT cod_differences_difference_check CHECK (abs(difference) = abs(actual - expected) AND difference <> 0)
 );
 
 CREATE INDEX cod_differences_created_idx ON cod_differences (company_id, created_at, id);

@@ -62,10 +62,8 @@ async def lock_parcels(
     matches = await queries.match_parcels(tx, company_id, numbers, provider, currency)
     locked = await queries.lock_shipments(tx, company_id, sorted({match.id for match in matches}))
     by_id = {shipment.id: shipment for shipment in locked}
-    found: dict[str, StoredShipment] = {}
-    for match in sorted(matches, key=lambda match: (by_id[match.id].cod_amount is not None, by_id[match.id].id)):
-        found[match.number] = by_id[match.id]
-    return found
+    found = [(match.number, by_id[match.id]) for match in matches if match.id in by_id]
+    return dict(sorted(found, key=lambda pair: (pair[1].cod_amount is not None, pair[1].id)))
 
 
 async def list_newest(db: Connection, company_id: int, status: str | None, most: int) -> list[Shipment]:

@@ -86,7 +86,7 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
         "store_location_id": query.store_location_id,
         "needing_action": True if query.needs_action == "true" else None,
         "no_action_needed": True if query.needs_action == "false" else None,
-        f"cod_{query.cod_state}": True if query.cod_state else None,
+        **({f"cod_{query.cod_state}": True} if query.cod_state else {}),
         "return_of": query.return_of,
         "created_from": query.created_from,
         "created_to": query.created_to,

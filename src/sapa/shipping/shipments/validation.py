@@ -27,6 +27,7 @@ from sapa.shipping.types import (
     PackageIn,
     Party,
     PartyIn,
+    ReturnOrigin,
     ShipmentIn,
     ShipmentPatch,
     Spot,
@@ -84,9 +85,15 @@ class ShipmentFacts(Struct, frozen=True):
     """The carrier to book with; only if a booking is requested."""
 
 
-def build_shipment(company: Company, body: ShipmentIn, facts: ShipmentFacts) -> StoredShipment:
+def build_shipment(
+    company: Company, body: ShipmentIn, facts: ShipmentFacts, origin: ReturnOrigin | None = None
+) -> StoredShipment:
     """A new draft. Raises Invalid with the field that is missing or unusable."""
     draft = build_draft(company, body.provider)
+    if origin is not None:
+        draft = msgspec.structs.replace(
+            draft, return_of=origin.shipment_id, return_number=origin.number, order_id=origin.order_id
+        )
     if body.options is not None and body.service_type is not UNSET:
         check_service_type("options.serviceType", body.provider, body.options.service_type)
     shipment = _revise(company, draft, with_options(body), facts)
