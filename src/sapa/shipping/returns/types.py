@@ -26,9 +26,9 @@ class ReturnIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
     delivery: Annotated[PartyIn, Meta(description="Changes to where it comes back to.")] | None = None
     package: Annotated[PackageIn, Meta(description="What comes back, if it is not all of it.")] | None = None
     insurance: bool = False
-    refund_id: Annotated[
-        str | None, Meta(max_length=100, examples=[None], description="A refund of the shipment's order.")
-    ] = None
+    refund_id: (
+        Annotated[str, Meta(max_length=100, examples=[None], description="A refund of the shipment's order.")] | None
+    ) = None
     auto_book: Annotated[bool, Meta(description="Whether to request the pickup at once.")] = False
 
 

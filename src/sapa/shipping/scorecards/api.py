@@ -62,8 +62,8 @@ async def list_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport
     """Compare carriers, services and areas.
 
     For parcels that were picked up: what was quoted against what they took, failed attempts to deliver them, and how
-    many came back. Days are calendar days in Jakarta's time, from pickup to delivery. `GET /shipping/scorecards/parcels`
-    lists the parcels of each figure.
+    many came back. Days are calendar days in Jakarta's time, from pickup to delivery. The parcels of each figure are
+    listed by `GET /shipping/scorecards/parcels`.
     """
     period = await _get_period(call, query.created_from, query.created_to)
     found = await queries.list_scorecards(call.db, call.company.id, period, query.group_by)

@@ -36,7 +36,8 @@ REPORT = sql(
         SELECT provider, {_CARRIER} AS carrier,
                CASE WHEN $4::boolean THEN {_SERVICE} END AS service,
                CASE WHEN $5::boolean THEN {_AREA} END AS area,
-               {_IS["delivered"]} AS is_delivered, {_IS["timed"]} AS is_timed, coalesce({_IS["late"]}, false) AS is_late,
+               {_IS["delivered"]} AS is_delivered, {_IS["timed"]} AS is_timed,
+               coalesce({_IS["late"]}, false) AS is_late,
                {_IS["failed_attempts"]} AS has_failed, {_IS["returned"]} AS is_returned, {_IS["lost"]} AS is_lost,
                quoted_days, {_DAYS} AS actual_days
           FROM shipments

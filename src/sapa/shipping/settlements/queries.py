@@ -39,19 +39,17 @@ INSERT_LINES = sql(
 )
 
 INSERT_DIFFERENCES = sql(
-    f"""
+    """
     WITH inserted AS (
         INSERT INTO cod_differences (company_id, id, kind, parcel, shipment_id, order_id, settlement_id, line, currency,
                                      expected, actual, difference)
         SELECT $1, found.*
           FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[], $9::text[],
                       $10::numeric[], $11::numeric[], $12::numeric[]) AS found
-        RETURNING {_COD_DIFFERENCE}, cell
-    ), counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        SELECT $1, 'cod_differences', cell, count(*) FROM inserted GROUP BY cell
+        RETURNING company_id, cell
     )
-    SELECT count(*) FROM inserted"""
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'cod_differences', cell, count(*) FROM inserted WHERE company_id = $1 GROUP BY cell"""
 )
 
 RESOLVE = sql(
@@ -127,7 +125,7 @@ async def insert_lines(tx: Tx, company_id: int, settlement_id: str, rows: Sequen
 
 async def insert_differences(tx: Tx, company_id: int, rows: Sequence[Sequence[object]]) -> None:
     if rows:
-        await INSERT_DIFFERENCES.value(tx, company_id, *map(list, zip(*rows, strict=True)))
+        await INSERT_DIFFERENCES.run(tx, company_id, *map(list, zip(*rows, strict=True)))
 
 
 async def resolve_difference(tx: Tx, company_id: int, id: str, *values: object) -> CodDifference | None:
