@@ -145,10 +145,9 @@ class ShownDriver(Struct, frozen=True, rename="camel"):
     license_plate: str | None
 
 
-_DAYS = re.compile(r"(\d+(?:[.,]\d+)?)\D*$")
-LONGEST_DAYS = 5
-_HOUR_WORDS = ("hour", "jam")
-_MINUTE_WORDS = ("minute", "menit", "min")
+_LAST_NUMBER = re.compile(r"(\d{1,3}(?:[.,]\d)?)\s*([a-z]*)\D*$")
+_UNITS = {"h": 24, "hour": 24, "hours": 24, "jam": 24, "min": 1440, "minute": 1440, "minutes": 1440, "menit": 1440}
+"""How many of a unit are a day; any other word counts as days."""
 
 read_party = msgspec.json.Decoder(Party).decode
 read_package = msgspec.json.Decoder(Package).decode
@@ -165,15 +164,11 @@ def choose_payment_status(stored: str | None, reported: str | None) -> str | Non
 
 def parse_days(estimate: str) -> Decimal | None:
     """The most days of an estimate: 3 of `2-3 days`, and 0.25 of `4 - 6 hours`. None if it has no number."""
-    found = _DAYS.search(estimate)
-    if found is None or len(found[1]) > LONGEST_DAYS:
+    found = _LAST_NUMBER.search(estimate.lower())
+    if found is None:
         return None
-    number, words = Decimal(found[1].replace(",", ".")), estimate.lower()
-    if any(word in words for word in _HOUR_WORDS):
-        number /= 24
-    elif any(word in words for word in _MINUTE_WORDS):
-        number /= 24 * 60
-    return shorten(number.quantize(Decimal("0.01")))
+    days = Decimal(found[1].replace(",", ".")) / _UNITS.get(found[2], 1)
+    return shorten(days.quantize(Decimal("0.01")))
 
 
 class Shipment(Struct, frozen=True, rename="camel"):

@@ -44,6 +44,7 @@ from sapa.shipping.carriers.parcels import (
     whole,
 )
 from sapa.shipping.carriers.reading import sift
+from sapa.values.web_addresses import is_web_address
 
 NAME = "kiriminaja"
 SERVICE_TYPE = "EXPRESS"
@@ -210,6 +211,7 @@ def parse_booked(
     detail = next((detail for detail in pickup.details or () if detail.order_id == reference), None)
     if detail is None:
         return None
+    has_content = pickup.qr_url is not None and not is_web_address(pickup.qr_url)
     return Booked(
         status="awaiting_dropoff" if shipment.service.package_handover == "DROP_OFF" else "confirmed",
         order_no=detail.kj_order_id,
@@ -218,6 +220,7 @@ def parse_booked(
         pickup_number=pickup.pickup_number,
         payment_id=pickup.pickup_number,
         payment_status=PAYMENT_BY_WORD.get((pickup.payment_status or "").lower()),
+        payment_qr=pickup.qr_url if has_content else None,
         status_code=100,
         price=offer.price,
         insurance_fee=offer.insurance_fee,

@@ -177,7 +177,8 @@ class KiriminAja:
         if payment is None:
             return booked
         status = payment.status or booked.payment_status
-        return msgspec.structs.replace(booked, payment_qr=payment.qr, payment_status=status)
+        qr = (payment.qr or booked.payment_qr) if status == "pending" else None
+        return msgspec.structs.replace(booked, payment_qr=qr, payment_status=status)
 
     async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> ServiceOffer | Rejected:
         """The present offer: a booking must send KiriminAja's own price, whatever the shop charges."""

@@ -104,6 +104,8 @@ class Pickup(Verdict, frozen=True):
     details: list[Detail] | None = None
     pickup_number: Word | None = None
     payment_status: Word | None = None
+    qr_url: str | None = None
+    """The content of the QRIS code, or the address of its picture."""
 
 
 class Images(Struct, frozen=True):
