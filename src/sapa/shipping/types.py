@@ -145,7 +145,7 @@ class ShownDriver(Struct, frozen=True, rename="camel"):
     license_plate: str | None
 
 
-_LAST_NUMBER = re.compile(r"(\d{1,3}(?:[.,]\d)?)\s*([a-z]*)\D*$")
+_LAST_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d)?)\s*([a-z]*)\D*$")
 _UNITS = {"h": 24, "hour": 24, "hours": 24, "jam": 24, "min": 1440, "minute": 1440, "minutes": 1440, "menit": 1440}
 """How many of a unit are a day; any other word counts as days."""
 
