@@ -44,8 +44,10 @@ STORIES = [
 
 async def tell(api: httpx.AsyncClient, database: Database, company: Company, story: Story) -> str:
     """A shipment that the events happened to."""
-    fields = {"serviceName": story.service, "delivery": {**DELIVERY, "city": story.city}, "estimate": story.estimate}
-    created = await create(api, "aggregator_carrier", **fields)
+    receiver = {**DELIVERY, "city": story.city}
+    created = await create(
+        api, "aggregator_carrier", serviceName=story.service, delivery=receiver, estimate=story.estimate
+    )
     async with database.transaction() as tx:
         draft = await shipments.lock_shipment(tx, company.id, created["id"])
         booked = msgspec.structs.replace(
@@ -56,7 +58,7 @@ async def tell(api: httpx.AsyncClient, database: Database, company: Company, sto
         event = CarrierEvent(f"{status}/{hours}", MORNING + timedelta(hours=hours), status, status)
         async with database.transaction() as tx:
             stored = await apply_events(tx, company, stored, [event], "carrier_webhook")
-    return created["id"]
+    return str(created["id"])
 
 
 @pytest.fixture

@@ -96,11 +96,13 @@ def test_money_may_arrive_before_the_news_of_the_delivery() -> None:
 
 _AMOUNTS = st.decimals(min_value=0, max_value=10**9, places=2)
 _FEES = st.one_of(st.none(), _AMOUNTS)
+_KNOWN: dict[str, st.SearchStrategy[Any]] = {"cod_amount": _AMOUNTS, **dict.fromkeys(ALL, _FEES)}
+_STATED: dict[str, st.SearchStrategy[Any]] = {"cod_amount": _AMOUNTS, **dict.fromkeys(ALL, _AMOUNTS)}
 
 
 @given(
-    known=st.fixed_dictionaries({"cod_amount": _AMOUNTS, **dict.fromkeys(ALL, _FEES)}),
-    stated=st.fixed_dictionaries({}, optional={"cod_amount": _AMOUNTS, **dict.fromkeys(ALL, _AMOUNTS)}),
+    known=st.fixed_dictionaries(_KNOWN),
+    stated=st.fixed_dictionaries({}, optional=_STATED),
     amount=st.decimals(min_value=-(10**9), max_value=10**9, places=2),
     deductions=st.sampled_from([list(carrier.cod_deductions) for carrier in CARRIERS.values()]),
     status=st.sampled_from(["delivered", "in_transit", "returned"]),

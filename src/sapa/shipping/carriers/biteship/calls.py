@@ -181,8 +181,8 @@ def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -
     insurances, _ = sift([courier.insurance], wire.OrderInsurance)
     destinations, _ = sift([order.destination], wire.OrderDestination)
     cash, _ = sift([destination.cash_on_delivery for destination in destinations], wire.OrderCash)
-    insurance_fee = next((one.fee for one in insurances if one.fee), offer and offer.insurance_fee)
-    cod_fee = next((one.fee for one in cash if one.fee), offer and offer.cod_fee)
+    insurance_fee = next((one.fee for one in insurances if one.fee), None if offer is None else offer.insurance_fee)
+    cod_fee = next((one.fee for one in cash if one.fee), None if offer is None else offer.cod_fee)
     return Booked(
         status="awaiting_dropoff" if status == "confirmed" and handover == "DROP_OFF" else status,
         order_no=order.id,
@@ -193,7 +193,7 @@ def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -
         price=order.price if offer is None else offer.price,
         insurance_fee=insurance_fee,
         cod_fee=cod_fee,
-        estimate=offer and offer.estimate,
+        estimate=None if offer is None else offer.estimate,
         distance=_find_distance(order.delivery),
     )
 
