@@ -7,6 +7,7 @@ from typing import Any
 from starlette.routing import Route
 
 from sapa.access import actions as access_actions
+from sapa.access import api as company_settings
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
@@ -46,6 +47,10 @@ from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget_pages
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
+from sapa.orders.backfill import jobs as order_backfill
+from sapa.orders.drafts import api as draft_orders
+from sapa.orders.history import api as order_history
+from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.types import OrderChanged
 from sapa.people import actions as people_actions
 from sapa.ports import Port, Subscriptions, install_subscriptions
@@ -73,6 +78,7 @@ from sapa.shipping.returns import api as returns
 from sapa.shipping.scorecards import api as scorecards
 from sapa.shipping.settlements import actions as settlement_actions
 from sapa.shipping.settlements import api as settlements
+from sapa.shipping.shipments import actions as shipment_actions
 from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
@@ -94,9 +100,12 @@ from sapa.work.rotation import SealedTable
 from sapa.work.worker import Job, Service
 
 ROUTES: list[Routes] = [
+    company_settings.routes,
     customers.routes,
     products.routes,
     orders.routes,
+    order_history.routes,
+    draft_orders.routes,
     timeline.routes,
     loyalty.routes,
     rewards.routes,
@@ -131,6 +140,7 @@ JOBS: list[Job] = [
     Job("expire keys", 10, access_actions.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.reschedule),
     Job("update customer copies", 5, customer_copies.update_copies),
+    Job("backfill order amounts", 5, order_backfill.backfill_amounts),
     Job("expire points", 5, expiry_jobs.expire_overdue),
     Job("check wallets", 60, reconciliation_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),
@@ -197,6 +207,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [media_pages.build_pages, wid
 
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, support_actions),
+    (SHIPMENTS, shipment_actions),
     (messaging_environment.TEST, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
 ]

@@ -29,6 +29,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON products TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON variants TO {app};
 GRANT SELECT, INSERT, UPDATE ON order_numbers TO {app};
 GRANT SELECT, INSERT, UPDATE ON orders TO {app};
+GRANT SELECT, INSERT, DELETE ON order_transactions TO {app};
+GRANT SELECT, INSERT ON order_history TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON draft_orders TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON customer_copies TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON imports TO {app};
@@ -46,7 +49,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON notices TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON timeline_entries TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON loyalty_settings TO {app};
-GRANT SELECT, INSERT, DELETE ON loyalty_tiers TO {app};
+GRANT SELECT, INSERT ON loyalty_tiers TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_wallets TO {app};
 GRANT SELECT, INSERT ON loyalty_entries TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_lots TO {app};

@@ -13,6 +13,7 @@ from sapa.http.errors import Invalid
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.orders import actions as orders
+from sapa.orders.settlement.types import Refund
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.bookings import actions as bookings
@@ -36,6 +37,8 @@ from sapa.shipping.types import (
     StoredShipment,
 )
 from sapa.values.company import Company
+
+_read_refunds = msgspec.json.Decoder(list[Refund]).decode
 
 
 async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
@@ -90,6 +93,7 @@ async def begin_create(
     """Creates the shipment, with the intent to book it if requested. `origin` is what a return sends back."""
     facts = await _look_up(context, tx, company, body.provider, None, body, body.auto_book, pickup_cities)
     shipment = build_shipment(company, body, facts, origin)
+    await _check_refund(tx, company, shipment, None)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
     if facts.connected is not None:
         return await bookings.begin(tx, company, shipment, facts.connected, is_new=True)
@@ -114,6 +118,7 @@ async def begin_update(
     is_booking = body.trigger_booking and before.shipping_status in BOOKABLE
     facts = await _look_up(context, tx, company, before.provider, before, body, is_booking, pickup_cities)
     after = revise_shipment(company, before, body, facts)
+    await _check_refund(tx, company, after, before.refund_id)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(after, before))
     if body.shipping_status is not UNSET:
         after = _move_by_hand(after, body.shipping_status)
@@ -153,6 +158,15 @@ async def _look_up(
     if isinstance(body.pickup_schedule, datetime):
         now = (await read_clock(tx, company.id)).now
     return ShipmentFacts(sender, order, now, pickup_cities, adapter, connected)
+
+
+async def _check_refund(tx: Tx, company: Company, shipment: StoredShipment, before: str | None) -> None:
+    if shipment.refund_id is None or shipment.refund_id == before:
+        return
+    order = None if shipment.order_id is None else await orders.find(tx, company, shipment.order_id)
+    refunds = [] if order is None else _read_refunds(order.refunds)
+    if shipment.refund_id not in {refund.id for refund in refunds}:
+        raise Invalid.field("refundId", "is not the id of a refund of the shipment's order")
 
 
 def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:

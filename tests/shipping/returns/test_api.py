@@ -107,6 +107,27 @@ async def test_a_return_can_go_another_way(sandbox: httpx.AsyncClient) -> None:
     assert (returned["package"]["weight"], returned["package"]["itemName"]) == (0.5, PACKAGE["itemName"])
 
 
+async def test_a_return_belongs_to_a_refund(sandbox: httpx.AsyncClient) -> None:
+    """From the start, or later: also when a carrier has the parcel."""
+    order, other = await make_order(sandbox), await make_order(sandbox)
+    refunds = []
+    for one in (order, other):
+        await sandbox.put(f"/orders/{one['id']}", json={"financialStatus": "paid"})
+        response = await sandbox.post(f"/orders/{one['id']}/refunds", json={"amount": 50_000})
+        assert response.status_code == 201, response.text
+        refunds.append(response.json()["data"]["id"])
+    sent = await deliver(sandbox, "aggregator_carrier", orderId=order["id"])
+    assert field_of(await give_back(sandbox, sent["id"], refundId=refunds[1])) == "refundId"
+    returned = (await give_back(sandbox, sent["id"], refundId=refunds[0], autoBook=True)).json()["data"]
+    assert (returned["refundId"], returned["shippingStatus"]) == (refunds[0], "confirmed")
+    assert field_of(await change(sandbox, returned["id"], refundId=refunds[1])) == "refundId"
+    cleared = await change(sandbox, returned["id"], refundId=None)
+    assert (cleared.status_code, cleared.json()["data"]["refundId"]) == (200, None)
+    linked = await change(sandbox, returned["id"], refundId=refunds[0])
+    assert (linked.status_code, linked.json()["data"]["refundId"]) == (200, refunds[0])
+    assert error_of(await change(sandbox, returned["id"], name="Other")) == (409, "NOT_EDITABLE")
+
+
 async def test_what_a_return_cannot_have(sandbox: httpx.AsyncClient) -> None:
     sent = await deliver(sandbox)
     assert field_of(await give_back(sandbox, sent["id"], orderId="order_1")) == "orderId"

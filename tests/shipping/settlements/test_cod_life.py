@@ -1,5 +1,6 @@
 """The whole life of cash on delivery with both aggregators: quote, booking, delivery, payment, statement."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -128,20 +129,69 @@ async def test_a_parcel_that_comes_back_collects_nothing(sandbox: httpx.AsyncCli
     assert (found["kind"], found["difference"]) == ("not_delivered", -done["carrierFee"])
 
 
-@pytest.mark.parametrize("amount", [100_000, 200_000])
-async def test_the_order_owes_another_amount(sandbox: httpx.AsyncClient, amount: int) -> None:
+@pytest.mark.parametrize(
+    ("amount", "status", "outstanding"),
+    [(100_000, "partially_paid", 50_000), (150_000, "paid", 0), (200_000, "paid", 0)],
+)
+async def test_the_order_owes_another_amount(
+    sandbox: httpx.AsyncClient, amount: int, status: str, outstanding: int
+) -> None:
     """What the order owes is paid; the rest of the cash is a difference."""
     order = await make_order(sandbox)
-    created = await create(sandbox, "custom", orderId=order["id"], codAmount=amount)
+    created = await deliver_ourselves(sandbox, orderId=order["id"], codAmount=amount)
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (paid["financialStatus"], paid["outstanding"]) == (status, outstanding)
+    ((payment,),) = [paid["payments"]]
+    assert (payment["amount"], payment["method"]) == (min(amount, CASH), "cod")
+    assert payment["reference"] == created["id"]
+    found = [(one["kind"], one["expected"], one["actual"], one["difference"]) for one in await differences(sandbox)]
+    assert found == ([("order_amount", CASH, amount, amount - CASH)] if amount > CASH else [])
+
+
+async def test_an_order_that_was_paid_before(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox)
+    body = {"amount": 40_000, "method": "bank_transfer"}
+    assert (await sandbox.post(f"/orders/{order['id']}/payments", json=body)).status_code == 201
+    created = await deliver_ourselves(sandbox, orderId=order["id"], codAmount=CASH)
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert [payment["amount"] for payment in paid["payments"]] == [40_000, 110_000]
+    assert (paid["financialStatus"], paid["outstanding"]) == ("paid", 0)
+    (found,) = await differences(sandbox, shipmentId=created["id"])
+    assert (found["kind"], found["difference"], found["orderId"]) == ("order_amount", 40_000, order["id"])
+
+
+async def test_two_parcels_of_one_order_at_the_same_time(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox)
+    parcels = [await create(sandbox, "custom", orderId=order["id"], codAmount=75_000) for _ in range(2)]
     for status in ("confirmed", "delivered"):
+        bodies = [(one["id"], {"shippingStatus": status}) for one in parcels]
+        responses = await asyncio.gather(
+            *(sandbox.patch(f"/shipping/shipments/{id}", json=body) for id, body in bodies)
+        )
+        assert [response.status_code for response in responses] == [200, 200]
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (paid["financialStatus"], len(paid["payments"])) == ("paid", 2)
+    assert await differences(sandbox) == []
+
+
+async def test_a_parcel_that_comes_back_after_its_delivery(sandbox: httpx.AsyncClient) -> None:
+    """The order stays paid until a person has found out who has the cash."""
+    order = await make_order(sandbox)
+    created = await deliver_ourselves(sandbox, orderId=order["id"], codAmount=CASH)
+    for status in ("returning", "returned"):
         response = await sandbox.patch(f"/shipping/shipments/{created['id']}", json={"shippingStatus": status})
         assert response.status_code == 200, response.text
-    found = await differences(sandbox, shipmentId=created["id"])
-    if amount > CASH:
-        ((one,),) = [found]
-        assert (one["kind"], one["expected"], one["actual"]) == ("order_amount", CASH, amount)
-        assert one["difference"] == amount - CASH
-        assert one["orderId"] == order["id"]
+    (found,) = await differences(sandbox)
+    assert (found["kind"], found["expected"], found["actual"]) == ("returned", 0, CASH)
+    assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
+
+
+async def deliver_ourselves(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    created = await create(api, "custom", **fields)
+    for status in ("confirmed", "delivered"):
+        response = await api.patch(f"/shipping/shipments/{created['id']}", json={"shippingStatus": status})
+        assert response.status_code == 200, response.text
+    return await get(api, created["id"])
 
 
 async def test_what_cannot_be_collected(sandbox: httpx.AsyncClient) -> None:

@@ -167,7 +167,12 @@ async def _fulfil_order(tx: Tx, company: Company, before: StoredShipment, after:
     if after.order_id is None or after.return_of is not None or after.shipping_status == before.shipping_status:
         return
     if after.shipping_status == "delivered" or (after.picked_up_at and not before.picked_up_at):
-        await orders.fulfil(tx, company, after.order_id)
+        await orders.fulfil_by_shipment(tx, company, after.order_id, after.id)
+
+
+async def find_order_id(tx: Tx, company: Company, shipment_id: str) -> str | None:
+    """The order that a shipment carries; None for a shipment without an order, and for an unknown one."""
+    return await queries.find_order_id(tx, company.id, shipment_id)
 
 
 async def discard(tx: Tx, company: Company, id: str) -> None:

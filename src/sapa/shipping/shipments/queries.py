@@ -30,6 +30,8 @@ GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", 
 
 GET_STORED = sql(f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=StoredShipment)
 
+FIND_ORDER_ID = sql("SELECT order_id FROM shipments WHERE company_id = $1 AND id = $2")
+
 LOCK = sql(
     f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2 FOR UPDATE",
     row=StoredShipment,
@@ -178,6 +180,11 @@ async def get_shipment(db: Connection, company_id: int, id: str) -> Shipment:
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
     return _found(await GET_STORED.find(db, company_id, id))
+
+
+async def find_order_id(db: Connection, company_id: int, id: str) -> str | None:
+    order_id: str | None = await FIND_ORDER_ID.value(db, company_id, id)
+    return order_id
 
 
 async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
