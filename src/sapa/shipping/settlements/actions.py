@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.access.actions import read_clock
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.http.responses import Created
 from sapa.shipping.carriers.interface import Deduction
@@ -21,6 +21,7 @@ from sapa.shipping.settlements.order_payments import pay_order
 from sapa.shipping.settlements.reconcile import Deviation, LineResult, reconcile_line
 from sapa.shipping.settlements.types import (
     DIFFERENCE_ID,
+    MOST_LINES,
     SETTLEMENT_ID,
     CodDifference,
     DifferenceKind,
@@ -37,6 +38,8 @@ from sapa.values.money import BadMoney, parse_amount, parse_currency, shorten
 LOCAL_DEDUCTIONS: Sequence[Deduction] = ("cod_fee",)
 """Of shipments without a carrier's API: the fee that the caller stored."""
 MOST_AHEAD = timedelta(days=1)
+MOST_LISTED = 5 * MOST_LINES
+"""Of one settlement: a line has at most five differences."""
 
 
 class _SettledLine(Struct, frozen=True):
@@ -205,3 +208,10 @@ async def resolve(tx: Tx, company: Company, id: str, note: str | None) -> CodDif
     now = (await read_clock(tx, company.id)).now
     resolved = await queries.resolve_difference(tx, company.id, id, truncate_to_milliseconds(now), note)
     return resolved or await queries.get_difference(tx, company.id, id)
+
+
+async def list_differences_of(db: Connection, company: Company, settlement_id: str) -> list[CodDifference]:
+    """All differences of a settlement, newest first."""
+    filters = {"settlement_id": settlement_id}
+    differences, _ = await queries.list_differences(db, company.id, filters, MOST_LISTED, 0)
+    return differences
