@@ -49,8 +49,6 @@ def import_(
 
     async def settle(tx: Tx) -> tuple[Settlement, list[CodDifference]]:
         owner = await access.get_company(tx, company)
-        paid_at = (remitted_at or (await access.read_clock(tx, company)).now).replace(tzinfo=UTC)
-        body = SettlementIn(provider=provider, reference=reference or file.name[:100], remitted_at=paid_at, lines=lines)
         settled = await actions.settle(tx, owner, body)
         settlement = settled.data if isinstance(settled, Created) else settled
         return settlement, await actions.list_differences_of(tx, owner, settlement.id)

@@ -1,5 +1,5 @@
-"""The demo shop's parcels: on their way, delivered, some paid on delivery, a few late or brought back, and a statement with
-a difference of one rupiah."""
+"""The demo shop's parcels: delivered or on their way, some paid on delivery, a few late or brought back, and a
+statement that lacks a rupiah."""
 
 import random
 from collections.abc import Iterator, Sequence
