@@ -3,7 +3,6 @@
 from contextlib import suppress
 from decimal import Decimal
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from sapa.http.errors import Invalid
 from sapa.shipping.settlements.statement_files import parse_statement
 from sapa.shipping.settlements.types import MOST_LINES, SettlementLineIn
+from sapa.values.json import encode
 
 ONE = SettlementLineIn(
     parcel="JNE0001", amount=Decimal(132_640), cod_amount=Decimal(150_000), cod_fee=Decimal(4_860),
@@ -36,7 +36,7 @@ def test_a_csv(text: str, encoding: str) -> None:
 
 
 def test_ndjson() -> None:
-    content = msgspec.json.encode(ONE) + b'\n\n{"parcel": "JNE2", "amount": -12000}\n'
+    content = encode(ONE) + b'\n\n{"parcel": "JNE2", "amount": -12000}\n'
     assert parse_statement("application/x-ndjson", content) == [
         ONE,
         SettlementLineIn(parcel="JNE2", amount=Decimal(-12_000)),

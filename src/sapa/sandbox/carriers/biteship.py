@@ -29,8 +29,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
-from sapa.sandbox.carriers.simulator import CarrierSimulator
-from sapa.shipping.settlements.types import SettlementLineIn
+from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "biteship"
@@ -271,11 +270,11 @@ def _build_cash(body: dict[str, Any]) -> dict[str, Any] | None:
     return {"amount": int(amount), "fee": int(fee), "type": body.get("destination_cash_on_delivery_type")}
 
 
-def build_statement_line(booking: Booking) -> SettlementLineIn:
+def build_statement_line(booking: Booking) -> SandboxStatementLine:
     """Biteship keeps its fee; the shipping is paid from a balance."""
     amount = number(booking.body.get("destination_cash_on_delivery"))
     fee = prices.build_cash_on_delivery_fee(amount)
-    return SettlementLineIn(parcel=booking.awb, amount=amount - fee, cod_amount=amount, cod_fee=fee)
+    return SandboxStatementLine(booking.awb, amount - fee, amount, fee, carrier_fee=None, insurance_fee=None)
 
 
 def _refuse(status: int, code: int, error: str, details: dict[str, Any] | None = None) -> HookAnswer:

@@ -30,8 +30,7 @@ from sapa.sandbox.carriers.scenarios import (
     find_scenario,
     has_reached,
 )
-from sapa.sandbox.carriers.simulator import CarrierSimulator
-from sapa.shipping.settlements.types import SettlementLineIn
+from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "kiriminaja"
@@ -279,12 +278,12 @@ async def _get_payment(context: AppContext, company_id: int, body: dict[str, Any
     return json_response({"status": True, "text": "Success", "method": "payment", "data": payment})
 
 
-def build_statement_line(booking: Booking) -> SettlementLineIn:
+def build_statement_line(booking: Booking) -> SandboxStatementLine:
     """KiriminAja keeps the shipping, the insurance and its fee."""
     parcel = booking.body
     amounts = {name: number(parcel.get(name)) for name in ("cod", "shipping_cost", "insurance_amount", "item_value")}
     fee = _get_cod_fee(amounts["item_value"], amounts["shipping_cost"], amounts["insurance_amount"])
-    return SettlementLineIn(
+    return SandboxStatementLine(
         parcel=booking.awb,
         amount=amounts["cod"] - amounts["shipping_cost"] - amounts["insurance_amount"] - fee,
         cod_amount=amounts["cod"],

@@ -11,10 +11,11 @@ from sapa.http.responses import Timestamp
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.bookings import Booking
 from sapa.sandbox.carriers.queries import get_now
+from sapa.sandbox.carriers.simulator import SandboxStatementLine
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.providers import Provider
-from sapa.shipping.settlements.types import MOST_LINES, SettlementLineIn
+from sapa.shipping.settlements.types import MOST_LINES
 from sapa.values.instants import format_instant
 
 
@@ -24,7 +25,7 @@ class SandboxStatement(Struct, frozen=True, rename="camel"):
     provider: Provider
     reference: Annotated[str, Meta(examples=["SBX-COD-4F1A9C02D7E3"])]
     remitted_at: Timestamp
-    lines: list[SettlementLineIn]
+    lines: list[SandboxStatementLine]
 
 
 async def build_statement(
@@ -46,7 +47,7 @@ async def build_statement(
     )
 
 
-def _find_line(booking: Booking, delivered_from: datetime | None) -> SettlementLineIn | None:
+def _find_line(booking: Booking, delivered_from: datetime | None) -> SandboxStatementLine | None:
     build_line = SIMULATORS[booking.adapter].build_statement_line
     state = booking.state
     if build_line is None or state.state != "delivered" or (delivered_from is not None and state.at < delivered_from):

@@ -11,7 +11,7 @@ from io import StringIO
 
 import msgspec
 
-from sapa.http.bodies import translate_validation_error
+from sapa.http.bodies import build_decoder, decode_body, translate_validation_error
 from sapa.http.endpoints import camel
 from sapa.http.errors import Invalid
 from sapa.shipping.settlements.types import MOST_LINES, SettlementLineIn
@@ -38,7 +38,7 @@ _DELIMITERS = ",;\t|"
 _NAME_BY_HEADER = {header: name for name, headers in COLUMNS.items() for header in headers}
 _NOT_IN_HEADERS = re.compile(r"[^a-z0-9]+")
 _AMOUNT = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,3}(?:[.,]\d{3})+|\d+)(?:[.,](?P<cents>\d{1,2}))?")
-_decode_line = msgspec.json.Decoder(SettlementLineIn).decode
+_DECODER = build_decoder(SettlementLineIn)
 
 
 def parse_statement(media_type: str, content: bytes) -> list[SettlementLineIn]:
@@ -71,11 +71,9 @@ def _parse_ndjson(text: str) -> Iterator[SettlementLineIn]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                yield _decode_line(line)
-            except msgspec.ValidationError as error:
-                raise _name_line(number, translate_validation_error(str(error), SettlementLineIn)) from None
-            except msgspec.DecodeError as error:
-                raise Invalid(f"Line {number} is not JSON: {error}.") from None
+                yield decode_body(line.encode(), _DECODER)
+            except Invalid as error:
+                raise _name_line(number, error) from None
 
 
 def _parse_csv(text: str) -> Iterator[SettlementLineIn]:
