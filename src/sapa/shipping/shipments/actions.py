@@ -108,8 +108,7 @@ async def _with_milestones(tx: Tx, company: Company, before: StoredShipment, aft
     if is_failed_attempt(before, after):
         changes["failed_attempts"] = before.failed_attempts + 1
     if is_picked_up or is_delivered:
-        has_event = after.event_timestamp is not None and after.event_timestamp != before.event_timestamp
-        moment = after.event_timestamp if has_event else (await read_clock(tx, company.id)).now
+        moment = after.event_timestamp or (await read_clock(tx, company.id)).now
         changes |= {"picked_up_at": moment} if is_picked_up else {}
         changes |= {"delivered_at": moment} if is_delivered else {}
         if is_delivered and after.cod_amount is not None and after.cod_collected_at is None:
