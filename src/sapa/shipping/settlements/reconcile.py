@@ -36,12 +36,12 @@ class LineResult(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True):
-    """A part of what is paid out, as we know it and as the carrier states it."""
+    """A part of what is paid out, as the shipment has it and as the carrier states it."""
 
     kind: DifferenceKind
     sign: int
     """A fee is deducted."""
-    known: Decimal
+    expected: Decimal
     stated: Decimal
 
 
@@ -58,12 +58,12 @@ def reconcile_line(
     if GROUP_OF[shipment.shipping_status] in ENDED_UNDELIVERED:
         return _refuse(line, "not_delivered")
     parts = _list_parts(line, shipment, shipment.cod_amount, deductions)
-    expected = shorten(sum((part.sign * part.known for part in parts), Decimal(0)))
+    expected = shorten(sum((part.sign * part.expected for part in parts), Decimal(0)))
     stated = shorten(sum((part.sign * part.stated for part in parts), Decimal(0)))
     deviations = [
-        Deviation(part.kind, part.known, part.stated, shorten(part.sign * (part.stated - part.known)))
+        Deviation(part.kind, part.expected, part.stated, shorten(part.sign * (part.stated - part.expected)))
         for part in parts
-        if part.stated != part.known
+        if part.stated != part.expected
     ]
     if line.amount != stated:
         deviations.append(Deviation("remitted_amount", stated, line.amount, shorten(line.amount - stated)))
@@ -79,11 +79,11 @@ def _refuse(line: SettlementLineIn, kind: DifferenceKind) -> LineResult:
 def _list_parts(
     line: SettlementLineIn, shipment: StoredShipment, cod_amount: Decimal, deductions: Sequence[Deduction]
 ) -> list[_Part]:
-    """What the carrier does not state counts as it is known; a fee that is not known counts as it is stated."""
+    """A part that the carrier does not state counts as expected; a fee that the shipment lacks counts as stated."""
     stated = cod_amount if line.cod_amount is None else line.cod_amount
     parts = [_Part("cod_amount", 1, cod_amount, stated)]
     for name in deductions:
-        known_fee, stated_fee = getattr(shipment, name), getattr(line, name)
-        known = stated_fee if known_fee is None else known_fee
-        parts.append(_Part(name, -1, known or Decimal(0), (known if stated_fee is None else stated_fee) or Decimal(0)))
+        stored, sent = getattr(shipment, name), getattr(line, name)
+        expected = sent if stored is None else stored
+        parts.append(_Part(name, -1, expected or Decimal(0), (expected if sent is None else sent) or Decimal(0)))
     return parts

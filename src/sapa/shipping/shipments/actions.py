@@ -108,11 +108,11 @@ async def _with_milestones(tx: Tx, company: Company, before: StoredShipment, aft
     if is_failed_attempt(before, after):
         changes["failed_attempts"] = before.failed_attempts + 1
     if is_picked_up or is_delivered:
-        moment = after.event_timestamp or (await read_clock(tx, company.id)).now
-        changes |= {"picked_up_at": moment} if is_picked_up else {}
-        changes |= {"delivered_at": moment} if is_delivered else {}
+        now = after.event_timestamp or (await read_clock(tx, company.id)).now
+        changes |= {"picked_up_at": now} if is_picked_up else {}
+        changes |= {"delivered_at": now} if is_delivered else {}
         if is_delivered and after.cod_amount is not None and after.cod_collected_at is None:
-            changes["cod_collected_at"] = moment
+            changes["cod_collected_at"] = now
     return msgspec.structs.replace(after, **changes) if changes else after
 
 
