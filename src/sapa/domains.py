@@ -72,6 +72,7 @@ from sapa.shipping.bookings import api as bookings
 from sapa.shipping.carriers import call_log
 from sapa.shipping.connections import actions as carrier_connection_actions
 from sapa.shipping.connections import api as carrier_connections
+from sapa.shipping.events import CashCollected, CashParcelReturned
 from sapa.shipping.quotes import actions as quote_actions
 from sapa.shipping.quotes import api as quotes
 from sapa.shipping.returns import api as returns
@@ -83,7 +84,6 @@ from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as tracking_hooks
-from sapa.shipping.types import CashCollected, CashParcelReturned
 from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs

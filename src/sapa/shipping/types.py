@@ -1,6 +1,5 @@
-"""Shipments: what they look like, what can go wrong, what they announce."""
+"""Shipments: what they look like, and what can go wrong."""
 
-import re
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -8,16 +7,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict, NotFound
 from sapa.http.responses import StoredJson, Timestamp
-from sapa.ports import Announcement
+from sapa.shipping.estimates import parse_days
 from sapa.shipping.providers import LOCAL_PROVIDERS, Provider
 from sapa.shipping.states import Status
-from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.instants import format_instant
-from sapa.values.money import Amount, Currency, shorten
+from sapa.values.money import Amount, Currency
 from sapa.values.text_folding import fold
 
 SHIPMENT_ID = IdKind("shp_")
@@ -145,10 +142,6 @@ class ShownDriver(Struct, frozen=True, rename="camel"):
     license_plate: str | None
 
 
-_LAST_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d)?)\s*([a-z]*)\D*$")
-_UNITS = {"h": 24, "hour": 24, "hours": 24, "jam": 24, "min": 1440, "minute": 1440, "minutes": 1440, "menit": 1440}
-"""How many of a unit are a day; any other word counts as days."""
-
 read_party = msgspec.json.Decoder(Party).decode
 read_package = msgspec.json.Decoder(Package).decode
 read_driver = msgspec.json.Decoder(ShownDriver).decode
@@ -160,15 +153,6 @@ NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
 def choose_payment_status(stored: str | None, reported: str | None) -> str | None:
     """What a carrier reports, unless the payment was settled before."""
     return reported if reported is not None and stored in {None, "pending"} else stored
-
-
-def parse_days(estimate: str) -> Decimal | None:
-    """The most days of an estimate: 3 of `2-3 days`, and 0.25 of `4 - 6 hours`. None if it has no number."""
-    found = _LAST_NUMBER.search(estimate.lower())
-    if found is None:
-        return None
-    days = Decimal(found[1].replace(",", ".")) / _UNITS.get(found[2], 1)
-    return shorten(days.quantize(Decimal("0.01")))
 
 
 class Shipment(Struct, frozen=True, rename="camel"):
@@ -511,55 +495,3 @@ class CarrierUnavailable(ApiError):
 
     status = 502
     code = "CARRIER_UNAVAILABLE"
-
-
-class CashCollected(Announcement, frozen=True):
-    """A shipment was delivered and its cash collected; it is locked."""
-
-    shipment: StoredShipment
-
-
-class CashParcelReturned(Announcement, frozen=True):
-    """A shipment came back although its cash had been reported as collected; it is locked."""
-
-    shipment: StoredShipment
-
-
-class ShipmentCreated(Event):
-    """A shipment was created."""
-
-    kind = "shipment.created"
-    base = Base.CUSTOMER
-    resource_type = Shipment
-
-
-class ShipmentUpdated(Event):
-    """A shipment was updated."""
-
-    kind = "shipment.updated"
-    base = Base.CUSTOMER
-    resource_type = Shipment
-
-
-class ShipmentBooked(Event):
-    """A carrier accepted a shipment."""
-
-    kind = "shipment.booked"
-    base = Base.CUSTOMER
-    resource_type = Shipment
-
-
-class ShipmentCancelled(Event):
-    """A shipment was cancelled."""
-
-    kind = "shipment.cancelled"
-    base = Base.CUSTOMER
-    resource_type = Shipment
-
-
-class ShipmentStatusUpdated(Event):
-    """A shipment's shippingStatus changed."""
-
-    kind = "shipment.status.updated"
-    base = Base.CUSTOMER
-    resource_type = Shipment

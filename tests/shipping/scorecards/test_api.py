@@ -10,10 +10,10 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.shipping.carriers.interface import CarrierEvent
+from sapa.shipping.estimates import parse_days
 from sapa.shipping.scorecards.types import FIGURES
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking.actions import apply_events
-from sapa.shipping.types import parse_days
 from sapa.values.company import Company
 from tests.shipping.parcels import DELIVERY, create, error_of
 

@@ -9,7 +9,7 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Unauthorized
 from sapa.sandbox.carriers.advance import advance
-from sapa.sandbox.carriers.statements import SandboxStatement, build_statement
+from sapa.sandbox.carriers.statements import SandboxStatement, get_statement
 from sapa.sandbox.types import TestKeyRequired
 from sapa.shipping.providers import Provider
 from sapa.shipping.shipments import actions as shipments
@@ -61,4 +61,4 @@ async def get_sandbox_cod_statement(call: Call, query: SandboxStatementQuery) ->
     """
     if not call.company.is_test:
         raise TestKeyRequired
-    return await build_statement(call.db, call.company.id, query.provider, query.delivered_from)
+    return await get_statement(call.db, call.company.id, query.provider, query.delivered_from)

@@ -28,7 +28,7 @@ class SandboxStatement(Struct, frozen=True, rename="camel"):
     lines: list[SandboxStatementLine]
 
 
-async def build_statement(
+async def get_statement(
     db: Connection, company_id: int, provider: str, delivered_from: datetime | None
 ) -> SandboxStatement:
     """Of all parcels that were delivered since. The same parcels have the same reference."""

@@ -45,7 +45,7 @@ async def begin(
         raise NotReturnable(f"Only a delivered shipment can be returned; it is {original.shipping_status}.")
     if number := await queries.find_open_number(tx, company.id, id):
         raise ReturnExists(f"The return {number} of this shipment is under way. Cancel it first, or wait for its end.")
-    origin = ReturnOrigin(id, original.order_id, await queries.build_number(tx, company.id))
+    origin = ReturnOrigin(id, original.order_id, await queries.take_number(tx, company.id))
     return await shipping.begin_create(context, tx, company, build_return(original, body), pickup_cities, origin=origin)
 
 

@@ -20,8 +20,8 @@ FIND_OPEN = sql(
 )
 
 
-async def build_number(tx: Tx, company_id: int) -> str:
-    """The next number of the company's returns: R1001, R1002 …"""
+async def take_number(tx: Tx, company_id: int) -> str:
+    """Takes the next number of the company's returns: R1001, R1002 …"""
     return f"R{await NEXT_NUMBER.value(tx, company_id)}"
 
 

@@ -15,6 +15,7 @@ from sapa.http.errors import Invalid
 from sapa.http.responses import Created
 from sapa.shipping.carriers.interface import Deduction
 from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.events import CashCollected, CashParcelReturned
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements import queries
 from sapa.shipping.settlements.order_payments import pay_order
@@ -30,7 +31,7 @@ from sapa.shipping.settlements.types import (
     SettlementLineIn,
 )
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.types import CashCollected, CashParcelReturned, StoredShipment
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.money import BadMoney, parse_amount, parse_currency, shorten

@@ -77,14 +77,14 @@ def _parse_ndjson(text: str) -> Iterator[SettlementLineIn]:
 
 
 def _parse_csv(text: str) -> Iterator[SettlementLineIn]:
-    reader = csv.reader(StringIO(text, newline=""), delimiter=_find_delimiter(text))
+    reader = csv.reader(StringIO(text, newline=""), delimiter=_get_delimiter(text))
     columns: dict[str, int] | None = None
     try:
         for row in reader:
             if not any(cell.strip() for cell in row) or row[0].startswith("sep="):
                 continue
             if columns is None:
-                columns = _find_columns(row)
+                columns = _get_columns(row)
                 continue
             cells = {name: row[at].strip() for name, at in columns.items() if at < len(row) and row[at].strip()}
             yield _build_line(reader.line_num, cells)
@@ -92,13 +92,13 @@ def _parse_csv(text: str) -> Iterator[SettlementLineIn]:
         raise Invalid(f"Line {reader.line_num} is not CSV: {error}.") from None
 
 
-def _find_delimiter(text: str) -> str:
+def _get_delimiter(text: str) -> str:
     """The most frequent one of the first line with columns."""
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("sep=")), "")
     return max(_DELIMITERS, key=first.count)
 
 
-def _find_columns(header: Sequence[str]) -> dict[str, int]:
+def _get_columns(header: Sequence[str]) -> dict[str, int]:
     columns: dict[str, int] = {}
     for at, cell in enumerate(header):
         name = _NAME_BY_HEADER.get(_NOT_IN_HEADERS.sub(" ", fold(cell)).strip())

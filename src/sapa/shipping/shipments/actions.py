@@ -13,23 +13,20 @@ from sapa.events import Event, emit, emit_all
 from sapa.orders import actions as orders
 from sapa.ports import publish
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
-from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments import queries
-from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
-from sapa.shipping.states import GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
-from sapa.shipping.types import (
+from sapa.shipping.events import (
     CashCollected,
     CashParcelReturned,
-    NotEditable,
-    Shipment,
     ShipmentBooked,
     ShipmentCancelled,
     ShipmentCreated,
     ShipmentStatusUpdated,
     ShipmentUpdated,
-    ShownDriver,
-    StoredShipment,
 )
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments import queries
+from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
+from sapa.shipping.states import GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
+from sapa.shipping.types import NotEditable, Shipment, ShownDriver, StoredShipment
 from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode
