@@ -219,7 +219,7 @@ def parse_booked(
         awb=detail.awb,
         pickup_number=pickup.pickup_number,
         payment_id=pickup.pickup_number,
-        payment_status=PAYMENT_BY_WORD.get((pickup.payment_status or "").lower()),
+        payment_status=_find_payment_status(pickup, shipment),
         payment_qr=pickup.qr_url if has_content else None,
         status_code=100,
         price=offer.price,
@@ -227,6 +227,12 @@ def parse_booked(
         cod_fee=offer.cod_fee,
         estimate=offer.estimate,
     )
+
+
+def _find_payment_status(pickup: wire.Pickup, shipment: ShipmentRequest) -> str | None:
+    """A parcel that is paid on delivery waits for no payment before, whatever the response says."""
+    status = PAYMENT_BY_WORD.get((pickup.payment_status or "").lower())
+    return None if status == "pending" and shipment.service.cod_amount is not None else status
 
 
 def build_payment(payment_id: str) -> Request:
