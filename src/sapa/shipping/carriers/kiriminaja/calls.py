@@ -211,7 +211,8 @@ def parse_booked(
     detail = next((detail for detail in pickup.details or () if detail.order_id == reference), None)
     if detail is None:
         return None
-    has_content = pickup.qr_url is not None and not is_web_address(pickup.qr_url)
+    payment_status = _find_payment_status(pickup, shipment)
+    has_code = payment_status == "pending" and pickup.qr_url is not None and not is_web_address(pickup.qr_url)
     return Booked(
         status="awaiting_dropoff" if shipment.service.package_handover == "DROP_OFF" else "confirmed",
         order_no=detail.kj_order_id,
@@ -219,8 +220,8 @@ def parse_booked(
         awb=detail.awb,
         pickup_number=pickup.pickup_number,
         payment_id=pickup.pickup_number,
-        payment_status=_find_payment_status(pickup, shipment),
-        payment_qr=pickup.qr_url if has_content else None,
+        payment_status=payment_status,
+        payment_qr=pickup.qr_url if has_code else None,
         status_code=100,
         price=offer.price,
         insurance_fee=offer.insurance_fee,
