@@ -27,15 +27,19 @@ CUSTOMER_CELL = "INSERT INTO counter_cells (company_id, counter, cell, total) VA
 ORDERS = """
     INSERT INTO orders (company_id, id, order_id, order_number, status, fulfillment_status, financial_status, total,
                         currency, notes, customer, line_items, shipping_address, tags, created_at, updated_at,
-                        customer_id, customer_text, archived_from, restocked)
+                        customer_id, customer_text, archived_from, restocked, subtotal, total_paid, total_refunded,
+                        outstanding, removed_goods, payments, refunds)
     SELECT $1::bigint, 'order_01' || tail, 'web-' || n, (1000 + n)::text, status, fulfilled, paid,
            price * quantity * lines, 'IDR', CASE WHEN hash % 3 = 0 THEN 'Please ring twice.' END,
            format('{"id":"%s","firstName":"%s","lastName":"%s","email":"%s","phoneNumber":"%s"}',
                   c.id, c.first_name, c.last_name, c.email, c.phone_number)::json,
            ('[' || (SELECT string_agg(
                format('{"id":"li_0%s%s","quantity":%s,"price":%s,"title":"%s","productVariant":{"id":"var_01%s",'
-                      '"key":"250 g","price":%s,"compareAtPrice":null,"inventorySku":"SKU-%s","media":null}}',
-                      line, tail, quantity, price, title, left(md5(title), 24), price, hash % 1000), ',')
+                      '"key":"250 g","price":%s,"compareAtPrice":null,"inventorySku":"SKU-%s","media":null},'
+                      '"discount":null,"total":%s,"discountAllocation":0,"tax":0,"charged":%s,"fulfilledQuantity":%s,'
+                      '"refundedQuantity":0}',
+                      line, tail, quantity, price, title, left(md5(title), 24), price, hash % 1000, price * quantity,
+                      price * quantity, CASE WHEN fulfilled = 'fulfilled' THEN quantity ELSE 0 END), ',')
               FROM generate_series(1, lines) AS line) || ']')::json,
            format('{"id":"addr_01%s","firstName":"%s","lastName":"%s","phone":"%s","address1":"Jl. Merdeka %s",'
                   '"address2":null,"city":"%s","province":null,"country":"Indonesia","zip":"%s"}',
@@ -43,7 +47,17 @@ ORDERS = """
                   ($4::text[])[hash % cardinality($4::text[]) + 1], 10000 + hash % 80000)::json,
            ($5::text[])[hash % 5 + 1:hash % 5 + hash % 3], created, created + make_interval(mins => (hash % 3000)::int),
            c.id, lower(c.first_name || ' ' || c.last_name),
-           CASE WHEN status = 'archived' THEN 'active' END, status IN ('cancelled', 'refunded')
+           CASE WHEN status = 'archived' THEN 'active' END, status IN ('cancelled', 'refunded'),
+           price * quantity * lines, CASE WHEN paid = 'pending' THEN 0 ELSE price * quantity * lines END,
+           CASE WHEN paid = 'refunded' THEN price * quantity * lines ELSE 0 END,
+           CASE WHEN paid = 'pending' THEN price * quantity * lines ELSE 0 END,
+           CASE WHEN paid = 'refunded' THEN price * quantity * lines ELSE 0 END,
+           CASE WHEN paid = 'pending' THEN '[]'::json ELSE format('[{"id":"pay_01%s","amount":%s,"method":null,'
+                '"reference":null,"paidAt":"2026-01-31T09:30:00.000Z","createdAt":"2026-01-31T09:30:00.000Z",'
+                '"voidedAt":null}]', tail, price * quantity * lines)::json END,
+           CASE WHEN paid = 'refunded' THEN format('[{"id":"rfd_01%s","amount":%s,"shipping":0,"adjustment":%s,'
+                '"lineItems":[],"reason":null,"createdAt":"2026-01-31T09:30:00.000Z"}]', tail,
+                price * quantity * lines, price * quantity * lines)::json ELSE '[]'::json END
       FROM (SELECT n, hash, status, lpad(to_hex(n), 8, '0') || left(md5('order' || n), 16) AS tail,
                    CASE WHEN status = 'archived' OR status <> 'cancelled' AND hash / 100 % 10 < 6 THEN 'fulfilled'
                         ELSE 'unfulfilled' END AS fulfilled,
@@ -77,12 +91,15 @@ BASELINE_LINES = """
     CREATE TABLE baseline.line_items (
         company_id bigint NOT NULL, id text COLLATE "C" NOT NULL, order_id text COLLATE "C" NOT NULL,
         position integer NOT NULL, quantity integer NOT NULL, price numeric NOT NULL, title text NOT NULL,
-        product_variant json
+        product_variant json, discount json, total numeric NOT NULL, discount_allocation numeric NOT NULL,
+        tax numeric NOT NULL, charged numeric NOT NULL, fulfilled_quantity integer NOT NULL,
+        refunded_quantity integer NOT NULL
     );
     GRANT SELECT, INSERT ON baseline.line_items TO sapa_app;
     INSERT INTO baseline.line_items
     SELECT company_id, line->>'id', o.id, position, (line->>'quantity')::integer, (line->>'price')::numeric,
-           line->>'title', line->'productVariant'
+           line->>'title', line->'productVariant', NULL, (line->>'total')::numeric, 0, 0,
+           (line->>'charged')::numeric, (line->>'fulfilledQuantity')::integer, 0
       FROM orders AS o
      CROSS JOIN LATERAL json_array_elements(line_items) WITH ORDINALITY AS l (line, position);
     ALTER TABLE baseline.line_items ADD PRIMARY KEY (company_id, id);

@@ -29,7 +29,8 @@ from bench.baseline.schemas import (
     OrderOut,
     OrderPatch,
 )
-from sapa.orders.types import LINE_ITEM_ID, ORDER_ID
+from sapa.orders.pricing.types import LINE_ITEM_ID
+from sapa.orders.types import ORDER_ID
 
 engine = create_async_engine(
     os.environ["SAPA_DATABASE_URL"].replace("postgresql://", "postgresql+asyncpg://", 1),
@@ -101,12 +102,15 @@ async def create_order(given: OrderIn, company: Company, session: Session) -> On
     if customer is None:
         raise HTTPException(400, "customerId is not the id of a customer.")
     id = ORDER_ID.new()
+    total = sum(line.price * line.quantity for line in given.line_items)
     order = Order(
         company_id=company,
         id=id,
         order_id=id,
         order_number=str(await _next_number(session, company)),
-        total=sum(line.price * line.quantity for line in given.line_items),
+        total=total,
+        subtotal=total,
+        outstanding=total,
         currency="IDR",
         notes=given.notes,
         customer=CustomerRefOut.model_validate(customer).model_dump(by_alias=True),
@@ -172,6 +176,8 @@ def _line(company: int, place: int, given: LineItemIn) -> LineItem:
         price=given.price,
         title=given.title,
         product_variant=None,
+        total=given.price * given.quantity,
+        charged=given.price * given.quantity,
     )
 
 

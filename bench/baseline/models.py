@@ -72,6 +72,13 @@ class LineItem(Base):
     price: Mapped[Decimal]
     title: Mapped[str]
     product_variant: Mapped[dict[str, Any] | None]
+    discount: Mapped[dict[str, Any] | None]
+    total: Mapped[Decimal]
+    discount_allocation: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    tax: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    charged: Mapped[Decimal]
+    fulfilled_quantity: Mapped[int] = mapped_column(default=0)
+    refunded_quantity: Mapped[int] = mapped_column(default=0)
 
 
 class Order(Base):
@@ -90,6 +97,21 @@ class Order(Base):
     customer: Mapped[dict[str, Any] | None]
     shipping_address: Mapped[dict[str, Any] | None]
     tags: Mapped[list[str]]
+    subtotal: Mapped[Decimal]
+    discount_total: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    shipping_total: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    fee_total: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    tax_total: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    total_paid: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    total_refunded: Mapped[Decimal] = mapped_column(default=Decimal(0))
+    outstanding: Mapped[Decimal]
+    discounts: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    shipping_lines: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    fees: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    tax_lines: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    payments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    refunds: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
+    fulfillments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now(), onupdate=func.now())
     customer_id: Mapped[str | None]

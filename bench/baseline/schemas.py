@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -75,6 +75,33 @@ class LineItemOut(Schema):
     price: Money
     title: str
     product_variant: VariantOut | None
+    discount: dict[str, Any] | None
+    total: Money
+    discount_allocation: Money
+    tax: Money
+    charged: Money
+    fulfilled_quantity: int
+    refunded_quantity: int
+
+
+class PaymentOut(Schema):
+    id: str
+    amount: Money
+    method: str | None
+    reference: str | None
+    paid_at: datetime
+    created_at: datetime
+    voided_at: datetime | None
+
+
+class RefundOut(Schema):
+    id: str
+    amount: Money
+    shipping: Money
+    adjustment: Money
+    line_items: list[dict[str, Any]]
+    reason: str | None
+    created_at: datetime
 
 
 class ShippingAddressOut(Schema):
@@ -104,6 +131,21 @@ class OrderOut(Schema):
     line_items: list[LineItemOut]
     shipping_address: ShippingAddressOut | None
     tags: list[str]
+    subtotal: Money
+    discount_total: Money
+    shipping_total: Money
+    fee_total: Money
+    tax_total: Money
+    total_paid: Money
+    total_refunded: Money
+    outstanding: Money
+    discounts: list[dict[str, Any]]
+    shipping_lines: list[dict[str, Any]]
+    fees: list[dict[str, Any]]
+    tax_lines: list[dict[str, Any]]
+    payments: list[PaymentOut]
+    refunds: list[RefundOut]
+    fulfillments: list[dict[str, Any]]
     created_at: datetime
     updated_at: datetime
 

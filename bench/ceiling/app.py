@@ -24,17 +24,22 @@ from sapa.http.query_string import QueryReader
 from sapa.http.responses import build_page
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
-from sapa.orders.document import OrderDraft, revision_of
+from sapa.orders.document import NewOrder
+from sapa.orders.history.types import Change, NewHistoryEntry
+from sapa.orders.pricing.arithmetic import build_plain_order
+from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem
+from sapa.orders.revision import revision_of
+from sapa.orders.settlement.transfers import Transfers
 from sapa.orders.types import (
-    LINE_ITEM_ID,
     ORDER_ID,
-    LineItem,
+    LineItemIn,
     Order,
     OrderCreated,
     OrderIn,
     OrderPatch,
     OrderUpdated,
 )
+from sapa.values.change_actor import SYSTEM
 from sapa.values.json import encode
 
 Leased: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
@@ -143,16 +148,13 @@ class Ceiling:
 
     async def _create(self, company: int, body: bytes) -> bytes:
         given, id = decode_order(body), ORDER_ID.new()
-        lines = [LineItem(LINE_ITEM_ID.new(), one.quantity, one.price or Decimal(0), one.title or "", None)
-                 for one in given.line_items]  # fmt: skip
-        draft = OrderDraft(
-            None, sum((one.price * one.quantity for one in lines), Decimal(0)), "IDR", None, lines, None, []
-        )
+        lines = [build_line(one) for one in given.line_items]
+        draft = NewOrder(None, "IDR", None, build_plain_order("IDR", lines), None, [])
         async with self.pool.acquire() as leased, leased.transaction():
             db: Any = leased
             buyer = Customer(*await db.fetchrow(customers.GET.text, company, given.customer_id))
             ref = CustomerRef(buyer.id, buyer.first_name, buyer.last_name, buyer.email, buyer.phone_number)
-            made = encode(await orders.insert_order(db, company, id, draft, ref, {}, None))
+            made = encode(await orders.insert_order(db, company, id, draft, ref, {}, None, SYSTEM))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderCreated.kind], [id], [made])
         return b'{"data":' + made + b"}"
 
@@ -162,9 +164,19 @@ class Ceiling:
             db: Any = leased
             now = revision_of(await orders.lock_order(db, company, id))
             after = msgspec.structs.replace(now, notes=patch.notes)
-            changed = encode(await orders.update_order(db, company, id, after, now.state.cell))
+            entry = NewHistoryEntry("updated", SYSTEM, None, [Change("notes", now.notes, after.notes)])
+            nothing = Transfers([], [])
+            changed = encode(await orders.update_order(db, company, id, after, now.state.cell, entry, nothing))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderUpdated.kind], [id], [changed])
         return b'{"data":' + changed + b"}"
+
+
+def build_line(given: LineItemIn) -> LineItem:
+    price, nothing = given.price or Decimal(0), Decimal(0)
+    total = price * given.quantity
+    return LineItem(
+        LINE_ITEM_ID.new(), given.quantity, price, given.title or "", None, None, total, nothing, nothing, total, 0, 0
+    )
 
 
 async def record(db: Leased, company: int, resource: Resource, query: bytes) -> Recorder:

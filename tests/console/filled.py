@@ -70,6 +70,8 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
         "/{environment}/rewards/{id}": f"/rewards/{reward['id']}",
         "/{environment}/products/{id}": f"/products/{product['id']}",
         "/{environment}/orders/{id}": f"/orders/{order['id']}",
+        "/{environment}/orders/{id}/history": f"/orders/{order['id']}/history",
+        "/{environment}/draft-orders/{id}": f"/draft-orders/{await _make_draft(api, ayu)}",
         "/{environment}/shipments/new": f"/shipments/new?orderId={order['id']}",
         "/{environment}/shipments/{id}": f"/shipments/{shipment}",
         "/{environment}/settlements/{id}": f"/settlements/{settlement}",
@@ -83,7 +85,21 @@ async def _make_order(api: httpx.AsyncClient, customer_id: str, product: dict[st
     lines = [{"productVariantId": product["variants"][0]["id"], "quantity": 2}]
     order = await make_order(api, customerId=customer_id, lineItems=lines, shippingAddress=to, notes="Titip satpam.")
     await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    await api.post(f"/orders/{order['id']}/refunds", json={"amount": 25000, "reason": "Kemasan rusak"})
     return order
+
+
+async def _make_draft(api: httpx.AsyncClient, customer_id: str) -> str:
+    """With everything that changes its price."""
+    body = {
+        "customerId": customer_id,
+        "lineItems": [{"title": "Kopi Toraja 1 kg", "price": 240000, "quantity": 2, "discount": {"percentage": 5}}],
+        "discounts": [{"code": "TEMAN10", "percentage": 10}],
+        "shippingLines": [{"title": "JNE REG", "price": 18000}],
+        "fees": [{"title": "Asuransi", "amount": 2500}],
+        "taxLines": [{"title": "PPN", "rate": 11, "included": True}],
+    }
+    return str((await api.post("/draft-orders", json=body)).json()["data"]["id"])
 
 
 async def _ship(api: httpx.AsyncClient, order_id: str) -> str:

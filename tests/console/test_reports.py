@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from io import StringIO
 
 import httpx
@@ -34,25 +35,78 @@ def read_csv(response: httpx.Response) -> list[list[str]]:
     return list(csv.reader(StringIO(response.text)))
 
 
-async def test_orders_are_shown_as_a_chart_with_its_table_and_as_a_file(
+async def test_sales_and_money_are_shown_with_their_tables_and_as_files(
     api: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     empty = (await owner.get("/live/reports")).text
     assert "No order was placed in this window" in empty
-    ids = [(await make_order(api))["id"] for _ in range(3)]
-    await api.put(f"/orders/{ids[0]}", json={"financialStatus": "paid"})
+    assert "Nothing was paid or refunded in this window" in empty
+    fields = {"shippingLines": [{"title": "JNE", "price": 10000}], "discounts": [{"amount": 30000}]}
+    paid, part, gone = [(await make_order(api, **fields))["id"] for _ in range(3)]
+    await api.put(f"/orders/{paid}", json={"financialStatus": "paid"})
+    await api.post(f"/orders/{part}/payments", json={"amount": 50000, "method": "cash"})
+    await api.post(f"/orders/{part}/refunds", json={"amount": 20000})
+    await api.put(f"/orders/{gone}", json={"status": "cancelled"})
     await make_order(api, currency="USD", lineItems=[{"title": "Kopi", "price": 9.5, "quantity": 1}])
     page = (await owner.get("/live/reports?days=7")).text
     charts = re.findall(r'<svg[^>]*aria-labelledby="(\w+)-title \w+-desc".*?</svg>', page, re.DOTALL)
-    assert charts == ["orders", "revenue"]
+    assert charts == ["orders", "sales"]
     assert page.count("<rect") == 14 + 1
-    assert "IDR 150,000" in page
-    assert "USD 0" in page
-    rows = read_csv(await owner.get("/live/reports/files/orders.csv?days=7"))
-    assert rows[0] == ["day", "orders", "cancelled_or_refunded", "paid", "revenue", "currency"]
-    assert rows[-1][1:] == ["3", "0", "1", "150000", "IDR"]
+    assert "whole days in Asia/Jakarta" in page
+    assert "IDR 220,000" in page
+    assert "USD 9.5" in page
+    rows = read_csv(await owner.get("/live/reports/files/sales.csv?days=7"))
+    assert rows[0] == [
+        "day", "orders", "cancelled_orders", "gross", "discounts", "cancelled", "refunded", "net", "shipping", "fees",
+        "tax", "total", "currency",
+    ]  # fmt: skip
+    figures = ["3", "1", "450000", "90000", "120000", "20000", "220000", "20000", "0", "0", "240000", "IDR"]
+    assert rows[-1][1:] == figures
     assert len(rows) == 8
+    money = read_csv(await owner.get("/live/reports/files/money.csv?days=7"))
+    assert money[0] == ["day", "payments", "paid", "refunds", "refunded", "net", "currency"]
+    assert money[-1][1:] == ["2", "180000", "1", "20000", "160000", "IDR"]
     assert (await owner.get("/test/reports?days=7")).text.count("<svg") == empty.count("<svg")
+
+
+async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    numbers = [(await make_order(api))["orderNumber"] for _ in range(2)]
+    id = (await api.get("/orders")).json()["data"][0]["id"]
+    await api.put(f"/orders/{id}", json={"financialStatus": "paid"})
+    await api.post(f"/orders/{id}/refunds", json={"amount": 1})
+    page = (await owner.get("/live/reports?days=7")).text
+    leads = {unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', page)}
+    assert len(leads) == 2, "the whole window, and today"
+    for path in leads:
+        listed = (await owner.get(path)).text
+        assert all(f"#{number}" in listed for number in numbers)
+        assert "Placed from" in listed
+    for kind, count in (("payment", 1), ("refund", 1), ("", 2)):
+        pattern = rf'href="/console(/live/reports/transactions\?[^"]+{f"kind={kind}" if kind else ""})"'
+        shown = (await owner.get(unescape(re.findall(pattern, page)[-1]))).text
+        assert shown.count(f"/console/live/orders/{id}") == (count if kind else 2)
+    home = (await owner.get("/live")).text
+    assert "Net sales" in home
+    assert "IDR 299,999" in home
+    today, yesterday = (unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', home))
+    listed = (await owner.get(today)).text
+    assert all(f"#{number}" in listed for number in numbers)
+    assert not any(f"#{number}" in (await owner.get(yesterday)).text for number in numbers)
+
+
+async def test_days_follow_the_companys_time_zone(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    id = (await make_order(api))["id"]
+    async with database.transaction() as tx:
+        await tx.execute(
+            "UPDATE orders SET created_at = '2026-03-31 16:30Z' WHERE company_id = $1 AND id = $2", company.live, id
+        )
+    path = "/live/reports/files/sales.csv?from=2026-03-31&to=2026-04-01"
+    for zone, day in (("Asia/Jakarta", "2026-03-31"), ("Asia/Jayapura", "2026-04-01"), ("UTC", "2026-03-31")):
+        assert (await api.put("/company", json={"timeZone": zone})).status_code == 200
+        rows = read_csv(await owner.get(path))
+        assert [row[0] for row in rows[1:] if row[1] == "1"] == [day], zone
 
 
 async def test_the_health_of_webhooks_is_shown(

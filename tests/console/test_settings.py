@@ -22,6 +22,18 @@ async def owner(
         yield client
 
 
+async def test_regional_settings_are_changed(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    token, path = await read_token(owner), "/live/settings/company/regional"
+    form = {"token": token, "timeZone": "Asia/Makassar", "language": "en", "currency": "IDR", "country": "ID"}
+    assert (await owner.post(path, data=form)).status_code == 303
+    assert (await api.get("/company")).json()["data"]["timeZone"] == "Asia/Makassar"
+    assert 'value="Asia/Makassar"' in (await owner.get("/live/settings/company")).text
+    wrong = await owner.post(path, data=form | {"timeZone": "Mars/Olympus"})
+    assert wrong.status_code == 400
+    assert 'id="timeZone-problem"' in wrong.text
+    assert 'value="Mars/Olympus"' in wrong.text
+
+
 async def test_an_owner_renames_the_company_and_a_developer_does_not(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -71,6 +72,82 @@ async def test_an_order_moves_on_and_a_wrong_move_is_explained(
     refused = await agent.post(f"/live/orders/{id}", data={"token": token, "status": "cancelled"})
     assert refused.status_code == 409
     assert "cannot change from active to cancelled" in refused.text
+
+
+async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    order = await make_order(api)
+    id, line = order["id"], order["lineItems"][0]["id"]
+    token, path = await read_token(agent), f"/live/orders/{order['id']}"
+
+    async def send(what: str, **form: str) -> None:
+        response = await agent.post(f"{path}/{what}", data={"token": token, **form})
+        assert response.status_code == 303, response.text
+
+    async def read() -> dict[str, Any]:
+        found: dict[str, Any] = (await api.get(f"/orders/{id}")).json()["data"]
+        return found
+
+    await send("payments", amount="50000", method="cash", reference="K-1")
+    await send("payments", amount="100000", method="bank_transfer", once="a" * 32)
+    await send("payments", amount="100000", method="bank_transfer", once="a" * 32)
+    assert [payment["amount"] for payment in (await read())["payments"]] == [50000, 100000]
+    await send("fulfillments", **{f"fulfil-{line}": "1"})
+    await send("refunds", **{f"refund-{line}": "1", "restock": "1", "reason": "Rusak"})
+    after = await read()
+    assert (after["lineItems"][0]["fulfilledQuantity"], after["lineItems"][0]["refundedQuantity"]) == (1, 1)
+    edited = {f"quantity-{line}": "3", "title": "Tas", "price": "20000", "quantity": "1", "shippingTitle": "JNE",
+              "shippingPrice": "9000", "discount": "10%"}  # fmt: skip
+    await send("edit", **edited)
+    after = await read()
+    assert (after["total"], after["shippingTotal"], after["discountTotal"]) == (229500, 9000, 24500)
+    page = (await agent.get(path)).text
+    for text in ("K-1", "Rusak", "payment recorded", "refund recorded", "contents edited", "partially refunded", "Tas"):
+        assert text in page
+    actors = [entry["actor"]["type"] for entry in (await api.get(f"/orders/{id}/history")).json()["data"]]
+    assert actors == ["user"] * 5 + ["api_key"]
+    assert "payment recorded" in (await agent.get(f"{path}/history")).text
+    refused = await agent.post(f"{path}/refunds", data={"token": token, "amount": "999999"})
+    assert refused.status_code == 409
+    assert 'value="999999"' in refused.text
+    wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
+    assert (wrong.status_code, "amount: is required" in wrong.text) == (400, True)
+
+
+async def test_a_draft_is_made_changed_and_completed(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    token = await read_token(agent)
+    form = {"token": token, "title": ["Kopi", ""], "price": ["75000", ""], "quantity": ["2", "1"],
+            "shippingPrice": "10000", "firstName": "Ayu", "phoneNumber": "08123456789"}  # fmt: skip
+    made = await agent.post("/live/draft-orders/new", data=form)
+    assert made.status_code == 303, made.text
+    path = made.headers["location"].removeprefix("/console")
+    id = path.rpartition("/")[2]
+    draft = (await api.get(f"/draft-orders/{id}")).json()["data"]
+    line = draft["lineItems"][0]["id"]
+    assert (draft["total"], draft["customer"]["firstName"]) == (160000, "Ayu")
+    edited = {
+        "token": token,
+        f"quantity-{line}": "1",
+        "shippingTitle": "JNE",
+        "shippingPrice": "9000",
+        "discount": "5000",
+    }
+    assert (await agent.post(path, data=edited)).status_code == 303
+    assert "IDR 79,000" in (await agent.get(path)).text
+    listed = (await agent.get("/live/draft-orders?status=open")).text
+    assert listed.count("/console/live/draft-orders/dord_") == 1
+    done = await agent.post(f"{path}/complete", data={"token": token})
+    assert done.headers["location"].startswith("/console/live/orders/order_")
+    again = await agent.post(f"{path}/complete", data={"token": token})
+    assert again.status_code == 409
+    other = (await api.post("/draft-orders", json={"lineItems": [{"title": "x", "price": 1, "quantity": 1}]})).json()
+    gone = f"/live/draft-orders/{other['data']['id']}/delete"
+    assert (await agent.post(gone, data={"token": token})).status_code == 403
+    assert (await owner.post(gone, data={"token": await read_token(owner)})).status_code == 303
+    assert (await api.get("/draft-orders")).json()["meta"]["total"] == 1
 
 
 async def test_lists_can_be_filtered_and_turned(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:

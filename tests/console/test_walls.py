@@ -88,7 +88,8 @@ async def test_a_role_opens_its_own_pages_and_no_others(
 
 
 AGENTS_PAGES = (
-    "/companies", "/customers", "/inbox", "/loyalty", "/orders", "/products", "/rewards", "/shipments", "/sign-out",
+    "/companies", "/customers", "/draft-orders", "/inbox", "/loyalty", "/orders", "/products", "/rewards", "/shipments",
+    "/sign-out",
     "/stores",
 )  # fmt: skip
 

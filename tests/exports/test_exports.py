@@ -44,6 +44,16 @@ async def fill(api: httpx.AsyncClient) -> None:
                        customerId=customer["id"], shippingAddress={"address1": "Jl. Tiga 3"}, tags=["gift"],
                        notes="-10% \"vip\"")  # fmt: skip
     await made(api, "orders", lineItems=[{"title": "A", "price": 0.25, "quantity": 3}], currency="USD", orderId="web-1")
+    priced = await made(
+        api, "orders", orderId="web-2", taxLines=[{"title": "PPN", "rate": 11, "included": False}],
+        lineItems=[{"title": "B", "price": 100, "quantity": 3, "discount": {"percentage": 33.3333, "title": "=1+1"}}],
+        discounts=[{"code": "TEMAN", "percentage": 10}, {"amount": 1.5, "title": "a,b"}],
+        shippingLines=[{"title": "JNE", "price": 9000, "code": "REG", "discount": {"amount": 1000}}],
+        fees=[{"title": "Asuransi", "amount": 2500}],
+    )  # fmt: skip
+    paid = {"amount": 5000, "method": "cash", "reference": "K-1", "paidAt": "2026-01-31T09:30:00Z"}
+    await made(api, f"orders/{priced['id']}/payments", **paid)
+    await made(api, f"orders/{priced['id']}/refunds", amount=1000, reason="x")
     done = await api.put(f"/orders/{order['id']}", json={"status": "archived", "financialStatus": "paid"})
     assert done.status_code == 200, done.text
 

@@ -48,6 +48,13 @@ async def an_order(api: httpx.AsyncClient) -> str:
     return str((await make_order(api))["id"])
 
 
+async def a_draft_order(api: httpx.AsyncClient) -> str:
+    body = {"lineItems": [{"title": "Kopi", "price": 75000, "quantity": 2}]}
+    answer = await api.post("/draft-orders", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
 async def a_reservation(api: httpx.AsyncClient) -> str:
     return str((await make_reservation(api, await a_customer(api)))["id"])
 
@@ -107,6 +114,7 @@ MAKERS: dict[str, Maker] = {
     "cust_": a_customer,
     "prod_": a_product,
     "order_": an_order,
+    "dord_": a_draft_order,
     "rsv_": a_reservation,
     "rwd_": a_reward,
     "rdm_": a_redemption,
@@ -116,7 +124,11 @@ MAKERS: dict[str, Maker] = {
 OWN_NAMES = {("/customers/by-external-id/{externalId}", "external_id")}
 """Path parameters that are the caller's own words and not ids of ours."""
 
-REFUSED_TO_OWNERS = {"POST /shipping/shipments/{id}/sandbox/advance", "POST /shipping/shipments/{id}/return"}
+REFUSED_TO_OWNERS = {
+    "POST /shipping/shipments/{id}/sandbox/advance",
+    "POST /shipping/shipments/{id}/return",
+    "POST /orders/{id}/refunds",
+}
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
 
 WITH_IDS = [endpoint for routes in ROUTES for endpoint in routes.endpoints if any(endpoint.path_ids.values())]

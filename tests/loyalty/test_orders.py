@@ -224,7 +224,7 @@ async def test_many_orders_of_one_customer_are_paid_at_once(shop: httpx.AsyncCli
 
 
 def terms(amount: str, points: int, rounding: Rounding) -> EarningTerms:
-    return EarningTerms(True, "paid", rounding, Decimal(amount), points, None)
+    return EarningTerms(True, "paid", rounding, 1, Decimal(amount), points, None)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,20 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z").fullmatch
 TAIL = "[0-7][0-9a-hjkmnp-tv-z]{25}"
 FIELDS = [
     "id", "orderId", "orderNumber", "status", "fulfillmentStatus", "financialStatus", "total", "currency", "notes",
-    "customer", "lineItems", "shippingAddress", "tags", "createdAt", "updatedAt",
+    "customer", "lineItems", "shippingAddress", "tags", "subtotal", "discountTotal", "shippingTotal", "feeTotal",
+    "taxTotal", "totalPaid", "totalRefunded", "outstanding", "discounts", "shippingLines", "fees", "taxLines",
+    "payments", "refunds", "fulfillments", "createdAt", "updatedAt",
 ]  # fmt: skip
+LINE_FIELDS = [
+    "id", "quantity", "price", "title", "productVariant", "discount", "total", "discountAllocation", "tax", "charged",
+    "fulfilledQuantity", "refundedQuantity",
+]  # fmt: skip
+UNTOUCHED = {"discount": None, "discountAllocation": 0, "tax": 0, "fulfilledQuantity": 0, "refundedQuantity": 0}
+"""What an order of lines alone has in each of them."""
+NOTHING = {
+    "discountTotal": 0, "shippingTotal": 0, "feeTotal": 0, "taxTotal": 0, "totalPaid": 0, "totalRefunded": 0,
+    "discounts": [], "shippingLines": [], "fees": [], "taxLines": [], "payments": [], "refunds": [], "fulfillments": [],
+}  # fmt: skip
 ADDRESS = {
     "firstName": "Ayu",
     "lastName": "Lestari",
@@ -92,15 +104,30 @@ async def test_an_order_is_created_with_every_field_and_read_back(api: httpx.Asy
                     "inventorySku": "GAYO-250",
                     "media": "https://example.com/gayo.png",
                 },
+                **UNTOUCHED,
+                "total": 170001,
+                "charged": 170001,
             },
-            {"id": second["id"], "quantity": 2, "price": 75000, "title": "Kopi Gayo", "productVariant": None},
+            {
+                "id": second["id"],
+                "quantity": 2,
+                "price": 75000,
+                "title": "Kopi Gayo",
+                "productVariant": None,
+                **UNTOUCHED,
+                "total": 150000,
+                "charged": 150000,
+            },
         ],
         "shippingAddress": {"id": made["shippingAddress"]["id"], **ADDRESS},
         "tags": ["gift", "new"],
+        **NOTHING,
+        "subtotal": 320001,
+        "outstanding": 320001,
         "createdAt": made["createdAt"],
         "updatedAt": made["createdAt"],
     }
-    assert list(first) == ["id", "quantity", "price", "title", "productVariant"]
+    assert list(first) == LINE_FIELDS
     assert list(first["productVariant"]) == ["id", "key", "price", "compareAtPrice", "inventorySku", "media"]
     assert list(made["customer"]) == ["id", "firstName", "lastName", "email", "phoneNumber"]
     assert list(made["shippingAddress"]) == ["id", *ADDRESS]

@@ -19,7 +19,7 @@ from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.people.types import Role
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 
 AGENT_SCOPES = frozenset(scope for scope in Scope if not scope.endswith(":DELETE"))
@@ -50,7 +50,7 @@ class InProcessApi:
         upload: tuple[str, bytes] | None = None,
         audit: AuditRecorder | None = None,
         once: str | None = None,
-        user: Actor | None = None,
+        user: ChangeActor | None = None,
     ) -> Any:
         """The endpoint's response as plain values; raises its errors.
 
@@ -80,7 +80,7 @@ class InProcessApi:
             raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None
 
-    async def _get_key(self, company_id: int, role: Role, user: Actor | None) -> Key:
+    async def _get_key(self, company_id: int, role: Role, user: ChangeActor | None) -> Key:
         company, until = self._companies.get(company_id, (None, 0.0))
         now = time.monotonic()
         if company is None or now >= until:

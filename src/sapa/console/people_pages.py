@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from sapa.console.report_pages import link_orders
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
@@ -14,11 +15,21 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people import mail
 from sapa.people.types import Purpose, Role
+from sapa.reports import actions as reports
+
+RECENT_DAYS = 2
+"""Today and yesterday."""
 
 
 @console.get("/{environment}", roles=EVERYBODY)
 async def show_home(page: PageRequest) -> Response:
-    return page.show("home.html")
+    """With what was sold lately, for those who see reports."""
+    if page.session.role == Role.AGENT:
+        return page.show("home.html", sales=[])
+    async with page.context.database.connection() as db:
+        sales = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
+    linked = [(day, link_orders(page, day.starts_at, day.ends_at)) for day in sales]
+    return page.show("home.html", sales=linked)
 
 
 @console.get("/{environment}/people", roles=OWNERS)

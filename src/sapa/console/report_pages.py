@@ -2,9 +2,11 @@
 
 import csv
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from io import StringIO
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -18,9 +20,15 @@ from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
-from sapa.reports.types import PRESETS, DayRange, Overview
+from sapa.reports.types import PRESETS, DayRange, Overview, ReportWindow
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
 
+SALES_COLUMNS = ("orders", "cancelled_orders", "gross", "discounts", "cancelled", "refunded", "net", "shipping", "fees",
+                 "tax", "total", "currency")  # fmt: skip
+MONEY_COLUMNS = ("payments", "paid", "refunds", "refunded", "net", "currency")
+TRANSACTIONS = 50
+"""Payments and refunds on one page."""
 FATES = ("sent", "delivered", "read", "replied")
 KINDS = {"human": "human agents", "ai": "AI agents"}
 
@@ -31,7 +39,14 @@ async def show_overview(page: PageRequest) -> Response:
     window = await _read_window(page, company)
     async with page.context.database.connection() as db:
         overview = await reports.get_overview(db, company, window)
-    return page.show("reports.html", overview=overview, drawn=_draw(page, overview), **_frame(page, window))
+    return page.show(
+        "reports.html",
+        overview=overview,
+        drawn=_draw(page, overview),
+        orders=partial(_link_orders, page, window),
+        transactions=partial(_link_transactions, page, window),
+        **_frame(page, window),
+    )
 
 
 @console.get("/{environment}/reports/agents", roles=DEVELOPERS)
@@ -49,6 +64,23 @@ async def show_agents(page: PageRequest) -> Response:
         channel=channel or "",
         **_frame(page, window),
     )
+
+
+@console.get("/{environment}/reports/transactions", roles=DEVELOPERS)
+async def show_transactions(page: PageRequest) -> Response:
+    """The payments and refunds behind the figures of the money report."""
+    company = await _get_company(page)
+    window = await _read_window(page, company)
+    params = page.request.query_params
+    kind = params.get("kind") if params.get("kind") in {"payment", "refund"} else None
+    number = max(1, int(text)) if (text := params.get("page", "")).isdecimal() and len(text) < 7 else 1
+    async with page.context.database.connection() as db:
+        found, total = await reports.list_transactions(
+            db, company, window, kind, TRANSACTIONS, (number - 1) * TRANSACTIONS
+        )
+    query = {"from": window.first, "to": window.last, "kind": kind or "", "page": number}
+    meta = {"page": number, "total": total, "hasNextPage": number * TRANSACTIONS < total}
+    return page.show("report_transactions.html", transactions=found, query=query, meta=meta, **_frame(page, window))
 
 
 @console.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
@@ -86,7 +118,7 @@ async def _get_company(page: PageRequest) -> Company:
         return await access.get_company(db, page.company_id)
 
 
-async def _read_window(page: PageRequest, company: Company) -> DayRange:
+async def _read_window(page: PageRequest, company: Company) -> ReportWindow:
     """The date range of the address; the default one, and an error, if it is unusable."""
     params = page.request.query_params
     async with page.context.database.connection() as db:
@@ -97,22 +129,45 @@ async def _read_window(page: PageRequest, company: Company) -> DayRange:
             return await reports.get_window(db, company, "", "", "")
 
 
-def _frame(page: PageRequest, window: DayRange) -> dict[str, Any]:
-    """What both reports show above the charts."""
+def _frame(page: PageRequest, window: ReportWindow) -> dict[str, Any]:
+    """What every report shows above its figures."""
     params = page.request.query_params
     is_preset = not params.get("from") and not params.get("to") and page.error is None
     return {"window": window, "presets": PRESETS, "preset": (params.get("days") or "30") if is_preset else ""}
 
 
+def _link_orders(page: PageRequest, window: ReportWindow, step: int) -> str:
+    """The orders behind the figures of a step, or of the whole window for 0."""
+    return link_orders(page, *_bounds(window, step))
+
+
+def link_orders(page: PageRequest, start: datetime, end: datetime) -> str:
+    """The list of the orders that were placed in this time; instants have milliseconds."""
+    until = end - timedelta(milliseconds=1)
+    query = urlencode({"createdFrom": format_instant(start), "createdTo": format_instant(until)})
+    return page.path(f"/orders?{query}")
+
+
+def _link_transactions(page: PageRequest, window: ReportWindow, step: int, kind: str = "") -> str:
+    dates = window.dates
+    first, last = (window.first, window.last) if not step else (dates[step - 1], dates[step] - timedelta(days=1))
+    query = urlencode({"from": first, "to": last} | ({"kind": kind} if kind else {}))
+    return page.path(f"/reports/transactions?{query}")
+
+
+def _bounds(window: ReportWindow, step: int) -> tuple[datetime, datetime]:
+    return (window.instants[step - 1], window.instants[step]) if step else (window.start, window.end)
+
+
 def _draw(page: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
     say = partial(translate, page.language)
-    labels = [_shorten_day(step.at, overview.window) for step in overview.messages]
+    labels = [_shorten_day(at, overview.window) for at in overview.window.steps]
     fates = {say(fate): [getattr(step, fate) for step in overview.messages] for fate in FATES}
     states = [(say(state.state).replace("_", " "), [state.shipments]) for state in overview.shipments]
     return {
         "messages": charts.build_lines(labels, fates),
-        "orders": charts.build_columns(labels, say("orders"), [step.orders for step in overview.orders]),
-        "revenue": charts.build_columns(labels, say("revenue"), [step.revenue for step in overview.orders]),
+        "orders": charts.build_columns(labels, say("orders"), [step.orders for step in overview.sales]),
+        "sales": charts.build_columns(labels, say("net sales"), [step.net for step in overview.sales]),
         "shipments": charts.build_bars(states, [say("shipments")]),
     }
 
@@ -147,7 +202,7 @@ def _read_channel(page: PageRequest) -> str | None:
 
 
 async def _compare(
-    page: PageRequest, window: DayRange, channel: str | None
+    page: PageRequest, window: ReportWindow, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
     async with page.context.database.connection() as db:
         return await analytics.compare(db, page.company_id, window.start, window.end, channel)
@@ -159,13 +214,21 @@ def _read_duration(text: str) -> int:
 
 
 def _list_messages(overview: Overview) -> list[Sequence[object]]:
-    rows = [(step.at, step.sent, step.delivered, step.read, step.replied, step.failed) for step in overview.messages]
-    return [(overview.window.step, *FATES, "failed"), *rows]
+    return _list_steps(overview, overview.messages, (*FATES, "failed"))
 
 
-def _list_orders(overview: Overview) -> list[Sequence[object]]:
-    rows = [(step.at, step.orders, step.cancelled, step.paid, step.revenue, step.currency) for step in overview.orders]
-    return [(overview.window.step, "orders", "cancelled_or_refunded", "paid", "revenue", "currency"), *rows]
+def _list_sales(overview: Overview) -> list[Sequence[object]]:
+    return _list_steps(overview, overview.sales, SALES_COLUMNS)
+
+
+def _list_money(overview: Overview) -> list[Sequence[object]]:
+    return _list_steps(overview, overview.money, MONEY_COLUMNS)
+
+
+def _list_steps(overview: Overview, steps: Sequence[object], names: Sequence[str]) -> list[Sequence[object]]:
+    window = overview.window
+    rows = [(at, *(getattr(step, name) for name in names)) for at, step in zip(window.steps, steps, strict=True)]
+    return [(window.step, *names), *rows]
 
 
 def _list_webhooks(overview: Overview) -> list[Sequence[object]]:
@@ -184,7 +247,8 @@ def _list_agent_rows(records: list[AgentRecord]) -> list[Sequence[object]]:
 
 PARTS = {
     "messages": _list_messages,
-    "orders": _list_orders,
+    "sales": _list_sales,
+    "money": _list_money,
     "webhooks": _list_webhooks,
     "shipments": _list_shipments,
 }

@@ -39,7 +39,7 @@ from sapa.http.errors import (
 from sapa.http.responses import HttpResponse
 from sapa.people import actions as people
 from sapa.people.types import ConsoleSession, Role
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.types import StoredEndpoint
 
@@ -157,7 +157,7 @@ class PageRequest(Struct):
         with it happens once.
         """
         session = self.session
-        user = Actor("user", str(session.user_id), session.email)
+        user = ChangeActor("user", str(session.user_id), session.email)
         audit = (lambda tx: self.record(tx, *noted)) if noted else None
         return await self.api.call(
             self.company_id, session.role, method, path, query, body, base, upload, audit, once, user

@@ -19,6 +19,7 @@ from sapa.http.errors import Invalid
 
 UNITS = ("minutes", "hours", "days")
 MOST_AHEAD = 3_660
+REGIONAL = ("timeZone", "language", "currency", "country")
 EARN_ON = ("paid", "fulfilled", "created")
 ROUNDINGS = ("floor", "round", "ceil")
 EMPTY_TIERS = 2
@@ -33,9 +34,12 @@ async def show_company(page: PageRequest) -> Response:
             await access.get_environment(db, company_id)
             for company_id in (session.live_company_id, session.test_company_id)
         ]
+    settings = (await page.call("GET", "/company"))["data"]
+    typed = {name: page.form_value(name) for name in REGIONAL}
     return page.show(
         "company.html",
         environments=environments,
+        settings=typed if typed["timeZone"] else settings,
         units=UNITS,
         given={name: page.form_value(name) for name in ("name", "amount", "unit")},
     )
@@ -46,6 +50,13 @@ async def rename_company(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         company = await access.rename_company(tx, page.company_id, page.form_value("name"))
         await page.record(tx, "company.renamed", f"{page.session.organisation} → {company.name}")
+    return go_to(page.path("/settings/company"))
+
+
+@console.post("/{environment}/settings/company/regional", roles=OWNERS, shown_by=show_company)
+async def change_regional_settings(page: PageRequest) -> Response:
+    body = {name: page.form_value(name) for name in REGIONAL}
+    await page.call("PUT", "/company", body=body, noted=("settings.changed", "company"))
     return go_to(page.path("/settings/company"))
 
 

@@ -1,4 +1,4 @@
-"""Customers, orders and products: lists, details and the most common actions."""
+"""Customers and products: lists, details and the most common actions."""
 
 from secrets import token_hex
 
@@ -13,11 +13,7 @@ from sapa.console.routes import (
     go_to,
 )
 
-STATUSES = ("active", "archived", "cancelled", "refunded")
 PRODUCT_STATUSES = ("active", "draft", "archived")
-FULFILMENTS = ("unfulfilled", "fulfilled")
-PAYMENTS = ("pending", "paid", "refunded")
-CHANGES = {"status": STATUSES, "fulfillmentStatus": FULFILMENTS, "financialStatus": PAYMENTS}
 
 
 @console.get("/{environment}/customers", roles=EVERYBODY)
@@ -47,27 +43,6 @@ async def show_customer(page: PageRequest) -> Response:
 async def change_points(page: PageRequest) -> Response:
     await adjust_points(page)
     return go_to(page.path(f"/customers/{page.request.path_params['id']}"))
-
-
-@console.get("/{environment}/orders", roles=EVERYBODY)
-async def list_orders(page: PageRequest) -> Response:
-    listing = await read_list(page, "/orders", "status", "fulfillmentStatus", "financialStatus", "customerId")
-    return page.show("orders.html", choices=CHANGES, **listing)
-
-
-@console.get("/{environment}/orders/{id}", roles=EVERYBODY)
-async def show_order(page: PageRequest) -> Response:
-    order = (await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]
-    shipments = await page.call("GET", "/shipping/shipments", {"orderId": order["id"], "limit": "10"})
-    return page.show("order.html", order=order, choices=CHANGES, shipments=shipments["data"])
-
-
-@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
-async def change_order(page: PageRequest) -> Response:
-    id = page.request.path_params["id"]
-    body = {name: value for name in CHANGES if (value := page.form_value(name))}
-    await page.call("PUT", f"/orders/{id}", body=body)
-    return go_to(page.path(f"/orders/{id}"))
 
 
 @console.get("/{environment}/products", roles=EVERYBODY)

@@ -3,16 +3,20 @@
 import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import msgspec
 from msgspec import Struct
 
 from sapa.customers.types import Address, Customer
+from sapa.orders.pricing.types import DiscountIn, ShippingLineIn, TaxLineIn
 from sapa.orders.types import LineItemIn, OrderIn, OrderPatch, ShippingAddressIn
 
 DAYS = 365
 HOURS = (8, 9, 10, 10, 11, 12, 12, 13, 14, 16, 18, 19, 19, 20, 20, 20, 21, 21, 22)
 NOTES = ("Tolong dibungkus kado.", "Titip di satpam.", "Kirim setelah jam 5 sore.", "Tanpa plastik, ya.")
+METHODS = ("bank_transfer", "bank_transfer", "qris", "e_wallet", "cod")
+SHIPPING = (("JNE REG", 18_000), ("J&T EZ", 16_000), ("SiCepat HALU", 12_000), ("Ambil di toko", 0))
 TAGS = ("toko", "online", "bazar", "reseller")
 
 
@@ -25,6 +29,12 @@ class Sale(Struct, frozen=True):
     order: OrderIn
     placed_at: datetime
     update: OrderPatch | None
+    method: str
+    """How it is paid, if it is."""
+    is_deposit: bool
+    """Whether half of it is paid in advance, and nothing more yet."""
+    is_returned: bool
+    """Whether a part of what was paid is refunded."""
 
 
 def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[str], now: datetime) -> Iterator[Sale]:
@@ -34,7 +44,10 @@ def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[st
     instants = sorted(midnight - _age(dice) for _ in range(count))
     for number, at in enumerate(instants, start=1):
         customer = customers[int(len(customers) * dice.random() ** 2)]
-        yield Sale(_order(dice, number, customer, variants), at, _build_update(dice, (midnight - at).days))
+        order = _order(dice, number, customer, variants)
+        update = _build_update(dice, (midnight - at).days)
+        is_deposit = number % 23 == 0
+        yield Sale(order, at, None if is_deposit else update, dice.choice(METHODS), is_deposit, number % 31 == 0)
 
 
 def _age(dice: random.Random) -> timedelta:
@@ -45,11 +58,15 @@ def _age(dice: random.Random) -> timedelta:
 
 def _order(dice: random.Random, number: int, customer: Customer, variants: Sequence[str]) -> OrderIn:
     chosen = dice.sample(variants, dice.choice((1, 1, 1, 2, 2, 3)))
+    title, price = SHIPPING[number % len(SHIPPING)]
     return OrderIn(
         order_id=f"demo-{number:05d}",
         customer_id=customer.id,
         line_items=[LineItemIn(product_variant_id=id, quantity=dice.choice((1, 1, 1, 2, 3))) for id in chosen],
         shipping_address=_address(customer),
+        shipping_lines=[ShippingLineIn(title=title, price=Decimal(price))],
+        discounts=[DiscountIn(code="TEMAN10", percentage=Decimal(10))] if number % 9 == 0 else None,
+        tax_lines=[TaxLineIn(title="PPN", rate=Decimal(11), included=True)],
         notes=dice.choice(NOTES) if dice.random() < 0.1 else None,
         tags=[dice.choice(TAGS)] if dice.random() < 0.3 else None,
     )

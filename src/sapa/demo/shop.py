@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import msgspec
 
@@ -16,6 +17,7 @@ from sapa.demo.orders import Sale, build_sales
 from sapa.demo.parcels import ParcelStory, build_statement, build_stories
 from sapa.demo.products import build_products
 from sapa.orders import actions as orders
+from sapa.orders.settlement.types import PaymentIn, RefundIn
 from sapa.products import actions as products
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements import actions as settlements
@@ -32,6 +34,7 @@ ORDERS = 4_000
 PARCELS = 60
 BATCH = 100
 FIRST_ORDER = "demo-00001"
+PAID_AFTER = timedelta(hours=2)
 
 Report = Callable[[str, int, int], None]
 """Called with the resource, the number done and the total."""
@@ -114,8 +117,17 @@ async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
         if await orders.find_by_order_id(tx, company, sale.order.order_id or "") is not None:
             continue
         order = await orders.place(tx, company, sale.order, placed_at=sale.placed_at)
+        is_paid = sale.update is not None and sale.update.financial_status == "paid"
+        if is_paid or sale.is_deposit:
+            amount = order.total if is_paid else Decimal(int(order.total / 2))
+            paid_at = sale.placed_at + PAID_AFTER
+            payment = PaymentIn(amount=amount, method=sale.method, paid_at=paid_at)
+            await orders.record_payment(tx, company, order.id, payment)
         if sale.update is not None:
             await orders.update(tx, company, order.id, sale.update)
+        if is_paid and sale.is_returned:
+            returned = RefundIn(amount=Decimal(int(order.total / 4)), reason="Kemasan rusak")
+            await orders.refund(tx, company, order.id, returned)
 
 
 async def _fill_parcels(database: Database, company: Company, report: Report) -> None:

@@ -15,8 +15,8 @@ from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, get_parser
 from sapa.http.responses import is_envelope
-from sapa.values.actor import Actor
 from sapa.values.api_base import Base as Base
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
 
@@ -44,8 +44,8 @@ class Call(msgspec.Struct, frozen=True):
         return self.key.company
 
     @property
-    def actor(self) -> Actor:
-        return self.key.user or Actor("api_key", self.key.id)
+    def actor(self) -> ChangeActor:
+        return self.key.user or ChangeActor("api_key", self.key.id)
 
 
 class Endpoint:

@@ -28,7 +28,7 @@ from sapa.orders.types import (
     OrderPatch,
     OwnOrderId,
 )
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
 from sapa.values.money import DIGITS, BadMoney, parse_amount
@@ -37,7 +37,7 @@ from sapa.values.web_addresses import WEB_ADDRESS
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
-IMPORT = Actor("import")
+IMPORT = ChangeActor("import")
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
@@ -92,7 +92,7 @@ class RefundRow(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     shipping: Any = None
     adjustment: Any = None
     line_items: Any = None
-    created_at: Any = None
+    created_at: datetime | None = None
 
 
 class CustomerOfOrder(OrderCustomerIn, frozen=True, kw_only=True):
@@ -152,17 +152,19 @@ async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
 async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
     """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
     for payment in row.payments or ():
-        if payment.voided_at is None and payment.method is not None:
+        if payment.voided_at is None:
             body = PaymentIn(
-                amount=payment.amount, method=payment.method, reference=payment.reference, paid_at=payment.paid_at
+                amount=payment.amount,
+                method=payment.method or "",
+                reference=payment.reference,
+                paid_at=payment.paid_at,
             )
-            await actions.record_payment(tx, company, order.id, body, by=IMPORT)
-        elif payment.voided_at is None:
-            await actions.update(tx, company, order.id, OrderPatch(financial_status="paid"), by=IMPORT)
+            has_method = payment.method is not None
+            await actions.record_payment(tx, company, order.id, body, has_method=has_method, by=IMPORT)
     if row.status != "refunded" and row.financial_status == "partially_refunded":
         for refund in row.refunds or ():
-            body_of = RefundIn(amount=refund.amount, reason=refund.reason)
-            await actions.refund(tx, company, order.id, body_of, by=IMPORT)
+            returned = RefundIn(amount=refund.amount, reason=refund.reason)
+            await actions.refund(tx, company, order.id, returned, at=refund.created_at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 

@@ -19,9 +19,9 @@ from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.orders import queries
 from sapa.orders.backfill import actions as backfill
 from sapa.orders.document import (
-    OrderDraft,
+    NewOrder,
     build_address,
-    build_draft,
+    build_new_order,
     build_tags,
     count_units,
     list_variant_ids,
@@ -42,13 +42,20 @@ from sapa.orders.settlement.balance import (
 from sapa.orders.settlement.fulfilment import build_fulfillment
 from sapa.orders.settlement.restocking import build_restocking, count_restocked, refund_lines
 from sapa.orders.settlement.transfers import build_transfers
-from sapa.orders.settlement.types import Fulfillment, FulfillmentIn, Payment, PaymentIn, Refund, RefundIn
+from sapa.orders.settlement.types import (
+    Fulfillment,
+    FulfillmentIn,
+    InvalidTransition,
+    Payment,
+    PaymentIn,
+    Refund,
+    RefundIn,
+)
 from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, derive_fulfilment, with_balance, with_fulfillment
 from sapa.orders.types import (
     ORDER_ID,
-    InvalidTransition,
     Order,
     OrderChanged,
     OrderCreated,
@@ -62,7 +69,7 @@ from sapa.ports import publish
 from sapa.products import stock
 from sapa.products.types import VariantOnSale
 from sapa.timeline import actions as timeline
-from sapa.values.actor import SYSTEM, Actor
+from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
@@ -78,33 +85,33 @@ async def place(
     *,
     placed_at: datetime | None = None,
     sold: Sequence[LineItemVariant | None] = (),
-    by: Actor = SYSTEM,
+    by: ChangeActor = SYSTEM,
 ) -> Order:
     """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
     variants = await stock.list_on_sale(tx, company, list_variant_ids(body.line_items))
-    draft = with_sold(build_draft(company, body, variants), sold)
+    order = with_sold(build_new_order(company, body, variants), sold)
     customer = await find_or_create_customer(tx, company, body.customer_id, body.customer)
-    return await place_draft(tx, company, draft, customer, placed_at=placed_at, by=by)
+    return await place_new(tx, company, order, customer, placed_at=placed_at, by=by)
 
 
-async def place_draft(
+async def place_new(
     tx: Tx,
     company: Company,
-    draft: OrderDraft,
+    new: NewOrder,
     customer: CustomerRef | None,
     *,
     placed_at: datetime | None = None,
-    by: Actor = SYSTEM,
+    by: ChangeActor = SYSTEM,
 ) -> Order:
     """A new order that was checked and priced before."""
-    taken = await stock.take(tx, company, count_units(draft.priced.line_items))
-    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at, by)
+    taken = await stock.take(tx, company, count_units(new.priced.line_items))
+    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), new, customer, taken, placed_at, by)
     await emit(tx, company, OrderCreated(order))
     await _announce_change(tx, company, order, None, NEW)
     return order
 
 
-async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Actor = SYSTEM) -> Order:
+async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: ChangeActor = SYSTEM) -> Order:
     """Writes and announces nothing when nothing changes."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
@@ -119,41 +126,61 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Ac
 
 
 async def record_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: Actor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool = True, by: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
-    """The payment, and whether it is new: one with the same reference is recorded once."""
+    """The payment, and whether it is new: one with the same reference is recorded once. An imported one that somebody
+    had recorded by setting the status has no method."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
     if existing := find_same_payment(before.balance, body):
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = stored.now if body.paid_at is None else _parse_paid_at(body.paid_at, stored.now)
+    paid_at = stored.now if body.paid_at is None else _parse_past("paidAt", body.paid_at, stored.now)
     payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
+    if not has_method:
+        payment = msgspec.structs.replace(payment, method=None)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
     await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
     return payment, True
 
 
-async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: Actor = SYSTEM) -> Refund:
-    """Returns money, at most what was paid, and units to the stock, at most those that the order took from it."""
+async def record_collected(
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
+) -> Payment | None:
+    """A payment that a carrier collected, by its reference once: at most the outstanding amount is recorded. None if
+    nothing was outstanding, or the order is refunded."""
+    revision = revision_of(await _lock(tx, company, id))
+    existing = next((one for one in revision.balance.payments if one.reference == body.reference), None)
+    amount = min(body.amount, revision.balance.outstanding)
+    if existing is not None or amount <= 0 or revision.state.real_status == "refunded":
+        return existing
+    payment, _ = await record_payment(tx, company, id, msgspec.structs.replace(body, amount=amount), by=by)
+    return payment
+
+
+async def refund(
+    tx: Tx, company: Company, id: str, body: RefundIn, *, at: datetime | None = None, by: ChangeActor = SYSTEM
+) -> Refund:
+    """Returns money, at most what was paid, and units to the stock, at most those that the order took from it. For an
+    imported refund, pass when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    planned = plan_refund(stored.currency, before.priced, before.balance, body, stored.now)
+    refunded_at = stored.now if at is None else _parse_past("createdAt", at, stored.now)
+    planned = plan_refund(stored.currency, before.priced, before.balance, body, refunded_at)
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
     lines = count_restocked(planned.refund.line_items, restocking, before.priced.line_items, tracked)
     made = msgspec.structs.replace(planned.refund, line_items=lines)
     priced = msgspec.structs.replace(before.priced, line_items=refund_lines(before.priced.line_items, made))
     balance = add_refund(before.balance, priced, msgspec.structs.replace(planned, refund=made))
-    after = with_balance(msgspec.structs.replace(before, priced=priced, taken=restocking.taken), balance)
-    if after.state.status == "active":
-        after = derive_fulfilment(after)
+    revised = msgspec.structs.replace(before, priced=priced, taken=restocking.taken)
+    after = derive_fulfilment(with_balance(revised, balance))
     await _save(tx, company, stored, before, after, "refund_recorded", by, made.id)
     return made
 
 
-async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, by: Actor = SYSTEM) -> Fulfillment:
+async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, by: ChangeActor = SYSTEM) -> Fulfillment:
     """Hands over units: the given ones, or all that are open."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
@@ -263,7 +290,7 @@ async def _save(
     before: Revision,
     after: Revision,
     action: Action,
-    by: Actor,
+    by: ChangeActor,
     reference: str | None = None,
 ) -> Order:
     entry = NewHistoryEntry(action, by, reference, build_changes(before, after))
@@ -281,12 +308,12 @@ async def _announce_change(
     await publish(tx, company, OrderChanged(order, after.real_status))
 
 
-def _parse_paid_at(paid_at: datetime, now: str) -> str:
-    if paid_at < EARLIEST:
-        raise Invalid.field("paidAt", f"must not be before {EARLIEST.year}")
-    if paid_at > datetime.fromisoformat(now) + CLOCK_SKEW:
-        raise Invalid.field("paidAt", "must not be in the future")
-    return format_instant(paid_at)
+def _parse_past(field: str, instant: datetime, now: str) -> str:
+    if instant < EARLIEST:
+        raise Invalid.field(field, f"must not be before {EARLIEST.year}")
+    if instant > datetime.fromisoformat(now) + CLOCK_SKEW:
+        raise Invalid.field(field, "must not be in the future")
+    return format_instant(instant)
 
 
 async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:

@@ -16,22 +16,22 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Created, Page, build_page
 from sapa.orders import actions, queries
-from sapa.orders.settlement.types import Fulfillment, FulfillmentIn, Payment, PaymentIn, Refund, RefundIn
-from sapa.orders.types import (
+from sapa.orders.settlement.types import (
     FinancialStatus,
+    Fulfillment,
+    FulfillmentIn,
     FulfillmentStatus,
     InvalidTransition,
-    Order,
-    OrderExists,
     OrderFull,
-    OrderId,
-    OrderIn,
-    OrderPatch,
+    Payment,
     PaymentExceedsOutstanding,
+    PaymentIn,
     PaymentReferenceUsed,
+    Refund,
     RefundExceedsPaid,
-    Status,
+    RefundIn,
 )
+from sapa.orders.types import Order, OrderExists, OrderId, OrderIn, OrderPatch, Status
 from sapa.products.types import InsufficientStock
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
@@ -95,7 +95,7 @@ async def get_order(call: Call, id: OrderId) -> Order:
     return await queries.get_order(call.db, call.company.id, id)
 
 
-@routes.put("/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound, InvalidTransition])
+@routes.put("/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound, InvalidTransition, InsufficientStock, OrderFull])
 async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
     """Update an order.
 

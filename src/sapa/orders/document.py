@@ -31,7 +31,7 @@ _read_address = msgspec.json.Decoder(ShippingAddress).decode
 _ADDRESS_FIELDS = [name for name in ShippingAddress.__struct_fields__ if name != "id"]
 
 
-class OrderDraft(Struct, frozen=True):
+class NewOrder(Struct, frozen=True):
     """A checked order, without its customer and number."""
 
     order_id: str | None
@@ -42,14 +42,14 @@ class OrderDraft(Struct, frozen=True):
     tags: list[str]
 
 
-def build_draft(company: Company, body: OrderIn, variants: Mapping[str, VariantOnSale]) -> OrderDraft:
+def build_new_order(company: Company, body: OrderIn, variants: Mapping[str, VariantOnSale]) -> NewOrder:
     """The order with its lines and totals; raises Invalid with the field that is wrong."""
     if body.customer is not None and body.customer_id is not None:
         raise Invalid.field("customer", "cannot be combined with customerId; send one of them")
     currency = build_currency(company, body.currency)
     priced = _price(company, currency, body, variants)
     check_total(priced, body.total)
-    return OrderDraft(
+    return NewOrder(
         order_id=_own_id(body.order_id),
         currency=currency,
         notes=body.notes,
@@ -84,15 +84,15 @@ def build_customer_text(customer: CustomerRef | None) -> str:
     return "" if customer is None else fold(f"{customer.first_name or ''} {customer.last_name or ''}")
 
 
-def with_sold(draft: OrderDraft, sold: Sequence[LineItemVariant | None]) -> OrderDraft:
-    """The draft with the variants that an imported order had sold, line by line."""
+def with_sold(order: NewOrder, sold: Sequence[LineItemVariant | None]) -> NewOrder:
+    """The order with the variants that an imported one had sold, line by line."""
     if not sold:
-        return draft
+        return order
     lines = [
         line if variant is None else msgspec.structs.replace(line, product_variant=variant)
-        for line, variant in zip(draft.priced.line_items, sold, strict=True)
+        for line, variant in zip(order.priced.line_items, sold, strict=True)
     ]
-    return msgspec.structs.replace(draft, priced=msgspec.structs.replace(draft.priced, line_items=lines))
+    return msgspec.structs.replace(order, priced=msgspec.structs.replace(order.priced, line_items=lines))
 
 
 def list_variant_ids(lines: Iterable[LineItemIn]) -> list[str]:

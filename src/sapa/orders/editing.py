@@ -19,8 +19,9 @@ from sapa.orders.pricing.arithmetic import MinorUnit, PricedOrder, divide_half_u
 from sapa.orders.pricing.types import LineDiscount, LineItem
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.balance import fit_to
+from sapa.orders.settlement.types import InvalidTransition
 from sapa.orders.transitions import derive_fulfilment, with_balance
-from sapa.orders.types import InvalidTransition, LineItemPatch, OrderPatch
+from sapa.orders.types import LineItemPatch, OrderPatch
 from sapa.products.types import VariantOnSale
 from sapa.values.company import Company
 

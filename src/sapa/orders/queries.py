@@ -12,24 +12,30 @@ from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
 from sapa.orders.columns import COMPUTED, READ
-from sapa.orders.document import OrderDraft, build_customer_text
+from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import OrderState, Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.settlement.types import Balance
+from sapa.orders.settlement.types import OrderBalance
 from sapa.orders.types import Order, StoredOrder
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
+
+ADJUSTMENTS = (
+    "discounts", "shipping_lines", "fees", "tax_lines", "discount_total", "shipping_total", "fee_total", "tax_total",
+)  # fmt: skip
 
 COUNTER = "orders"
 COLUMNS = ", ".join(Order.__struct_fields__)
 FIRST_NUMBER = 1001
-WRITTEN = WriteColumns(OrderDraft, without=["priced"])
+WRITTEN = WriteColumns(NewOrder, without=["priced"])
 PRICED = WriteColumns(PricedOrder)
+PLAIN = WriteColumns(PricedOrder, without=ADJUSTMENTS)
+"""What most orders have: the rest is empty, which is the default of its columns."""
 STATE = WriteColumns(OrderState)
 REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
-BALANCE = WriteColumns(Balance)
+BALANCE = WriteColumns(OrderBalance)
 
 GET = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND id = $2", row=Order)
 
@@ -45,10 +51,11 @@ LOCK = sql(
     row=StoredOrder,
 )
 
+
 # Takes the company's next number as late as possible: other orders wait for it until the commit. The instant is taken
 # after it, so that orders sort like their numbers.
-INSERT = sql(
-    f"""
+def _build_insert(priced: WriteColumns[PricedOrder]) -> str:
+    return f"""
     WITH numbered AS (
         INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER})
             ON CONFLICT (company_id) DO UPDATE SET last = n.last + 1 WHERE n.company_id = $1
@@ -58,15 +65,18 @@ INSERT = sql(
         VALUES ($1, 'orders', 'active/unfulfilled/pending', 1)
     )
     INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, placed_by, {WRITTEN.listed},
-                        {PRICED.listed}, order_number, created_at, updated_at, status, fulfillment_status,
+                        {priced.listed}, order_number, created_at, updated_at, status, fulfillment_status,
                         financial_status, total_paid, total_refunded, outstanding)
-    SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {PRICED.numbered(9 + len(WRITTEN.names))},
+    SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {priced.numbered(9 + len(WRITTEN.names))},
            last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending', 0, 0,
-           ${9 + len(WRITTEN.names) + PRICED.names.index("total")}
+           ${9 + len(WRITTEN.names) + priced.names.index("total")}
       FROM numbered
-    RETURNING {COLUMNS}""",
-    row=Order,
-)
+    RETURNING {COLUMNS}"""
+
+
+INSERT = sql(_build_insert(PRICED), row=Order)
+
+INSERT_PLAIN = sql(_build_insert(PLAIN), row=Order)
 
 _AFTER = 15 + 1
 """The first parameter of UPDATE after those that it names."""
@@ -249,18 +259,20 @@ async def insert_order(
     tx: Tx,
     company_id: int,
     id: str,
-    draft: OrderDraft,
+    order: NewOrder,
     customer: CustomerRef | None,
     taken: Mapping[str, int],
     placed_at: datetime | None,
-    actor: Actor,
+    actor: ChangeActor,
 ) -> Order:
     """An order without an id of the caller's own has ours."""
-    draft = structs.replace(draft, order_id=draft.order_id or id)
+    order = structs.replace(order, order_id=order.order_id or id)
+    is_plain = not any(getattr(order.priced, name) for name in ADJUSTMENTS)
+    statement, priced = (INSERT_PLAIN, PLAIN) if is_plain else (INSERT, PRICED)
     return _found(
-        await INSERT.find(
+        await statement.find(
             tx, company_id, id, customer and encode(customer), customer and customer.id, build_customer_text(customer),
-            encode(taken), placed_at, encode(actor), *WRITTEN.values(draft), *PRICED.values(draft.priced),
+            encode(taken), placed_at, encode(actor), *WRITTEN.values(order), *priced.values(order.priced),
         )
     )  # fmt: skip
 

@@ -1,7 +1,6 @@
 """The part of an order that can change after it was placed."""
 
 from decimal import Decimal
-from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -9,11 +8,13 @@ from msgspec import Raw, Struct
 
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.pricing.types import Discount, Fee, LineItem, ShippingLine, TaxLine
-from sapa.orders.settlement.types import Balance, Fulfillment, Payment, Refund
-from sapa.orders.types import FinancialStatus, FulfillmentStatus, Status, StoredOrder
+from sapa.orders.settlement.types import FinancialStatus, Fulfillment, FulfillmentStatus, OrderBalance, Payment, Refund
+from sapa.orders.types import Status, StoredOrder
 
 T = TypeVar("T")
 
+_KINDS = (LineItem, Discount, ShippingLine, Fee, TaxLine, Payment, Refund, Fulfillment)
+_DECODERS: dict[Any, Any] = {kind: msgspec.json.Decoder(list[kind]) for kind in _KINDS}  # type: ignore[valid-type]
 _read_taken = msgspec.json.Decoder(dict[str, int]).decode
 
 
@@ -72,7 +73,7 @@ class Revision(Struct, frozen=True):
     shipping_address: bytes | None
     tags: list[str]
     priced: PricedOrder
-    balance: Balance
+    balance: OrderBalance
     taken: dict[str, int]
     """Units that the order took from the stock and that can go back."""
 
@@ -87,7 +88,7 @@ def revision_of(stored: StoredOrder) -> Revision:
         shipping_address=None if stored.shipping_address is None else bytes(stored.shipping_address),
         tags=stored.tags,
         priced=read_priced(stored),
-        balance=Balance(
+        balance=OrderBalance(
             payments=_read(stored.payments, Payment),
             refunds=_read(stored.refunds, Refund),
             fulfillments=_read(stored.fulfillments, Fulfillment),
@@ -119,11 +120,6 @@ def read_priced(stored: StoredPrices) -> PricedOrder:
     )
 
 
-@cache
-def _get_decoder(kind: type[Any]) -> Any:
-    return msgspec.json.Decoder(list[kind])
-
-
 def _read(raw: Raw, kind: type[T]) -> list[T]:
-    found: list[T] = _get_decoder(kind).decode(raw)
+    found: list[T] = _DECODERS[kind].decode(raw)
     return found

@@ -23,8 +23,14 @@ from sapa.orders.settlement.fulfilment import (
     has_fulfilled,
     reopen_lines,
 )
-from sapa.orders.settlement.types import Balance, Fulfillment
-from sapa.orders.types import FinancialStatus, FulfillmentStatus, InvalidTransition, OrderPatch, Status
+from sapa.orders.settlement.types import (
+    FinancialStatus,
+    Fulfillment,
+    FulfillmentStatus,
+    InvalidTransition,
+    OrderBalance,
+)
+from sapa.orders.types import OrderPatch, Status
 
 NEXT: dict[Status, tuple[Status, ...]] = {
     "active": ("archived", "cancelled", "refunded"),
@@ -74,7 +80,7 @@ def list_next(revision: Revision) -> list[Status]:
     return [status for status in NEXT[state.status] if not _obstacle(revision, status)]
 
 
-def with_balance(revision: Revision, balance: Balance) -> Revision:
+def with_balance(revision: Revision, balance: OrderBalance) -> Revision:
     """The order with another balance, and the financialStatus that follows from it."""
     status = derive_financial_status(revision.priced.total, balance, revision.state.financial_status)
     return msgspec.structs.replace(
@@ -196,7 +202,7 @@ def _refund_rest(revision: Revision, now: str) -> Revision:
     return _with_payments(revision, balance, "refunded")
 
 
-def _with_payments(revision: Revision, balance: Balance, status: FinancialStatus) -> Revision:
+def _with_payments(revision: Revision, balance: OrderBalance, status: FinancialStatus) -> Revision:
     """The order with a balance whose status was set: an order that costs nothing has no payments to derive it from."""
     return msgspec.structs.replace(
         revision, balance=balance, state=msgspec.structs.replace(revision.state, financial_status=status)

@@ -11,7 +11,7 @@ from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.orders.pricing.types import (
-    Adjustments,
+    AdjustmentLimit,
     Discount,
     DiscountIn,
     Fee,
@@ -22,7 +22,7 @@ from sapa.orders.pricing.types import (
     TaxLine,
     TaxLineIn,
 )
-from sapa.orders.settlement.types import Fulfillment, Payment, Refund
+from sapa.orders.settlement.types import FinancialStatus, Fulfillment, FulfillmentStatus, Payment, Refund
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
@@ -33,8 +33,6 @@ ORDER_ID = IdKind("order_")
 OrderId = Annotated[str, ORDER_ID]
 
 Status = Literal["active", "archived", "cancelled", "refunded"]
-FulfillmentStatus = Literal["unfulfilled", "fulfilled"]
-FinancialStatus = Literal["pending", "partially_paid", "paid", "partially_refunded", "refunded"]
 
 OwnOrderId = Annotated[
     str,
@@ -205,10 +203,10 @@ class OrderIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     total: Annotated[
         Decimal | None, Meta(examples=[None], description="Optional check: the total that you computed.")
     ] = None
-    discounts: Annotated[list[DiscountIn], Adjustments] | None = None
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None = None
-    fees: Annotated[list[Fee], Adjustments] | None = None
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None = None
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None = None
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None = None
+    fees: Annotated[list[Fee], AdjustmentLimit] | None = None
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None = None
     notes: Notes | None = None
     tags: Tags | None = None
 
@@ -223,10 +221,10 @@ class OrderPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     tags: Tags | None | UnsetType = UNSET
     shipping_address: ShippingAddressIn | None | UnsetType = UNSET
     line_items: Annotated[list[LineItemPatch], Meta(min_length=1, max_length=500)] | UnsetType = UNSET
-    discounts: Annotated[list[DiscountIn], Adjustments] | None | UnsetType = UNSET
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None | UnsetType = UNSET
-    fees: Annotated[list[Fee], Adjustments] | None | UnsetType = UNSET
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None | UnsetType = UNSET
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None | UnsetType = UNSET
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None | UnsetType = UNSET
+    fees: Annotated[list[Fee], AdjustmentLimit] | None | UnsetType = UNSET
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None | UnsetType = UNSET
 
 
 class OrderExists(Conflict):
@@ -234,36 +232,6 @@ class OrderExists(Conflict):
 
     code = "ORDER_EXISTS"
     constraint = "orders_order_id_key"
-
-
-class InvalidTransition(Conflict):
-    """The order cannot change to the requested state."""
-
-    code = "INVALID_TRANSITION"
-
-
-class PaymentExceedsOutstanding(Conflict):
-    """The payment is more than the order's outstanding amount."""
-
-    code = "PAYMENT_EXCEEDS_OUTSTANDING"
-
-
-class PaymentReferenceUsed(Conflict):
-    """The order has another payment with this reference, of another amount or method."""
-
-    code = "PAYMENT_REFERENCE_USED"
-
-
-class RefundExceedsPaid(Conflict):
-    """The refund is more than what was paid and not refunded yet."""
-
-    code = "REFUND_EXCEEDS_PAID"
-
-
-class OrderFull(Conflict):
-    """The order has too many payments, refunds or fulfilments; an order can have 500 of each."""
-
-    code = "ORDER_FULL"
 
 
 class OrderCreated(Event):

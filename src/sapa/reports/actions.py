@@ -3,63 +3,92 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TypeVar
+
+from msgspec.structs import fields
 
 from sapa.db.pool import Connection
 from sapa.reports import queries
 from sapa.reports.types import (
     DayRange,
+    DaySales,
     MessageStep,
-    OrderStep,
+    MoneyStep,
+    OrderTransaction,
     Overview,
+    ReportWindow,
+    SalesStep,
     parse_window,
 )
 from sapa.values.company import Company
 
-
-async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> DayRange:
-    """The requested window, by the company's clock."""
-    return parse_window(await queries.get_today(db, company.id), preset, first, last)
+Step = TypeVar("Step", SalesStep, MoneyStep)
 
 
-async def get_overview(db: Connection, company: Company, window: DayRange) -> Overview:
-    orders = await queries.list_orders(db, company.id, window)
+async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
+    """The requested window, by the company's clock and time zone."""
+    days = parse_window(await queries.get_today(db, company.id), preset, first, last)
+    return await build_window(db, company, days)
+
+
+async def build_window(db: Connection, company: Company, days: DayRange) -> ReportWindow:
+    dateless = ReportWindow(days.first, days.last, company.time_zone, [])
+    instants = await queries.list_midnights(db, company.id, dateless.dates)
+    return ReportWindow(days.first, days.last, company.time_zone, instants)
+
+
+async def get_overview(db: Connection, company: Company, window: ReportWindow) -> Overview:
+    sales = await queries.list_sales(db, company.id, window)
+    money = await queries.list_money(db, company.id, window)
     return Overview(
         window=window,
         currency=company.currency,
         messages=_fill_messages(window, await queries.list_messages(db, company.id, window)),
-        orders=_fill_orders(window, company.currency, orders),
-        totals=_sum_by_currency(company.currency, orders),
+        sales=_fill(SalesStep, window, company.currency, sales),
+        sales_totals=_sum_by_currency(SalesStep, company.currency, sales),
+        money=_fill(MoneyStep, window, company.currency, money),
+        money_totals=_sum_by_currency(MoneyStep, company.currency, money),
         endpoints=await queries.list_endpoints(db, company.id, window),
         shipments=await queries.list_shipments(db, company.id, window),
     )
 
 
-def _fill_messages(window: DayRange, found: Sequence[MessageStep]) -> list[MessageStep]:
+async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
+    """What was sold today and on the days before, the latest first."""
+    return await queries.list_recent_sales(db, company_id, days)
+
+
+async def list_transactions(
+    db: Connection, company: Company, window: ReportWindow, kind: str | None, limit: int, offset: int
+) -> tuple[list[OrderTransaction], int]:
+    """The payments and refunds behind the figures: one page, newest first, and the total."""
+    return await queries.list_transactions(db, company.id, window, kind, limit, offset)
+
+
+def _fill_messages(window: ReportWindow, found: Sequence[MessageStep]) -> list[MessageStep]:
     """Adds the steps without messages."""
-    by_start = {step.at: step for step in found}
-    return [by_start.get(at) or MessageStep(at, 0, 0, 0, 0, 0) for at in window.steps]
+    by_number = {step.step: step for step in found}
+    return [by_number.get(n) or MessageStep(n, 0, 0, 0, 0, 0) for n, _ in enumerate(window.steps, start=1)]
 
 
-def _fill_orders(window: DayRange, currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
-    by_start = {step.at: step for step in found if step.currency == currency}
-    return [by_start.get(at) or OrderStep(at, currency, 0, 0, 0, Decimal(0)) for at in window.steps]
+def _fill(kind: type[Step], window: ReportWindow, currency: str, found: Sequence[Step]) -> list[Step]:
+    by_number = {step.step: step for step in found if step.currency == currency}
+    return [by_number.get(n) or _sum(kind, n, currency, []) for n, _ in enumerate(window.steps, start=1)]
 
 
-def _sum_by_currency(currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
-    by_currency: dict[str, list[OrderStep]] = defaultdict(list)
+def _sum_by_currency(kind: type[Step], currency: str, found: Sequence[Step]) -> list[Step]:
+    by_currency: dict[str, list[Step]] = defaultdict(list)
     for step in found:
         by_currency[step.currency].append(step)
     by_currency.setdefault(currency, [])
     ordered = sorted(by_currency, key=lambda name: (name != currency, name))
-    return [_total(name, by_currency[name]) for name in ordered]
+    return [_sum(kind, 0, name, by_currency[name]) for name in ordered]
 
 
-def _total(currency: str, steps: Sequence[OrderStep]) -> OrderStep:
-    return OrderStep(
-        at="",
-        currency=currency,
-        orders=sum(step.orders for step in steps),
-        cancelled=sum(step.cancelled for step in steps),
-        paid=sum(step.paid for step in steps),
-        revenue=sum((step.revenue for step in steps), Decimal(0)),
-    )
+def _sum(kind: type[Step], number: int, currency: str, steps: Sequence[Step]) -> Step:
+    """Every figure of the steps added up."""
+    figures = [
+        sum((getattr(step, field.name) for step in steps), Decimal(0) if field.type is Decimal else 0)
+        for field in fields(kind)[2:]
+    ]
+    return kind(number, currency, *figures)

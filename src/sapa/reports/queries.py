@@ -1,14 +1,18 @@
 """What reports read. Each statement scans an index over the window and returns few rows."""
 
+from collections.abc import Sequence
 from datetime import date, datetime
 
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
-    DayRange,
+    DaySales,
     EndpointHealth,
     MessageStep,
-    OrderStep,
+    MoneyStep,
+    OrderTransaction,
+    ReportWindow,
+    SalesStep,
     ShipmentState,
 )
 
@@ -18,41 +22,109 @@ MOST_ATTEMPTS = 1_000
 MOST_WAITING = 10_000
 
 
-NOW = sql("SELECT now() + clock_offset AS now FROM companies WHERE company_id = $1", row=datetime)
+TODAY = sql("SELECT ((now() + clock_offset) AT TIME ZONE time_zone)::date FROM companies WHERE company_id = $1")
 
-# By day first, with plain arithmetic; only those few sums are grouped into weeks and months.
-_STEP = "to_char(date_trunc($4, day AT TIME ZONE 'UTC'), 'YYYY-MM-DD') AS at"
-_DAY = "date_bin('1 day', created_at, '2000-01-01 00:00:00+00')"
+LIST_MIDNIGHTS = sql(
+    """
+    SELECT d.day::timestamp AT TIME ZONE c.time_zone AS at
+      FROM companies c
+     CROSS JOIN unnest($2::date[]) WITH ORDINALITY AS d (day, place)
+     WHERE c.company_id = $1
+     ORDER BY d.place""",
+    row=datetime,
+)
 
 MESSAGES = sql(
-    f"""
-    SELECT {_STEP}, sum(sent)::bigint AS sent, sum(delivered)::bigint AS delivered, sum(read)::bigint AS read,
-           sum(replied)::bigint AS replied, sum(failed)::bigint AS failed
-      FROM (SELECT {_DAY} AS day, count(sent_at) AS sent, count(delivered_at) AS delivered, count(read_at) AS read,
-                   count(replied_at) AS replied, count(failed_at) AS failed
-              FROM messages
-             WHERE company_id = $1 AND direction = 'out' AND created_at >= $2 AND created_at < $3
-             GROUP BY 1) AS days
+    """
+    SELECT width_bucket(created_at, $2::timestamptz[]) AS step, count(sent_at) AS sent,
+           count(delivered_at) AS delivered, count(read_at) AS read, count(replied_at) AS replied,
+           count(failed_at) AS failed
+      FROM messages
+     WHERE company_id = $1 AND direction = 'out' AND created_at >= $3 AND created_at < $4
      GROUP BY 1
      ORDER BY 1""",
     row=MessageStep,
 )
 
-ORDERS = sql(
-    f"""
-    SELECT {_STEP}, currency, sum(orders)::bigint AS orders, sum(cancelled)::bigint AS cancelled,
-           sum(paid)::bigint AS paid, trim_scale(sum(revenue)) AS revenue
-      FROM (SELECT {_DAY} AS day, currency, count(*) AS orders,
-                   count(*) FILTER (WHERE status IN ('cancelled', 'refunded')) AS cancelled,
-                   count(*) FILTER (WHERE financial_status = 'paid') AS paid,
-                   coalesce(sum(total) FILTER (WHERE financial_status = 'paid'), 0) AS revenue
+# An order that is cancelled or refunded as a whole sold nothing: what was not refunded of it counts as cancelled.
+SALES = sql(
+    """
+    SELECT step, currency, count(*) AS orders, count(*) FILTER (WHERE is_off) AS cancelled_orders,
+           trim_scale(sum(subtotal)) AS gross, trim_scale(sum(discount_total)) AS discounts,
+           trim_scale(sum(CASE WHEN is_off THEN subtotal - discount_total - removed_goods ELSE 0 END)) AS cancelled,
+           trim_scale(sum(removed_goods)) AS refunded,
+           trim_scale(sum(CASE WHEN is_off THEN 0 ELSE shipping_total - removed_shipping END)) AS shipping,
+           trim_scale(sum(CASE WHEN is_off THEN 0 ELSE fee_total - removed_fees END)) AS fees,
+           trim_scale(sum(CASE WHEN is_off THEN 0
+                               ELSE total - (subtotal - discount_total + shipping_total + fee_total) - removed_tax
+                          END)) AS tax
+      FROM (SELECT width_bucket(created_at, $2::timestamptz[]) AS step, currency, total,
+                   coalesce(archived_from, status) IN ('cancelled', 'refunded') AS is_off,
+                   coalesce(subtotal, total) AS subtotal, discount_total, shipping_total, fee_total, removed_goods,
+                   removed_shipping, removed_fees, removed_tax
               FROM orders
-             WHERE company_id = $1 AND created_at >= $2 AND created_at < $3
-             GROUP BY 1, 2) AS days
+             WHERE company_id = $1 AND created_at >= $3 AND created_at < $4) AS placed
      GROUP BY 1, 2
      ORDER BY 1, 2
      LIMIT $5""",
-    row=OrderStep,
+    row=SalesStep,
+)
+
+# One statement, because the first page that everybody sees shows it.
+RECENT_SALES = sql(
+    """
+    SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, d.starts_at, d.ends_at
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT t.day, t.day::timestamp AT TIME ZONE c.time_zone AS starts_at,
+                  (t.day + 1)::timestamp AT TIME ZONE c.time_zone AS ends_at
+             FROM (SELECT ((now() + c.clock_offset) AT TIME ZONE c.time_zone)::date - ago AS day
+                     FROM generate_series(0, $2::integer - 1) AS ago) AS t) AS d
+     CROSS JOIN LATERAL (
+           SELECT count(*) AS orders,
+                  trim_scale(coalesce(sum(coalesce(subtotal, total) - discount_total - removed_goods) FILTER (
+                      WHERE coalesce(archived_from, status) NOT IN ('cancelled', 'refunded')), 0)) AS net
+             FROM orders
+            WHERE company_id = $1 AND created_at >= d.starts_at AND created_at < d.ends_at
+              AND currency = c.currency) AS s
+     WHERE c.company_id = $1
+     ORDER BY d.day DESC""",
+    row=DaySales,
+)
+
+MONEY = sql(
+    """
+    SELECT width_bucket(occurred_at, $2::timestamptz[]) AS step, currency,
+           count(*) FILTER (WHERE kind = 'payment') AS payments,
+           trim_scale(coalesce(sum(amount) FILTER (WHERE kind = 'payment'), 0)) AS paid,
+           count(*) FILTER (WHERE kind = 'refund') AS refunds,
+           trim_scale(coalesce(sum(amount) FILTER (WHERE kind = 'refund'), 0)) AS refunded
+      FROM order_transactions
+     WHERE company_id = $1 AND occurred_at >= $3 AND occurred_at < $4
+     GROUP BY 1, 2
+     ORDER BY 1, 2
+     LIMIT $5""",
+    row=MoneyStep,
+)
+
+LIST_TRANSACTIONS = sql(
+    """
+    SELECT t.id, t.order_id, o.order_number, t.kind, t.amount, t.currency, t.method, t.occurred_at
+      FROM (SELECT id, order_id, kind, amount, currency, method, occurred_at
+              FROM order_transactions
+             WHERE company_id = $1 AND occurred_at >= $2 AND occurred_at < $3 AND ($4::text IS NULL OR kind = $4)
+             ORDER BY occurred_at DESC, id DESC
+             LIMIT $5 OFFSET $6) AS t
+      JOIN orders o ON o.company_id = $1 AND o.id = t.order_id
+     ORDER BY t.occurred_at DESC, t.id DESC""",
+    row=OrderTransaction,
+)
+
+COUNT_TRANSACTIONS = sql(
+    """
+    SELECT count(*)
+      FROM order_transactions
+     WHERE company_id = $1 AND occurred_at >= $2 AND occurred_at < $3 AND ($4::text IS NULL OR kind = $4)"""
 )
 
 ENDPOINTS = sql(
@@ -102,24 +174,44 @@ SHIPMENTS = sql(
 
 
 async def get_today(db: Connection, company_id: int) -> date:
-    """The company's day, in UTC."""
-    now = await NOW.find(db, company_id)
-    if now is None:
-        raise AssertionError("the company exists")
-    return now.date()
+    """The company's day, in its time zone."""
+    today: date = await TODAY.value(db, company_id)
+    return today
 
 
-async def list_messages(db: Connection, company_id: int, window: DayRange) -> list[MessageStep]:
-    return await MESSAGES.all(db, company_id, window.start, window.end, window.step)
+async def list_midnights(db: Connection, company_id: int, days: Sequence[date]) -> list[datetime]:
+    """When these days begin in the company's time zone."""
+    return await LIST_MIDNIGHTS.all(db, company_id, list(days))
 
 
-async def list_orders(db: Connection, company_id: int, window: DayRange) -> list[OrderStep]:
-    return await ORDERS.all(db, company_id, window.start, window.end, window.step, MOST_ROWS)
+async def list_messages(db: Connection, company_id: int, window: ReportWindow) -> list[MessageStep]:
+    return await MESSAGES.all(db, company_id, window.instants, window.start, window.end)
 
 
-async def list_endpoints(db: Connection, company_id: int, window: DayRange) -> list[EndpointHealth]:
+async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> list[SalesStep]:
+    return await SALES.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
+
+
+async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
+    return await RECENT_SALES.all(db, company_id, days)
+
+
+async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:
+    return await MONEY.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
+
+
+async def list_transactions(
+    db: Connection, company_id: int, window: ReportWindow, kind: str | None, limit: int, offset: int
+) -> tuple[list[OrderTransaction], int]:
+    """One page, newest first, and the total."""
+    total: int = await COUNT_TRANSACTIONS.value(db, company_id, window.start, window.end, kind)
+    found = await LIST_TRANSACTIONS.all(db, company_id, window.start, window.end, kind, limit, offset)
+    return found, total
+
+
+async def list_endpoints(db: Connection, company_id: int, window: ReportWindow) -> list[EndpointHealth]:
     return await ENDPOINTS.all(db, company_id, window.start, window.end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
-async def list_shipments(db: Connection, company_id: int, window: DayRange) -> list[ShipmentState]:
+async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:
     return await SHIPMENTS.all(db, company_id, window.start, window.end)

@@ -1,6 +1,6 @@
 """Reports: their window and their figures."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -19,19 +19,10 @@ MOST_DAYS = 5 * 366
 
 
 class DayRange(Struct, frozen=True):
-    """Whole days in UTC, the first and the last included."""
+    """Whole days, the first and the last included."""
 
     first: date
     last: date
-
-    @property
-    def start(self) -> datetime:
-        return datetime.combine(self.first, time(), UTC)
-
-    @property
-    def end(self) -> datetime:
-        """The first instant after the window."""
-        return datetime.combine(self.last + timedelta(days=1), time(), UTC)
 
     @property
     def days(self) -> int:
@@ -54,10 +45,33 @@ class DayRange(Struct, frozen=True):
         return steps
 
 
+class ReportWindow(DayRange, frozen=True):
+    """Whole days of the company's time zone."""
+
+    time_zone: str
+    instants: list[datetime]
+    """When each step begins, within the window, and when the last one ends."""
+
+    @property
+    def start(self) -> datetime:
+        return self.instants[0]
+
+    @property
+    def end(self) -> datetime:
+        """The first instant after the window."""
+        return self.instants[-1]
+
+    @property
+    def dates(self) -> list[date]:
+        """The days on which the instants fall, at midnight."""
+        return [*(max(date.fromisoformat(step), self.first) for step in self.steps), self.last + timedelta(days=1)]
+
+
 class MessageStep(Struct, frozen=True):
     """Messages of one step, by status reached."""
 
-    at: str
+    step: int
+    """From 1."""
     sent: int
     delivered: int
     read: int
@@ -65,17 +79,76 @@ class MessageStep(Struct, frozen=True):
     failed: int
 
 
-class OrderStep(Struct, frozen=True):
-    """Orders of one step in one currency."""
+class SalesStep(Struct, frozen=True):
+    """What was sold in one step, by the time of the orders, in one currency."""
 
-    at: str
+    step: int
+    """From 1; 0 for a sum of steps."""
     currency: str
     orders: int
-    cancelled: int
-    """Cancelled or refunded."""
-    paid: int
-    revenue: Decimal
-    """Of those that are paid."""
+    cancelled_orders: int
+    """Cancelled, or refunded as a whole."""
+    gross: Decimal
+    """The lines at their prices."""
+    discounts: Decimal
+    cancelled: Decimal
+    """What the goods of such orders cost, as far as it was not refunded."""
+    refunded: Decimal
+    """What refunds took off the goods."""
+    shipping: Decimal
+    fees: Decimal
+    tax: Decimal
+    """Taxes that the prices do not include."""
+
+    @property
+    def net(self) -> Decimal:
+        """Net sales."""
+        return self.gross - self.discounts - self.cancelled - self.refunded
+
+    @property
+    def total(self) -> Decimal:
+        return self.net + self.shipping + self.fees + self.tax
+
+
+class DaySales(Struct, frozen=True):
+    """What was sold on one day, in the company's currency."""
+
+    day: str
+    currency: str
+    orders: int
+    net: Decimal
+    """Net sales."""
+    starts_at: datetime
+    ends_at: datetime
+
+
+class MoneyStep(Struct, frozen=True):
+    """What was paid and refunded in one step, by the time of the payments and refunds, in one currency."""
+
+    step: int
+    """From 1; 0 for a sum of steps."""
+    currency: str
+    payments: int
+    paid: Decimal
+    refunds: int
+    refunded: Decimal
+
+    @property
+    def net(self) -> Decimal:
+        return self.paid - self.refunded
+
+
+class OrderTransaction(Struct, frozen=True):
+    """A payment or a refund, and its order."""
+
+    id: str
+    order_id: str
+    order_number: str
+    kind: Literal["payment", "refund"]
+    amount: Decimal
+    currency: str
+    method: str | None
+    occurred_at: str
 
 
 class EndpointHealth(Struct, frozen=True):
@@ -105,13 +178,15 @@ class ShipmentState(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """The figures of a company's window."""
 
-    window: DayRange
+    window: ReportWindow
     currency: str
     messages: list[MessageStep]
-    orders: list[OrderStep]
+    sales: list[SalesStep]
     """In the company's own currency."""
-    totals: list[OrderStep]
+    sales_totals: list[SalesStep]
     """Of the whole window, by currency; the company's own first."""
+    money: list[MoneyStep]
+    money_totals: list[MoneyStep]
     endpoints: list[EndpointHealth]
     shipments: list[ShipmentState]
 

@@ -81,7 +81,8 @@ TERMS = sql(
       LEFT JOIN LATERAL (
            SELECT currency_amount, points FROM loyalty_tiers
             WHERE company_id = $1 AND version = coalesce(p.tiers_version, s.tiers_version, 1)
-              AND currency_amount <= CASE coalesce(p.earn_on, s.earn_on, 'paid') WHEN 'paid' THEN $3 ELSE $4 END
+              AND currency_amount <= CASE coalesce(p.earn_on, s.earn_on, 'paid')
+                                     WHEN 'paid' THEN $3::numeric ELSE $4::numeric END
             ORDER BY currency_amount DESC LIMIT 1) AS t ON true""",
     row=EarningTerms,
 )

@@ -9,7 +9,7 @@ from sapa.customers import actions as customers
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.orders import actions as orders
-from sapa.orders.document import OrderDraft, build_address, build_draft, build_tags, list_variant_ids
+from sapa.orders.document import NewOrder, build_address, build_new_order, build_tags, list_variant_ids
 from sapa.orders.drafts import queries
 from sapa.orders.drafts.queries import DraftContent
 from sapa.orders.drafts.types import (
@@ -25,7 +25,7 @@ from sapa.orders.revision import read_priced
 from sapa.orders.types import LineItemIn, Order, OrderCustomerIn, OrderIn, OrderPatch
 from sapa.products import stock
 from sapa.products.types import VariantOnSale
-from sapa.values.actor import SYSTEM, Actor
+from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 
 _read_contact = msgspec.json.Decoder(OrderCustomerIn).decode
@@ -33,7 +33,7 @@ _read_contact = msgspec.json.Decoder(OrderCustomerIn).decode
 
 async def create(tx: Tx, company: Company, body: DraftOrderIn) -> DraftOrder:
     order = OrderIn(**{name: getattr(body, name) for name in body.__struct_fields__})
-    draft = build_draft(company, order, await _list_variants(tx, company, body.line_items))
+    draft = build_new_order(company, order, await _list_variants(tx, company, body.line_items))
     await _require_customer(tx, company, body.customer_id)
     content = DraftContent(
         body.customer_id, body.customer, draft.shipping_address, draft.currency, draft.notes, draft.tags
@@ -53,11 +53,11 @@ async def update(tx: Tx, company: Company, id: str, patch: DraftOrderPatch) -> D
     return await queries.update_draft(tx, company.id, id, content, priced)
 
 
-async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, by: Actor = SYSTEM) -> Order:
+async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, by: ChangeActor = SYSTEM) -> Order:
     """Places the order at the draft's prices, and takes its units from the stock."""
     stored = await _lock_open(tx, company, id)
     contact = None if stored.customer is None else _read_contact(stored.customer)
-    draft = OrderDraft(
+    draft = NewOrder(
         order_id=body.order_id,
         currency=stored.currency,
         notes=stored.notes,
@@ -66,7 +66,7 @@ async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, 
         tags=stored.tags,
     )
     customer = await orders.find_or_create_customer(tx, company, stored.customer_id, contact)
-    order = await orders.place_draft(tx, company, draft, customer, by=by)
+    order = await orders.place_new(tx, company, draft, customer, by=by)
     await queries.complete_draft(tx, company.id, id, order.id)
     return order
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.orders.pricing.types import (
-    Adjustments,
+    AdjustmentLimit,
     Discount,
     DiscountIn,
     Fee,
@@ -38,6 +38,15 @@ DraftOrderId = Annotated[str, DRAFT_ORDER_ID]
 DraftStatus = Literal["open", "completed"]
 
 
+class DraftCustomer(Struct, frozen=True, rename="camel"):
+    """The customer of a draft who is looked up or created when it is completed."""
+
+    email: Annotated[str | None, Meta(examples=["ayu@example.com"])]
+    phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
+    first_name: Annotated[str | None, Meta(examples=["Ayu"])]
+    last_name: Annotated[str | None, Meta(examples=["Lestari"])]
+
+
 class DraftOrder(Struct, frozen=True, rename="camel"):
     """An order that is prepared and priced. It has no number and takes nothing from the stock until it is completed."""
 
@@ -47,7 +56,7 @@ class DraftOrder(Struct, frozen=True, rename="camel"):
         str | None, Meta(examples=[None], description="The id of the order that it became; null while it is open.")
     ]
     customer_id: Annotated[str | None, Meta(examples=["cust_01jc9y3q5me8w92v7x4t6r0n1k"])]
-    customer: Annotated[Raw | None, StoredJson(OrderCustomerIn | None)]
+    customer: Annotated[Raw | None, StoredJson(DraftCustomer | None)]
     shipping_address: Annotated[Raw | None, StoredJson(ShippingAddress | None)]
     currency: Annotated[str, Meta(examples=["IDR"])]
     notes: Annotated[str | None, Meta(examples=["Please ring twice."])]
@@ -79,10 +88,10 @@ class DraftOrderIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     total: Annotated[
         Decimal | None, Meta(examples=[None], description="Optional check: the total that you computed.")
     ] = None
-    discounts: Annotated[list[DiscountIn], Adjustments] | None = None
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None = None
-    fees: Annotated[list[Fee], Adjustments] | None = None
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None = None
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None = None
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None = None
+    fees: Annotated[list[Fee], AdjustmentLimit] | None = None
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None = None
     notes: Notes | None = None
     tags: Tags | None = None
 
@@ -95,10 +104,10 @@ class DraftOrderPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     customer_id: CustomerName | None | UnsetType = UNSET
     customer: OrderCustomerIn | None | UnsetType = UNSET
     shipping_address: ShippingAddressIn | None | UnsetType = UNSET
-    discounts: Annotated[list[DiscountIn], Adjustments] | None | UnsetType = UNSET
-    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None | UnsetType = UNSET
-    fees: Annotated[list[Fee], Adjustments] | None | UnsetType = UNSET
-    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None | UnsetType = UNSET
+    discounts: Annotated[list[DiscountIn], AdjustmentLimit] | None | UnsetType = UNSET
+    shipping_lines: Annotated[list[ShippingLineIn], AdjustmentLimit] | None | UnsetType = UNSET
+    fees: Annotated[list[Fee], AdjustmentLimit] | None | UnsetType = UNSET
+    tax_lines: Annotated[list[TaxLineIn], AdjustmentLimit] | None | UnsetType = UNSET
     notes: Notes | None | UnsetType = UNSET
     tags: Tags | None | UnsetType = UNSET
 

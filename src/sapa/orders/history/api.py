@@ -6,14 +6,14 @@ from sapa.http.errors import NotFound
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.orders.history import queries
-from sapa.orders.history.types import HistoryEntry
+from sapa.orders.history.types import OrderHistoryEntry
 from sapa.orders.types import OrderId
 
 routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders")
 
 
 @routes.get("/{id}/history", scope=Scope.ORDERS_READ, raises=[NotFound])
-async def list_order_history(call: Call, id: OrderId, query: PageQuery) -> Page[HistoryEntry]:
+async def list_order_history(call: Call, id: OrderId, query: PageQuery) -> Page[OrderHistoryEntry]:
     """List the changes of an order.
 
     Newest first: who changed it, when, and every field before and after.

@@ -3,7 +3,7 @@
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.orders.history.types import HistoryEntry
+from sapa.orders.history.types import OrderHistoryEntry
 
 # The first entry is the order itself: nothing more is written when it is placed.
 LIST = sql(
@@ -18,7 +18,7 @@ LIST = sql(
              WHERE company_id = $1 AND id = $2) AS entries
      ORDER BY number DESC
      LIMIT $3 OFFSET $4""",
-    row=HistoryEntry,
+    row=OrderHistoryEntry,
 )
 
 COUNT = sql(
@@ -30,7 +30,7 @@ COUNT = sql(
 
 async def list_entries(
     db: Connection, company_id: int, order_id: str, limit: int, offset: int
-) -> tuple[list[HistoryEntry], int]:
+) -> tuple[list[OrderHistoryEntry], int]:
     """One page, newest first, and the total; raises NotFound without such an order."""
     total: int = await COUNT.value(db, company_id, order_id)
     if not total:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, Struct
 
 from sapa.http.responses import StoredJson, Timestamp
-from sapa.values.actor import Actor
+from sapa.values.change_actor import ChangeActor
 from sapa.values.ids import IdKind
 
 HISTORY_ID = IdKind("hist_")
@@ -22,12 +22,12 @@ class Change(Struct, frozen=True):
     after: Annotated[Any, Meta(examples=["paid"])]
 
 
-class HistoryEntry(Struct, frozen=True, rename="camel"):
+class OrderHistoryEntry(Struct, frozen=True, rename="camel"):
     """One change of an order."""
 
     id: HistoryId
     action: Annotated[Action, Meta(examples=["updated"])]
-    actor: Annotated[Raw | None, StoredJson(Actor | None)]
+    actor: Annotated[Raw | None, StoredJson(ChangeActor | None)]
     reference: Annotated[str | None, Meta(examples=[None], description="The id of the payment, refund or fulfilment.")]
     changes: Annotated[Raw, StoredJson(list[Change])]
     created_at: Timestamp
@@ -37,6 +37,6 @@ class NewHistoryEntry(Struct, frozen=True):
     """An entry to record with the change."""
 
     action: Action
-    actor: Actor
+    actor: ChangeActor
     reference: str | None
     changes: list[Change]

@@ -16,7 +16,7 @@ Code = Annotated[str, Meta(min_length=1, max_length=255, examples=["LEBARAN10"])
 Percentage = Annotated[
     Decimal, Meta(examples=[10], description="From 0 to 100, with at most 4 decimal places: 11 is 11 %.")
 ]
-Adjustments = Meta(max_length=50)
+AdjustmentLimit = Meta(max_length=50)
 
 
 class LineDiscount(Struct, frozen=True, rename="camel"):
@@ -66,7 +66,7 @@ class LineItem(Struct, frozen=True, rename="camel"):
 class LineDiscountIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A discount on one line: an amount or a percentage."""
 
-    amount: Amount | None = None
+    amount: Annotated[Amount, Meta(examples=[None])] | None = None
     percentage: Percentage | None = None
     title: Label | None = None
 
@@ -102,7 +102,7 @@ class ShippingLineIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     """What the customer pays for shipping."""
 
     title: Label
-    price: Amount
+    price: Annotated[Amount, Meta(examples=[18000])]
     code: Code | None = None
     discount: LineDiscountIn | None = None
 
@@ -110,8 +110,8 @@ class ShippingLineIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 class Fee(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What is charged besides goods and shipping: a service fee, an insurance. Fees are not taxed."""
 
-    title: Label
-    amount: Amount
+    title: Annotated[Label, Meta(examples=["Asuransi"])]
+    amount: Annotated[Amount, Meta(examples=[2500])]
 
 
 class TaxLine(Struct, frozen=True, rename="camel"):
@@ -126,7 +126,7 @@ class TaxLine(Struct, frozen=True, rename="camel"):
 class TaxLineIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A tax: a rate, which is computed for each line and rounded half up, or an amount for the whole order."""
 
-    title: Label
+    title: Annotated[Label, Meta(examples=["PPN"])]
     included: Annotated[bool, Meta(description="Whether the prices contain it; otherwise it is added to the total.")]
-    rate: Percentage | None = None
-    amount: Amount | None = None
+    rate: Annotated[Percentage, Meta(examples=[11])] | None = None
+    amount: Annotated[Amount, Meta(examples=[None])] | None = None

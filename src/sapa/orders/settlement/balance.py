@@ -16,21 +16,19 @@ from sapa.orders.pricing.types import LineItem
 from sapa.orders.settlement.types import (
     PAYMENT_ID,
     REFUND_ID,
-    Balance,
+    FinancialStatus,
+    InvalidTransition,
+    OrderBalance,
+    OrderFull,
     Payment,
+    PaymentExceedsOutstanding,
     PaymentIn,
+    PaymentReferenceUsed,
     Refund,
+    RefundExceedsPaid,
     RefundIn,
     RefundLine,
     RefundLineIn,
-)
-from sapa.orders.types import (
-    FinancialStatus,
-    InvalidTransition,
-    OrderFull,
-    PaymentExceedsOutstanding,
-    PaymentReferenceUsed,
-    RefundExceedsPaid,
 )
 from sapa.values.money import BadMoney, parse_amount, shorten
 
@@ -49,12 +47,12 @@ class PlannedRefund(Struct, frozen=True):
     preferred: dict[str, Decimal]
 
 
-def build_balance(total: Decimal) -> Balance:
+def build_balance(total: Decimal) -> OrderBalance:
     """The balance of a new order."""
-    return Balance([], [], [], NOTHING, NOTHING, total, NOTHING, NOTHING, NOTHING, NOTHING)
+    return OrderBalance([], [], [], NOTHING, NOTHING, total, NOTHING, NOTHING, NOTHING, NOTHING)
 
 
-def derive_financial_status(total: Decimal, balance: Balance, current: FinancialStatus) -> FinancialStatus:
+def derive_financial_status(total: Decimal, balance: OrderBalance, current: FinancialStatus) -> FinancialStatus:
     """An order that costs nothing and was never paid keeps the status that it was given."""
     paid, refunded = balance.total_paid, balance.total_refunded
     if not paid:
@@ -64,7 +62,7 @@ def derive_financial_status(total: Decimal, balance: Balance, current: Financial
     return "paid" if paid >= total else "partially_paid"
 
 
-def find_same_payment(balance: Balance, body: PaymentIn) -> Payment | None:
+def find_same_payment(balance: OrderBalance, body: PaymentIn) -> Payment | None:
     """The payment that was recorded with the same reference; raises PaymentReferenceUsed if it is another one."""
     for payment in balance.payments:
         if body.reference is not None and payment.reference == body.reference:
@@ -77,7 +75,7 @@ def find_same_payment(balance: Balance, body: PaymentIn) -> Payment | None:
     return None
 
 
-def build_payment(currency: str, balance: Balance, body: PaymentIn, paid_at: str, now: str) -> Payment:
+def build_payment(currency: str, balance: OrderBalance, body: PaymentIn, paid_at: str, now: str) -> Payment:
     amount = _parse_positive("amount", body.amount, currency)
     if amount > balance.outstanding:
         raise PaymentExceedsOutstanding(
@@ -86,22 +84,22 @@ def build_payment(currency: str, balance: Balance, body: PaymentIn, paid_at: str
     return Payment(PAYMENT_ID.new(), amount, body.method, body.reference, paid_at, now, None)
 
 
-def build_status_payment(balance: Balance, now: str) -> Payment:
+def build_status_payment(balance: OrderBalance, now: str) -> Payment:
     """The payment of the outstanding amount, when somebody sets an order to paid."""
     return Payment(PAYMENT_ID.new(), balance.outstanding, None, None, now, now, None)
 
 
-def add_payment(balance: Balance, total: Decimal, payment: Payment) -> Balance:
+def add_payment(balance: OrderBalance, total: Decimal, payment: Payment) -> OrderBalance:
     require_room(balance.payments)
     return _settle(balance, total, payments=[*balance.payments, payment])
 
 
-def is_voidable(balance: Balance) -> bool:
+def is_voidable(balance: OrderBalance) -> bool:
     """Whether every payment was recorded by setting the status, and none of them was refunded."""
     return not balance.refunds and all(payment.method is None for payment in list_valid(balance.payments))
 
 
-def void_payments(balance: Balance, total: Decimal, now: str) -> Balance:
+def void_payments(balance: OrderBalance, total: Decimal, now: str) -> OrderBalance:
     voided = [
         payment if payment.voided_at else msgspec.structs.replace(payment, voided_at=now)
         for payment in balance.payments
@@ -109,7 +107,7 @@ def void_payments(balance: Balance, total: Decimal, now: str) -> Balance:
     return _settle(balance, total, payments=voided)
 
 
-def plan_refund(currency: str, priced: PricedOrder, balance: Balance, body: RefundIn, now: str) -> PlannedRefund:
+def plan_refund(currency: str, priced: PricedOrder, balance: OrderBalance, body: RefundIn, now: str) -> PlannedRefund:
     """Computes what the units were charged; raises RefundExceedsPaid, Invalid or InvalidTransition."""
     unit = MinorUnit(currency)
     lines = [_plan_line(unit, n, line, priced.line_items) for n, line in enumerate(body.line_items or ())]
@@ -138,14 +136,14 @@ def plan_refund(currency: str, priced: PricedOrder, balance: Balance, body: Refu
     return PlannedRefund(refund, {"shipping": shipping, "tax": tax})
 
 
-def plan_rest(balance: Balance, now: str) -> PlannedRefund:
+def plan_rest(balance: OrderBalance, now: str) -> PlannedRefund:
     """The refund of all that was paid and not refunded yet, when somebody sets an order to refunded."""
     rest = balance.refundable
     refund = Refund(REFUND_ID.new(), rest, NOTHING, rest, [], None, now)
     return PlannedRefund(refund, {})
 
 
-def add_refund(balance: Balance, priced: PricedOrder, planned: PlannedRefund) -> Balance:
+def add_refund(balance: OrderBalance, priced: PricedOrder, planned: PlannedRefund) -> OrderBalance:
     require_room(balance.refunds)
     settled = max(NOTHING, -balance.outstanding)
     removed = _list_removed(balance)
@@ -154,7 +152,7 @@ def add_refund(balance: Balance, priced: PricedOrder, planned: PlannedRefund) ->
     return _settle(balance, priced.total, refunds=[*balance.refunds, planned.refund], **parts)
 
 
-def fit_to(balance: Balance, priced: PricedOrder) -> Balance:
+def fit_to(balance: OrderBalance, priced: PricedOrder) -> OrderBalance:
     """The balance of an order whose price changed; raises InvalidTransition when refunds took off more than that."""
     if balance.removed > priced.total:
         raise InvalidTransition(
@@ -181,9 +179,9 @@ def list_valid(payments: Sequence[Payment]) -> list[Payment]:
     return [payment for payment in payments if payment.voided_at is None]
 
 
-def _settle(balance: Balance, total: Decimal, **changes: object) -> Balance:
+def _settle(balance: OrderBalance, total: Decimal, **changes: object) -> OrderBalance:
     """The balance with the changes, and the amounts that follow from them."""
-    changed: Balance = msgspec.structs.replace(balance, **changes)
+    changed: OrderBalance = msgspec.structs.replace(balance, **changes)
     paid = sum((payment.amount for payment in list_valid(changed.payments)), NOTHING)
     refunded = sum((refund.amount for refund in changed.refunds), NOTHING)
     return msgspec.structs.replace(
@@ -194,7 +192,7 @@ def _settle(balance: Balance, total: Decimal, **changes: object) -> Balance:
     )
 
 
-def _list_removed(balance: Balance) -> dict[str, Decimal]:
+def _list_removed(balance: OrderBalance) -> dict[str, Decimal]:
     return {name: getattr(balance, f"removed_{name}") for name in PARTS}
 
 
@@ -229,7 +227,7 @@ def _plan_line(
     return RefundLine(line.id, body.quantity, unit.amount(charged), 0), unit.amount(max(0, tax))
 
 
-def _plan_shipping(currency: str, priced: PricedOrder, balance: Balance, amount: Decimal | None) -> Decimal:
+def _plan_shipping(currency: str, priced: PricedOrder, balance: OrderBalance, amount: Decimal | None) -> Decimal:
     if amount is None:
         return NOTHING
     shipping = _parse("shipping", amount, currency)

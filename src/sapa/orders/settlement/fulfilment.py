@@ -11,8 +11,9 @@ from sapa.orders.settlement.types import (
     Fulfillment,
     FulfillmentLine,
     FulfillmentLineIn,
+    FulfillmentStatus,
+    InvalidTransition,
 )
-from sapa.orders.types import FulfillmentStatus, InvalidTransition
 
 
 def derive_fulfillment_status(lines: Sequence[LineItem]) -> FulfillmentStatus:

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from sapa.orders.settlement.balance import list_valid
-from sapa.orders.settlement.types import Balance
+from sapa.orders.settlement.types import OrderBalance
 
 
 class Transfer(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Transfers(Struct, frozen=True):
     voided: list[str]
 
 
-def build_transfers(before: Balance, after: Balance) -> Transfers:
+def build_transfers(before: OrderBalance, after: OrderBalance) -> Transfers:
     was_valid = {payment.id for payment in list_valid(before.payments)}
     is_valid = {payment.id for payment in list_valid(after.payments)}
     payments = [

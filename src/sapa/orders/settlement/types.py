@@ -1,11 +1,12 @@
-"""What was paid, refunded and fulfilled of an order."""
+"""What was paid, refunded and fulfilled of an order: structs and errors."""
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
 from sapa.orders.pricing.types import LineItemId
 from sapa.values.ids import IdKind
@@ -18,6 +19,9 @@ FULFILLMENT_ID = IdKind("ful_")
 PaymentId = Annotated[str, PAYMENT_ID]
 RefundId = Annotated[str, REFUND_ID]
 FulfillmentId = Annotated[str, FULFILLMENT_ID]
+
+FulfillmentStatus = Literal["unfulfilled", "fulfilled"]
+FinancialStatus = Literal["pending", "partially_paid", "paid", "partially_refunded", "refunded"]
 
 Method = Annotated[str, Meta(min_length=1, max_length=100, examples=["bank_transfer"], description="How it was paid.")]
 Reference = Annotated[
@@ -143,7 +147,7 @@ class FulfillmentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     ) = None
 
 
-class Balance(Struct, frozen=True):
+class OrderBalance(Struct, frozen=True):
     """What was paid, refunded and fulfilled, and what refunds took off the parts of the total."""
 
     payments: list[Payment]
@@ -164,3 +168,33 @@ class Balance(Struct, frozen=True):
     @property
     def refundable(self) -> Decimal:
         return self.total_paid - self.total_refunded
+
+
+class InvalidTransition(Conflict):
+    """The order cannot change to the requested state."""
+
+    code = "INVALID_TRANSITION"
+
+
+class PaymentExceedsOutstanding(Conflict):
+    """The payment is more than the order's outstanding amount."""
+
+    code = "PAYMENT_EXCEEDS_OUTSTANDING"
+
+
+class PaymentReferenceUsed(Conflict):
+    """The order has another payment with this reference, of another amount or method."""
+
+    code = "PAYMENT_REFERENCE_USED"
+
+
+class RefundExceedsPaid(Conflict):
+    """The refund is more than what was paid and not refunded yet."""
+
+    code = "REFUND_EXCEEDS_PAID"
+
+
+class OrderFull(Conflict):
+    """The order has too many payments, refunds or fulfilments; an order can have 500 of each."""
+
+    code = "ORDER_FULL"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 
-class Actor(Struct, frozen=True, rename="camel"):
+class ChangeActor(Struct, frozen=True, rename="camel"):
     """Who made a change: an API key, a user of the console, an import, or the product itself."""
 
     type: Literal["api_key", "user", "import", "system"]
@@ -13,4 +13,4 @@ class Actor(Struct, frozen=True, rename="camel"):
     name: Annotated[str | None, Meta(examples=[None], description="Of a user: the e-mail address.")] = None
 
 
-SYSTEM = Actor("system")
+SYSTEM = ChangeActor("system")

@@ -1,0 +1,86 @@
+"""Draft orders: prepared, changed, and turned into orders."""
+
+from secrets import token_hex
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.fields import parse_number
+from sapa.console.order_pages import MOST_LINES, build_edit
+from sapa.console.routes import DEVELOPERS, EVERYBODY, PageRequest, console, go_to
+from sapa.http.errors import Invalid
+
+STATUSES = ("open", "completed")
+CONTACT = ("firstName", "lastName", "email", "phoneNumber")
+NEW_LINES = 5
+
+
+@console.get("/{environment}/draft-orders", roles=EVERYBODY)
+async def list_drafts(page: PageRequest) -> Response:
+    params = page.request.query_params
+    query = {"status": params.get("status", ""), "page": params.get("page", "")}
+    found = await page.call("GET", "/draft-orders", query | {"limit": "25"})
+    return page.show("draft_orders.html", items=found["data"], meta=found["meta"], query=query, statuses=STATUSES)
+
+
+@console.get("/{environment}/draft-orders/new", roles=EVERYBODY)
+async def show_new_draft(page: PageRequest) -> Response:
+    return page.show("draft_order_new.html", given=page.form_value, new_lines=NEW_LINES, once=token_hex(16))
+
+
+@console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft)
+async def create_draft(page: PageRequest) -> Response:
+    price = parse_number("shippingPrice", page.form_value("shippingPrice"))
+    contact = {name: page.form_value(name) or None for name in CONTACT}
+    body = {
+        "lineItems": _list_lines(page),
+        "customer": contact if any(contact.values()) else None,
+        "shippingLines": [{"title": page.form_value("shippingTitle") or "Ongkos kirim", "price": price}]
+        if price is not None
+        else None,
+        "notes": page.form_value("notes") or None,
+    }
+    made = await page.call("POST", "/draft-orders", body=body, once=page.form_value("once") or None)
+    return go_to(page.path(f"/draft-orders/{made['data']['id']}"))
+
+
+@console.get("/{environment}/draft-orders/{id}", roles=EVERYBODY)
+async def show_draft(page: PageRequest) -> Response:
+    draft = (await page.call("GET", f"/draft-orders/{page.request.path_params['id']}"))["data"]
+    return page.show("draft_order.html", draft=draft, most_lines=MOST_LINES, once=token_hex(16), given=page.form_value)
+
+
+@console.post("/{environment}/draft-orders/{id}", roles=EVERYBODY, shown_by=show_draft)
+async def change_draft(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
+    await page.call("PUT", f"/draft-orders/{id}", body=build_edit(page, draft))
+    return go_to(page.path(f"/draft-orders/{id}"))
+
+
+@console.post("/{environment}/draft-orders/{id}/complete", roles=EVERYBODY, shown_by=show_draft)
+async def complete_draft(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    once = page.form_value("once") or None
+    order = await page.call("POST", f"/draft-orders/{id}/complete", body={}, once=once)
+    return go_to(page.path(f"/orders/{order['data']['id']}"))
+
+
+@console.post("/{environment}/draft-orders/{id}/delete", roles=DEVELOPERS, shown_by=show_draft)
+async def delete_draft(page: PageRequest) -> Response:
+    await page.call("DELETE", f"/draft-orders/{page.request.path_params['id']}")
+    return go_to(page.path("/draft-orders"))
+
+
+def _list_lines(page: PageRequest) -> list[dict[str, Any]]:
+    rows = zip(*(page.form_values(name) for name in ("title", "price", "quantity")), strict=False)
+    lines = []
+    for number, (title, price, quantity) in enumerate(rows):
+        if not title.strip():
+            continue
+        amount = parse_number(f"lineItems[{number}].price", price.strip())
+        if amount is None:
+            raise Invalid.field(f"lineItems[{number}].price", "is required")
+        units = parse_number(f"lineItems[{number}].quantity", quantity.strip()) or 1
+        lines.append({"title": title.strip(), "price": amount, "quantity": units})
+    return lines

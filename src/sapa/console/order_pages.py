@@ -1,0 +1,174 @@
+"""Orders: the list, one order with its money and history, and what people do with it."""
+
+from collections.abc import Iterator
+from secrets import token_hex
+from typing import Any, get_args
+
+from starlette.responses import Response
+
+from sapa.console.fields import parse_number
+from sapa.console.listing import read_list
+from sapa.console.routes import EVERYBODY, PageRequest, console, go_to
+from sapa.http.errors import Invalid
+from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
+from sapa.orders.types import Status
+
+FILTERS = {
+    "status": get_args(Status),
+    "fulfillmentStatus": get_args(FulfillmentStatus),
+    "financialStatus": get_args(FinancialStatus),
+}
+SETTABLE = FILTERS | {"financialStatus": ("pending", "paid", "refunded")}
+METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")
+MOST_LINES = 50
+"""Lines that a form shows; the API changes orders of more lines."""
+HISTORY = "20"
+
+
+@console.get("/{environment}/orders", roles=EVERYBODY)
+async def list_orders(page: PageRequest) -> Response:
+    names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "createdFrom", "createdTo")
+    return page.show("orders.html", choices=FILTERS, **await read_list(page, "/orders", *names))
+
+
+@console.get("/{environment}/orders/{id}", roles=EVERYBODY)
+async def show_order(page: PageRequest) -> Response:
+    order = (await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]
+    shipments = await page.call("GET", "/shipping/shipments", {"orderId": order["id"], "limit": "10"})
+    history = await page.call("GET", f"/orders/{order['id']}/history", {"limit": HISTORY})
+    return page.show(
+        "order.html",
+        order=order,
+        choices=SETTABLE,
+        methods=METHODS,
+        shipments=shipments["data"],
+        history=history,
+        most_lines=MOST_LINES,
+        once=token_hex(16),
+        given=page.form_value,
+    )
+
+
+@console.get("/{environment}/orders/{id}/history", roles=EVERYBODY)
+async def show_history(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    order = (await page.call("GET", f"/orders/{id}"))["data"]
+    return page.show("order_history.html", order=order, **await read_list(page, f"/orders/{id}/history"))
+
+
+@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
+async def change_order(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    order = (await page.call("GET", f"/orders/{id}"))["data"]
+    body = {name: value for name in SETTABLE if (value := page.form_value(name)) and value != order[name]}
+    await page.call("PUT", f"/orders/{id}", body=body)
+    return _go_back(page)
+
+
+@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order)
+async def record_payment(page: PageRequest) -> Response:
+    body = {
+        "amount": _parse_required(page, "amount"),
+        "method": page.form_value("method"),
+        "reference": page.form_value("reference") or None,
+    }
+    await _post(page, "payments", body)
+    return _go_back(page)
+
+
+@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order)
+async def refund(page: PageRequest) -> Response:
+    """Units line by line, shipping and an amount; what is left empty is not sent."""
+    restock = bool(page.form_value("restock"))
+    body = {
+        "lineItems": [{**line, "restock": restock} for line in _list_units(page, "refund")] or None,
+        "shipping": parse_number("shipping", page.form_value("shipping")),
+        "amount": parse_number("amount", page.form_value("amount")),
+        "reason": page.form_value("reason") or None,
+    }
+    await _post(page, "refunds", body)
+    return _go_back(page)
+
+
+@console.post("/{environment}/orders/{id}/fulfillments", roles=EVERYBODY, shown_by=show_order)
+async def fulfil(page: PageRequest) -> Response:
+    """The given units, or all open ones."""
+    await _post(page, "fulfillments", {"lineItems": list(_list_units(page, "fulfil")) or None})
+    return _go_back(page)
+
+
+@console.post("/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order)
+async def edit_order(page: PageRequest) -> Response:
+    """New quantities (0 removes a line), one more line, the shipping and the discount."""
+    id = page.request.path_params["id"]
+    order = (await page.call("GET", f"/orders/{id}"))["data"]
+    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order), once=page.form_value("once"))
+    return _go_back(page)
+
+
+def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
+    """The changes that a form asks for; an order or a draft."""
+    lines = [
+        {"id": line["id"], "quantity": quantity}
+        for line in order["lineItems"]
+        if (quantity := _parse_quantity(page, line))
+    ]
+    if title := page.form_value("title"):
+        quantity = parse_number("quantity", page.form_value("quantity")) or 1
+        lines.append({"title": title, "price": _parse_required(page, "price"), "quantity": quantity})
+    elif variant := page.form_value("productVariantId"):
+        quantity = parse_number("quantity", page.form_value("quantity")) or 1
+        lines.append({"productVariantId": variant, "quantity": quantity})
+    if not lines:
+        raise Invalid.field("lineItems", "must have at least one line; cancel the order to remove all")
+    body: dict[str, Any] = {"lineItems": lines}
+    if len(order["shippingLines"]) <= 1:
+        body["shippingLines"] = _build_shipping(page)
+    if len(order["discounts"]) <= 1:
+        body["discounts"] = _build_discount(page, order)
+    return body
+
+
+def _build_shipping(page: PageRequest) -> list[dict[str, Any]]:
+    price = parse_number("shippingPrice", page.form_value("shippingPrice"))
+    title = page.form_value("shippingTitle") or "Ongkos kirim"
+    return [] if price is None else [{"title": title, "price": price}]
+
+
+def _build_discount(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:
+    text = page.form_value("discount")
+    if not text:
+        return []
+    name = "percentage" if text.endswith("%") else "amount"
+    amount = parse_number("discount", text.rstrip("% "))
+    code = order["discounts"][0]["code"] if order["discounts"] else None
+    return [{name: amount, "title": page.form_value("discountTitle") or None, "code": code}]
+
+
+def _parse_quantity(page: PageRequest, line: dict[str, Any]) -> int | float | None:
+    """Unchanged where the form has no field for the line."""
+    name = f"quantity-{line['id']}"
+    return parse_number(name, page.form_value(name)) if name in page.form else line["quantity"]
+
+
+def _list_units(page: PageRequest, prefix: str) -> Iterator[dict[str, Any]]:
+    for name in page.form:
+        action, _, id = name.partition("-")
+        if action == prefix and (quantity := parse_number(name, page.form_value(name))):
+            yield {"id": id, "quantity": quantity}
+
+
+def _parse_required(page: PageRequest, name: str) -> int | float:
+    number = parse_number(name, page.form_value(name))
+    if number is None:
+        raise Invalid.field(name, "is required")
+    return number
+
+
+async def _post(page: PageRequest, what: str, body: dict[str, Any]) -> None:
+    id = page.request.path_params["id"]
+    await page.call("POST", f"/orders/{id}/{what}", body=body, once=page.form_value("once") or None)
+
+
+def _go_back(page: PageRequest) -> Response:
+    return go_to(page.path(f"/orders/{page.request.path_params['id']}"))

@@ -1,0 +1,95 @@
+"""Orders of earlier versions: read as if they were complete, and completed by the worker or by their next change."""
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.orders.backfill.jobs import backfill_amounts
+from tests.factories import Environments
+
+LINE = (
+    '{"id":"li_01jc9y3q5me8w92v7x4t6r0n1k","quantity":3,"price":0.1,"title":"Kopi \\u2028 \\"Gayo\\"",'
+    '"productVariant":null}'
+)
+OLD = """
+    INSERT INTO orders (company_id, id, order_id, order_number, status, fulfillment_status, financial_status, total,
+                        currency, line_items, tags, customer_text, created_at, updated_at)
+    VALUES ($1, $2, $2, $3, 'active', $4, $5, $6, 'IDR', $7, '{}', '', '2026-01-31 09:30Z', '2026-02-01 10:00Z')"""
+
+
+async def make_old(database: Database, company: Environments, paid: str, fulfilled: str = "unfulfilled") -> str:
+    tail = uuid4().hex[:25].translate(str.maketrans("", "", "ilou"))
+    id = f"order_0{tail:0<25}"
+    async with database.transaction() as tx:
+        await tx.execute(OLD, company.live, id, id, fulfilled, paid, Decimal("0.3"),
+                         f"[{LINE}]".encode())  # fmt: skip
+        await tx.execute(
+            "INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'orders', $2, 1)",
+            company.live,
+            f"active/{fulfilled}/{paid}",
+        )
+    return id
+
+
+async def read(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
+    response = await api.get(f"/orders/{id}")
+    assert response.status_code == 200, response.text
+    order: dict[str, Any] = response.json()["data"]
+    assert (await api.get("/orders")).json()["data"] == [order]
+    return order
+
+
+@pytest.mark.parametrize(
+    ("paid", "amounts"),
+    [("pending", (0, 0, 0.3)), ("paid", (0.3, 0, 0)), ("refunded", (0.3, 0.3, 0))],
+)
+async def test_an_old_order_reads_like_a_new_one_before_and_after_it_is_completed(
+    api: httpx.AsyncClient, database: Database, company: Environments, paid: str, amounts: tuple[float, ...]
+) -> None:
+    id = await make_old(database, company, paid, "fulfilled")
+    before = await read(api, id)
+    while await count_incomplete(database):
+        await backfill_amounts(database)
+        await asyncio.sleep(0)
+    after = await read(api, id)
+    for order in (before, after):
+        assert (order["totalPaid"], order["totalRefunded"], order["outstanding"]) == amounts
+        assert (order["subtotal"], order["total"], order["discountTotal"]) == (0.3, 0.3, 0)
+        [line] = order["lineItems"]
+        assert (line["title"], line["total"], line["charged"]) == ('Kopi \u2028 "Gayo"', 0.3, 0.3)
+        assert (line["fulfilledQuantity"], line["refundedQuantity"], line["discount"]) == (3, 0, None)
+    assert [payment["amount"] for payment in after["payments"]] == ([] if paid == "pending" else [0.3])
+    assert [refund["amount"] for refund in after["refunds"]] == ([0.3] if paid == "refunded" else [])
+    assert all(one["paidAt"] == "2026-02-01T10:00:00.000Z" for one in after["payments"])
+    assert after["updatedAt"] == before["updatedAt"], "it did not change"
+    async with database.connection() as db:
+        kinds = await db.fetch("SELECT kind FROM order_transactions WHERE company_id = $1 ORDER BY kind", company.live)
+    assert [row["kind"] for row in kinds] == {"pending": [], "paid": ["payment"], "refunded": ["payment", "refund"]}[
+        paid
+    ]
+
+
+async def count_incomplete(database: Database) -> int:
+    async with database.connection() as db:
+        found: int = await db.fetchval("SELECT count(*) FROM orders WHERE subtotal IS NULL")
+    return found
+
+
+async def test_an_old_order_changes_like_a_new_one(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    id = await make_old(database, company, "paid")
+    pending = (await api.put(f"/orders/{id}", json={"financialStatus": "pending"})).json()["data"]
+    assert (pending["totalPaid"], pending["outstanding"]) == (0, 0.3)
+    assert pending["payments"][0]["voidedAt"] is not None
+    line = {"id": pending["lineItems"][0]["id"], "quantity": 1}
+    edited = (await api.put(f"/orders/{id}", json={"lineItems": [line]})).json()["data"]
+    assert edited["total"] == 0.1
+    history = (await api.get(f"/orders/{id}/history")).json()["data"]
+    assert [entry["action"] for entry in history] == ["edited", "updated", "created"]
+    assert history[2]["actor"] is None, "who placed it was not stored"
