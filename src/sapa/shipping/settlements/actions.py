@@ -13,12 +13,13 @@ from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.http.responses import Created
+from sapa.orders import actions as orders
+from sapa.orders.settlement.types import OrderFull, PaymentIn
 from sapa.shipping.carriers.interface import Deduction
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.events import CashCollected, CashParcelReturned
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements import queries
-from sapa.shipping.settlements.order_payments import pay_order
 from sapa.shipping.settlements.reconcile import Deviation, LineResult, reconcile_line
 from sapa.shipping.settlements.types import (
     DIFFERENCE_ID,
@@ -38,6 +39,8 @@ from sapa.values.money import BadMoney, parse_amount, parse_currency, shorten
 
 LOCAL_DEDUCTIONS: Sequence[Deduction] = ("cod_fee",)
 """Of shipments without a carrier's API: the fee that the caller stored."""
+METHOD = "cod"
+"""Of the payments that carriers collect."""
 MOST_AHEAD = timedelta(days=1)
 MOST_LISTED = 5 * MOST_LINES
 """Of one settlement: a line has at most five differences."""
@@ -54,9 +57,24 @@ async def record_collection(tx: Tx, company: Company, announcement: CashCollecte
     """The cash pays the order; what it does not owe is listed."""
     shipment = announcement.shipment
     collected = shipment.cod_amount or Decimal(0)
-    paid = await pay_order(tx, company, shipment, collected)
+    paid = await _pay_order(tx, company, shipment, collected)
     if shipment.order_id is not None:
         await _list_difference(tx, company, shipment, "order_amount", paid, collected)
+
+
+async def _pay_order(tx: Tx, company: Company, shipment: StoredShipment, collected: Decimal) -> Decimal:
+    """Records what the order owes, at most what was collected, and returns it."""
+    order = None if shipment.order_id is None else await orders.find(tx, company, shipment.order_id)
+    if order is None or order.currency != shipment.currency:
+        return Decimal(0)
+    real, collected_at = (await read_clock(tx, company.id)).real, shipment.cod_collected_at
+    paid_at = None if collected_at is None else min(collected_at, real)  # a test clock may be ahead
+    body = PaymentIn(amount=collected, method=METHOD, reference=shipment.id, paid_at=paid_at)
+    try:
+        payment = await orders.record_collected(tx, company, order.id, body)
+    except OrderFull:
+        return Decimal(0)
+    return Decimal(0) if payment is None else payment.amount
 
 
 async def record_return(tx: Tx, company: Company, announcement: CashParcelReturned) -> None:
