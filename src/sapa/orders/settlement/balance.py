@@ -47,11 +47,6 @@ class PlannedRefund(Struct, frozen=True):
     preferred: dict[str, Decimal]
 
 
-def build_balance(total: Decimal) -> OrderBalance:
-    """The balance of a new order."""
-    return OrderBalance([], [], [], NOTHING, NOTHING, total, NOTHING, NOTHING, NOTHING, NOTHING)
-
-
 def derive_financial_status(total: Decimal, balance: OrderBalance, current: FinancialStatus) -> FinancialStatus:
     """An order that costs nothing and was never paid keeps the status that it was given."""
     paid, refunded = balance.total_paid, balance.total_refunded
