@@ -124,6 +124,8 @@ async def test_the_period(sandbox: httpx.AsyncClient, told: list[str]) -> None:
         "/shipping/scorecards", params={"createdFrom": "2020-01-01T00:00:00Z", "createdTo": "2026-01-01T00:00:00Z"}
     )
     assert error_of(much) == (400, "VALIDATION_ERROR")
+    for period in ({"createdTo": "0001-01-01T00:00:00Z"}, {"createdFrom": "9999-12-31T23:59:59Z"}):
+        assert error_of(await sandbox.get("/shipping/scorecards", params=period)) == (400, "VALIDATION_ERROR")
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,9 @@ async def test_the_same_statement_twice(sandbox: httpx.AsyncClient) -> None:
     body = build("S-1", {"parcel": parcel["id"], "amount": 98_000})
     first = await settle(sandbox, body)
     assert first.status_code == 201, first.text
-    again = await settle(sandbox, body)
-    assert (again.status_code, again.json()) == (200, first.json())
+    for same in (body, body | {"remittedAt": "2026-01-31T16:30:00+07:00", "currency": "IDR"}):
+        again = await settle(sandbox, same)
+        assert (again.status_code, again.json()) == (200, first.json())
     assert len(await differences(sandbox)) == 1
     changed = await settle(sandbox, build("S-1", {"parcel": parcel["id"], "amount": 99_000}))
     assert error_of(changed) == (409, "SETTLEMENT_EXISTS")
@@ -127,6 +128,7 @@ async def test_bodies_that_cannot_be_used(sandbox: httpx.AsyncClient) -> None:
     for body, field in (
         (build("S", line) | {"provider": "ev_courier"}, "provider"),
         (build("S", line) | {"remittedAt": "2999-01-01T00:00:00Z"}, "remittedAt"),
+        (build("S", line) | {"remittedAt": "0001-01-01T00:00:00+14:00"}, "remittedAt"),
         (build("S", line) | {"currency": "XXX"}, "currency"),
         (build("S"), "lines"),
         (build("S", {"parcel": " ", "amount": 1}), "lines[0].parcel"),

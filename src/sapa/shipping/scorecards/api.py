@@ -1,6 +1,6 @@
 """How scorecards are reached."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -24,6 +24,7 @@ from sapa.values.instants import format_instant, truncate_to_milliseconds
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 USUAL_DAYS = 90
 MOST_DAYS = 366
 
@@ -92,6 +93,9 @@ async def list_scorecard_parcels(call: Call, query: ScorecardParcelsQuery) -> Pa
 
 async def _get_period(call: Call, start: datetime | None, end: datetime | None) -> ReportPeriod:
     """By the real time, like the creation of shipments."""
+    for field, instant in (("createdFrom", start), ("createdTo", end)):
+        if instant is not None and not EARLIEST <= instant <= LATEST:
+            raise Invalid.field(field, f"must be from {EARLIEST.year} to {LATEST.year}")
     end = end or truncate_to_milliseconds((await read_clock(call.db, call.company.id)).real)
     start = start or end - timedelta(days=USUAL_DAYS)
     if not start < end <= start + timedelta(days=MOST_DAYS):

@@ -2,7 +2,7 @@
 is listed until somebody resolves it."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 
@@ -41,6 +41,7 @@ LOCAL_DEDUCTIONS: Sequence[Deduction] = ("cod_fee",)
 """Of shipments without a carrier's API: the fee that the caller stored."""
 METHOD = "cod"
 """Of the payments that carriers collect."""
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 MOST_AHEAD = timedelta(days=1)
 MOST_LISTED = 5 * MOST_LINES
 """Of one settlement: a line has at most five differences."""
@@ -129,11 +130,13 @@ async def _normalise(tx: Tx, company: Company, body: SettlementIn) -> Settlement
         raise Invalid.field("currency", str(error)) from None
     if body.remitted_at.tzinfo is None:
         raise Invalid.field("remittedAt", "must be an ISO 8601 date-time with an offset")
-    if body.remitted_at > (await read_clock(tx, company.id)).now + MOST_AHEAD:
-        raise Invalid.field("remittedAt", "must not be in the future")
-    lines = [_normalise_line(f"lines[{n}]", line, currency) for n, line in enumerate(body.lines)]
+    if not EARLIEST <= body.remitted_at <= (await read_clock(tx, company.id)).now + MOST_AHEAD:
+        raise Invalid.field("remittedAt", f"must be from {EARLIEST.year} on, and not in the future")
     return msgspec.structs.replace(
-        body, currency=currency, remitted_at=truncate_to_milliseconds(body.remitted_at), lines=lines
+        body,
+        currency=currency,
+        remitted_at=truncate_to_milliseconds(body.remitted_at.astimezone(UTC)),
+        lines=[_normalise_line(f"lines[{n}]", line, currency) for n, line in enumerate(body.lines)],
     )
 
 
