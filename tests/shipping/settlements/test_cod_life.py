@@ -7,9 +7,10 @@ import httpx
 import pytest
 
 from sapa.context import AppContext
+from sapa.db.pool import Database
 from sapa.shipping.connections import actions as connections
 from sapa.values.company import Company
-from tests.factories import make_order
+from tests.factories import Environments, make_order
 from tests.shipping.parcels import DELIVERY, PACKAGE, SENDER, advance, body_of, create, get, until_status
 
 AGGREGATORS = ("kiriminaja", "biteship")
@@ -192,6 +193,33 @@ async def deliver_ourselves(api: httpx.AsyncClient, **fields: Any) -> dict[str, 
         response = await api.patch(f"/shipping/shipments/{created['id']}", json={"shippingStatus": status})
         assert response.status_code == 200, response.text
     return await get(api, created["id"])
+
+
+async def test_callbacks_that_come_twice_pay_once(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+    order = await make_order(sandbox)
+    await deliver(sandbox, sim="webhook_duplicate", orderId=order["id"])
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert [payment["amount"] for payment in paid["payments"]] == [CASH]
+    assert await differences(sandbox) == []
+
+
+async def test_a_lost_response_leaves_the_fees_to_the_statement(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """The booking is found again by our reference, without what it costs."""
+    unknown = await create(
+        sandbox, "aggregator_carrier", status=202, sim="booking_timeout", autoBook=True, codAmount=CASH
+    )
+    assert (unknown["shippingStatus"], unknown["codFee"]) == ("booking_unknown", None)
+    await move_clock(database, company.test, 6)
+    await until_status(sandbox, unknown["id"], "confirmed", awb=...)
+    await advance(sandbox, unknown["id"], "delivered")
+    await until_status(sandbox, unknown["id"], "delivered")
+    said = await statement(sandbox)
+    settled = await settle(sandbox, said)
+    assert (settled["differing"], settled["expectedAmount"]) == (0, said["lines"][0]["amount"])
+    after = await get(sandbox, unknown["id"])
+    assert (after["codFee"], after["carrierFee"]) == (said["lines"][0]["codFee"], said["lines"][0]["carrierFee"])
 
 
 async def test_what_cannot_be_collected(sandbox: httpx.AsyncClient) -> None:
