@@ -11,7 +11,17 @@ from sapa.db.pool import Database
 from sapa.shipping.connections import actions as connections
 from sapa.values.company import Company
 from tests.factories import Environments, make_order
-from tests.shipping.parcels import DELIVERY, PACKAGE, SENDER, advance, body_of, create, get, until_status
+from tests.shipping.parcels import (
+    DELIVERY,
+    PACKAGE,
+    SENDER,
+    advance,
+    body_of,
+    create,
+    get,
+    move_clock,
+    until_status,
+)
 
 AGGREGATORS = ("kiriminaja", "biteship")
 CASH = 150_000
