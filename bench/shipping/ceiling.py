@@ -16,11 +16,12 @@ from sapa.shipping.areas import queries as areas
 from sapa.shipping.areas.actions import MAX_AGE_DAYS
 from sapa.shipping.carriers.kiriminaja import wire
 from sapa.shipping.environment import LIVE
+from sapa.shipping.events import ShipmentCreated
 from sapa.shipping.quotes import queries as quotes
 from sapa.shipping.quotes.types import QuoteAnswer, QuoteResult
 from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.validation import build_draft, merge
-from sapa.shipping.types import ShipmentCreated, ShipmentIn
+from sapa.shipping.types import ShipmentIn
 from sapa.values.company import Company
 from sapa.values.json import encode
 

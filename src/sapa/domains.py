@@ -73,8 +73,13 @@ from sapa.shipping.bookings import api as bookings
 from sapa.shipping.carriers import call_log
 from sapa.shipping.connections import actions as carrier_connection_actions
 from sapa.shipping.connections import api as carrier_connections
+from sapa.shipping.events import CashCollected, CashParcelReturned
 from sapa.shipping.quotes import actions as quote_actions
 from sapa.shipping.quotes import api as quotes
+from sapa.shipping.returns import api as returns
+from sapa.shipping.scorecards import api as scorecards
+from sapa.shipping.settlements import actions as settlement_actions
+from sapa.shipping.settlements import api as settlements
 from sapa.shipping.shipments import actions as shipment_actions
 from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
@@ -115,6 +120,9 @@ ROUTES: list[Routes] = [
     shipping.routes,
     bookings.routes,
     tracking.routes,
+    settlements.routes,
+    returns.routes,
+    scorecards.routes,
     sandbox_carriers.routes,
     stores.routes,
     sending.routes,
@@ -214,6 +222,8 @@ SUBSCRIPTIONS: Subscriptions = {
     CustomerRemoved: [loyalty_actions.forfeit],
     OrderChanged: [loyalty_actions.settle_order],
     OrdersPlaced: [loyalty_actions.settle_orders],
+    CashCollected: [settlement_actions.record_collection],
+    CashParcelReturned: [settlement_actions.record_return],
     ReservationsClosed: [closing.close_redemptions],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""

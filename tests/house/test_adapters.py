@@ -35,14 +35,18 @@ CARRIER_FAMILIES = [
         homes=("shipping/carriers/{name}/", "sandbox/carriers/{name}.py"),
         registries=("shipping/carriers/registry.py",),
         instead="declare a trait of `Carrier` in shipping/carriers/interface.py instead",
-        exceptions={"shipping/connections/api.py": EXAMPLES, "shipping/quotes/types.py": EXAMPLES},
+        exceptions=dict.fromkeys(
+            ("shipping/connections/api.py", "shipping/quotes/types.py", "shipping/scorecards/types.py"), EXAMPLES
+        ),
     ),
     Family(
         names=PROVIDERS,
         homes=tuple(f"shipping/carriers/{carrier}/" for carrier in CARRIERS),
         registries=("shipping/providers.py",),
         instead="declare a trait of `ProviderTraits` in shipping/providers.py instead",
-        exceptions={"shipping/quotes/types.py": EXAMPLES, "shipping/types.py": EXAMPLES},
+        exceptions=dict.fromkeys(
+            ("shipping/quotes/types.py", "shipping/settlements/types.py", "shipping/types.py"), EXAMPLES
+        ),
     ),
 ]
 

@@ -43,6 +43,7 @@ STORED = {
     "src/sapa/shipping/quotes/queries.py": {"journey"},  # a column
     "src/sapa/http/bodies.py": {"sheet"},  # the media type of workbooks
     "src/sapa/imports/tables/workbooks.py": {"sheet"},  # names of python-calamine
+    "src/sapa/shipping/scorecards/queries.py": {"lost"},  # a status, and the figure of it
     "docs/performance.md": {"odd"},  # what `make bench` calls a window that begins and ends within a day
 }
 """Files that may have a word because it is stored or printed elsewhere."""

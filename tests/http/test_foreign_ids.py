@@ -26,7 +26,7 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
-from tests.http.samples import a_ticket, address_of, an_agent, root_of, sample_body
+from tests.http.samples import a_difference, a_settlement, a_ticket, address_of, an_agent, root_of, sample_body
 
 UUID = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
 
@@ -115,6 +115,8 @@ MAKERS: dict[str, Maker] = {
     "tpl_": a_template,
     "shp_": a_shipment,
     "loc_": a_store_location,
+    "stl_": a_settlement,
+    "cdf_": a_difference,
     "imp_": an_import,
     "imap_": an_import_mapping,
     "cust_": a_customer,
@@ -135,6 +137,7 @@ REFUSED_TO_OWNERS = {
     "POST /orders/{id}/refunds",
     "POST /imports/{id}/preview",
     "POST /imports/{id}/start",
+    "POST /shipping/shipments/{id}/return",
 }
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
 

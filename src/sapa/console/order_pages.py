@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from secrets import token_hex
-from typing import Any, get_args
+from typing import Any
 
 from starlette.responses import Response
 

@@ -107,6 +107,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};
 GRANT SELECT, INSERT, UPDATE ON shipment_bookings TO {app};
 GRANT SELECT, INSERT ON shipment_events TO {app};
+GRANT SELECT, INSERT, UPDATE ON return_numbers TO {app};
+GRANT SELECT, INSERT ON settlements TO {app};
+GRANT SELECT, INSERT ON settlement_lines TO {app};
+GRANT SELECT, INSERT, UPDATE ON cod_differences TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_callbacks TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON messages TO {app};

@@ -1538,6 +1538,15 @@ CREATE TABLE shipments (
     insurance_amount     numeric,
     discount_amount      numeric,
     discount_percentage  numeric,
+    -- Cash on delivery: what the carrier collects, what it charges for it, and what it remitted.
+    cod_amount           numeric,
+    cod_fee              numeric,
+    cod_collected_at     timestamptz(3),
+    cod_remitted_at      timestamptz(3),
+    cod_remitted_amount  numeric,
+    -- The carrier's own price, without insurance and the fee for cash on delivery.
+    carrier_fee          numeric,
+    estimate             text,
     distance             numeric,
     tracking_url         text,
     awb                  text           COLLATE "C",
@@ -1546,6 +1555,11 @@ CREATE TABLE shipments (
     pickup_number        text,
     payment_id           text,
     payment_status       text           COLLATE "C",
+    payment_qr           text,
+    -- A return shipment: the delivered shipment that it sends back, its own number, and the refund that it belongs to.
+    return_of            text           COLLATE "C",
+    return_number        text           COLLATE "C",
+    refund_id            text           COLLATE "C",
     status_code          integer,
     cancellation_reason  text,
     cancelled_by         text,
@@ -1559,6 +1573,8 @@ CREATE TABLE shipments (
     reference            text           COLLATE "C",
     adapter              text           COLLATE "C",
     picked_up_at         timestamptz(3),
+    delivered_at         timestamptz(3),
+    failed_attempts      integer        NOT NULL DEFAULT 0,
     -- Where a refused cancellation leads back to, and when the carrier is asked again; in the company's time.
     cancelling_from      text           COLLATE "C",
     cancel_due_at        timestamptz(3),
@@ -1567,6 +1583,9 @@ CREATE TABLE shipments (
     poll_at              timestamptz(3),
     -- Folded names and numbers: what a search looks through.
     search_text          text           NOT NULL,
+    -- What scorecards group and compare by: the receiver's city, and the days of the estimate.
+    area                 text,
+    quoted_days          numeric,
     cell                 text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (provider || '/' || shipping_status) STORED,
     CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id)
@@ -1584,6 +1603,15 @@ CREATE INDEX shipments_poll_idx ON shipments (company_id, poll_at) WHERE poll_at
 CREATE INDEX shipments_cancel_at_idx ON shipments (cancel_due_at) WHERE cancel_due_at IS NOT NULL;
 CREATE INDEX shipments_poll_at_idx ON shipments (poll_at) WHERE poll_at IS NOT NULL;
 CREATE INDEX shipments_needing_action_idx ON shipments (company_id, created_at, id) WHERE needs_action;
+CREATE INDEX shipments_cod_idx ON shipments (company_id, created_at, id) WHERE cod_amount IS NOT NULL;
+CREATE INDEX shipments_return_idx ON shipments (company_id, return_of) WHERE return_of IS NOT NULL;
+
+-- The last number of each company's return shipments.
+CREATE TABLE return_numbers (
+    company_id  bigint NOT NULL,
+    last        bigint NOT NULL,
+    CONSTRAINT return_numbers_pkey PRIMARY KEY (company_id)
+) WITH (fillfactor = 50);
 
 -- Every try to book with a carrier, written before the first byte leaves. What is pending was certainly not sent; what
 -- is sent may have been, and is never sent again.
@@ -1619,6 +1647,82 @@ CREATE UNIQUE INDEX shipment_bookings_open_key ON shipment_bookings (company_id,
 CREATE INDEX shipment_bookings_due_idx ON shipment_bookings (company_id, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX shipment_bookings_due_at_idx ON shipment_bookings (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX shipment_bookings_order_no_idx ON shipment_bookings (company_id, order_no) WHERE order_no IS NOT NULL;
+
+-- Carriers' statements of the cash that they collected and remitted.
+CREATE TABLE settlements (
+    company_id       bigint         NOT NULL,
+    id               text           COLLATE "C" NOT NULL,
+    provider         text           COLLATE "C" NOT NULL,
+    reference        text           COLLATE "C" NOT NULL,
+    remitted_at      timestamptz(3) NOT NULL,
+    currency         text           COLLATE "C" NOT NULL,
+    parcels          integer        NOT NULL,
+    differing        integer        NOT NULL,
+    expected_amount  numeric        NOT NULL,
+    remitted_amount  numeric        NOT NULL,
+    fingerprint      bytea          NOT NULL,
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT settlements_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT settlements_reference_key UNIQUE (company_id, provider, reference),
+    CONSTRAINT settlements_parcels_check CHECK (parcels > 0 AND differing BETWEEN 0 AND parcels)
+);
+
+CREATE INDEX settlements_created_idx ON settlements (company_id, created_at, id);
+
+-- The parcels of a statement, as the carrier states them, with what was expected.
+CREATE TABLE settlement_lines (
+    company_id       bigint         NOT NULL,
+    settlement_id    text           COLLATE "C" NOT NULL,
+    number           integer        NOT NULL,
+    parcel           text           NOT NULL,
+    shipment_id      text           COLLATE "C",
+    cod_amount       numeric,
+    cod_fee          numeric,
+    carrier_fee      numeric,
+    insurance_fee    numeric,
+    expected_amount  numeric        NOT NULL,
+    remitted_amount  numeric        NOT NULL,
+    CONSTRAINT settlement_lines_pkey PRIMARY KEY (company_id, settlement_id, number),
+    CONSTRAINT settlement_lines_settlement_fkey FOREIGN KEY (company_id, settlement_id)
+        REFERENCES settlements (company_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX settlement_lines_shipment_idx ON settlement_lines (company_id, shipment_id)
+    WHERE shipment_id IS NOT NULL;
+
+-- Every amount of cash on delivery that is not as expected, until somebody resolves it.
+CREATE TABLE cod_differences (
+    company_id     bigint         NOT NULL,
+    id             text           COLLATE "C" NOT NULL,
+    kind           text           COLLATE "C" NOT NULL,
+    parcel         text           NOT NULL,
+    shipment_id    text           COLLATE "C",
+    order_id       text           COLLATE "C",
+    settlement_id  text           COLLATE "C",
+    line           integer,
+    currency       text           COLLATE "C" NOT NULL,
+    expected       numeric        NOT NULL,
+    actual         numeric        NOT NULL,
+    difference     numeric        NOT NULL,
+    note           text,
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    resolved_at    timestamptz(3),
+    cell           text           COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (kind || '/' || CASE WHEN resolved_at IS NULL THEN 'open' ELSE 'resolved' END) STORED,
+    CONSTRAINT cod_differences_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT cod_differences_settlement_fkey FOREIGN KEY (company_id, settlement_id)
+        REFERENCES settlements (company_id, id) ON DELETE CASCADE,
+    CONSTRAINT cod_differences_kind_check CHECK (kind IN (
+        'order_amount', 'cod_amount', 'cod_fee', 'carrier_fee', 'insurance_fee', 'remitted_amount', 'unknown_parcel',
+        'not_cash_on_delivery', 'not_delivered', 'remitted_before', 'returned')),
+    CONSTRAINT cod_differences_difference_check CHECK (abs(difference) = abs(actual - expected) AND difference <> 0)
+);
+
+CREATE INDEX cod_differences_created_idx ON cod_differences (company_id, created_at, id);
+CREATE INDEX cod_differences_cell_idx ON cod_differences (company_id, cell, created_at, id);
+CREATE INDEX cod_differences_shipment_idx ON cod_differences (company_id, shipment_id) WHERE shipment_id IS NOT NULL;
+CREATE INDEX cod_differences_settlement_idx ON cod_differences (company_id, settlement_id)
+    WHERE settlement_id IS NOT NULL;
 
 -- What carriers said of a shipment, applied or not. Append-only.
 CREATE TABLE shipment_events (

@@ -15,3 +15,10 @@ class DueShipment(Struct, frozen=True):
 
     company_id: int
     id: str
+
+
+class ParcelMatch(Struct, frozen=True):
+    """A shipment that has a number of a carrier's statement."""
+
+    id: str
+    number: str
