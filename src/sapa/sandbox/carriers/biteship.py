@@ -224,6 +224,7 @@ def _build_order(booking: Booking) -> dict[str, Any]:
         "company": booking.body.get("courier_company"),
         "type": booking.body.get("courier_type"),
         "link": _link(booking),
+        "routing_code": f"SBX-{booking.order_no[-4:]}" if has_waybill else None,
         "history": history,
     }
     km = _distance(booking.body) or Decimal(0)

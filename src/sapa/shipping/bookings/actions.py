@@ -54,7 +54,7 @@ CONCLUSIVE_LOOKUPS = 2
 OPEN = frozenset({"pending", "sent", "unknown"})
 BOOKING_FIELDS = (
     "driver", "awb", "order_no", "booking_id", "pickup_number", "tracking_url", "status_code", "problem", "poll_at",
-    "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp",
+    "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp", "sorting_code",
 )  # fmt: skip
 """Fields of a shipment that a finished booking leaves set."""
 PROCEEDING = frozenset({"accepted", "in_delivery", "delivered"})
@@ -246,7 +246,10 @@ def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -
 
 def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """Fills in the numbers of the response where the shipment has none yet."""
-    names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
+    names = (
+        "order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance",
+        "sorting_code",
+    )  # fmt: skip
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}
     changes["payment_status"] = choose_payment_status(stored.payment_status, booked.payment_status)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -162,6 +162,7 @@ class Booked(Struct, frozen=True):
     driver: Driver | None = None
     price: Decimal | None = None
     distance: Decimal | None = None
+    sorting_code: str | None = None
 
     def __post_init__(self) -> None:
         _keep_web_addresses(self, "tracking_url")
@@ -220,6 +221,7 @@ class CarrierEvent(Struct, frozen=True):
     reason: str | None = None
     cancelled_by: str | None = None
     payment_status: str | None = None
+    sorting_code: str | None = None
     is_present: bool = False
     """The present status, without a reliable time: `occurred_at` may be too early."""
 
@@ -243,6 +245,22 @@ class CarrierArea(Struct, frozen=True):
     name: str
     parent_id: int | str | None
     zip: str | None = None
+
+
+class AreaPath(Struct, frozen=True):
+    """A sub-district and the areas that it is in."""
+
+    province_id: int | str
+    city_id: int | str
+    district_id: int | str
+    sub_district_id: int | str
+    names: Sequence[str]
+    """From the sub-district to the province."""
+    zip: str | None
+
+    @property
+    def label(self) -> str:
+        return ", ".join([*self.names, *([self.zip] if self.zip else [])])
 
 
 class BookedShipment(Struct, frozen=True):
@@ -311,3 +329,11 @@ class Carrier(Protocol):
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]: ...
+
+
+@runtime_checkable
+class LabelCarrier(Protocol):
+    """A carrier that has labels of its own."""
+
+    async def fetch_labels(self, connection: CarrierAccount, awbs: Sequence[str]) -> bytes:
+        """One PDF with the labels of these parcels. Raises CarrierAway or BadCredentials."""

@@ -1,5 +1,6 @@
 """How a stored shipment changes: every change is saved and announced here."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -10,21 +11,25 @@ from sapa.access.types import CompanyClock
 from sapa.db.pool import Connection, Tx
 from sapa.events import Event, emit, emit_all
 from sapa.orders import actions as orders
+from sapa.ports import publish
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import queries
 from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
-from sapa.shipping.states import GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
+from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
 from sapa.shipping.types import (
     NotEditable,
     Shipment,
     ShipmentBooked,
     ShipmentCancelled,
     ShipmentCreated,
+    ShipmentStatusChanged,
     ShipmentStatusUpdated,
     ShipmentUpdated,
     ShownDriver,
     StoredShipment,
+    new_tracking_page,
 )
 from sapa.values.company import Company
 from sapa.values.ids import new_id
@@ -35,12 +40,26 @@ POLL_DAYS = 45
 SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
 """Seconds until a carrier is polled; longer after a callback."""
 
+SORTING_CODE_SECONDS = 5
+
 _UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
 
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
     """Raises ShipmentNotFound."""
     return await queries.get_stored(db, company_id, id)
+
+
+async def list_stored(db: Connection, company_id: int, ids: Sequence[str]) -> list[StoredShipment]:
+    """In the order of the ids; unknown ones are left out."""
+    found = {stored.id: stored for stored in await queries.list_stored(db, company_id, ids)}
+    return [found[id] for id in ids if id in found]
+
+
+async def find_by_tracking_page(db: Connection, path: str) -> tuple[int, StoredShipment] | None:
+    """The company and the shipment of a public tracking page."""
+    place = await queries.find_tracking_page(db, path)
+    return None if place is None else (place.company_id, await queries.get_stored(db, place.company_id, place.id))
 
 
 async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
@@ -70,6 +89,8 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
     if after == before:
         return before
     is_visible = after.shipment != before.shipment
+    if after.tracking_page is None:  # it is older than the pages are
+        after = msgspec.structs.replace(after, tracking_page=new_tracking_page())
     if after.shipping_status in UNDER_WAY and after.picked_up_at is None:
         now = (await read_clock(tx, company.id)).now
         after = msgspec.structs.replace(after, picked_up_at=now)
@@ -79,6 +100,8 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
     if PROVIDERS[stored.provider].is_local and stored.shipping_status != before.shipping_status:
         await _record_step(tx, company, stored)
     await _fulfil_order(tx, company, before, stored)
+    if stored.shipping_status != before.shipping_status:
+        await publish(tx, company, ShipmentStatusChanged(before, stored))
     return stored
 
 
@@ -131,6 +154,17 @@ async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
         await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
 
 
+def name_courier(shipment: StoredShipment) -> str:
+    """The courier that carries it: an aggregator's service code starts with it."""
+    if shipment.selected_expedition:
+        return shipment.selected_expedition
+    courier, colon, _ = (shipment.service_code or "").partition(":")
+    if colon:
+        return courier.upper()
+    adapter = CARRIERS.get(shipment.adapter or "")
+    return adapter.label if adapter else shipment.provider_label
+
+
 def encode_driver(driver: Driver | None) -> Raw | None:
     if driver is None:
         return None
@@ -144,7 +178,15 @@ def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | N
     if clock.real - shipment.created_at > timedelta(days=POLL_DAYS):
         return None
     seconds = (LATER if source == CALLED else SOON)[PROVIDERS[shipment.provider].pace]
+    if source == CALLED and _lacks_sorting_code(shipment):
+        seconds = SORTING_CODE_SECONDS
     return clock.now + timedelta(seconds=seconds)
+
+
+def _lacks_sorting_code(shipment: StoredShipment) -> bool:
+    """Callbacks bring the awb; the code for the label is in the carrier's tracking only."""
+    is_to_be_printed = shipment.awb is not None and shipment.shipping_status in ACCEPTED
+    return is_to_be_printed and shipment.sorting_code is None and PROVIDERS[shipment.provider].pace == "parcel"
 
 
 async def reschedule_rewound(db: Connection) -> None:

@@ -15,3 +15,10 @@ class DueShipment(Struct, frozen=True):
 
     company_id: int
     id: str
+
+
+class ShipmentKey(Struct, frozen=True):
+    """A shipment and its company."""
+
+    company_id: int
+    id: str

@@ -174,6 +174,7 @@ def parse_booked(order: wire.Order, handover: str) -> Booked:
         driver=_build_driver(courier),
         price=order.price,
         distance=_find_distance(order.delivery),
+        sorting_code=courier.routing_code,
     )
 
 
@@ -205,6 +206,7 @@ def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[Carri
             awb=courier.waybill_id or None,
             tracking_url=courier.link or None,
             driver=_build_driver(courier),
+            sorting_code=courier.routing_code,
         )
         for entry, instant in sorted(dated, key=lambda pair: pair[1])
     ]
