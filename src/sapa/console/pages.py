@@ -16,6 +16,7 @@ from sapa.console import (
     loyalty_pages,
     password_reset_pages,
     people_pages,
+    print_pages,
     report_pages,
     request_pages,
     reward_pages,
@@ -27,6 +28,7 @@ from sapa.console import (
     store_pages,
     template_pages,
     ticket_pages,
+    tracking_page_pages,
     webhook_pages,
 )
 from sapa.console.execute import InProcessApi
@@ -48,6 +50,8 @@ PARTS = [
     shop_pages,
     shipment_forms,
     shipment_pages,
+    print_pages,
+    tracking_page_pages,
     store_pages,
     loyalty_pages,
     reward_pages,

@@ -35,7 +35,7 @@ from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import find_adapter, get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
-from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS
 from sapa.shipping.types import CarrierUnavailable, Party
 from sapa.values.company import Company
 from sapa.values.json import encode
@@ -86,6 +86,12 @@ async def search(context: AppContext, company: Company, provider: str, text: str
     if adapter is None or not _has_list(CARRIERS[adapter], request):
         return found
     return [place for each in found if (place := await _find_at_carrier(context, company, provider, each))]
+
+
+async def is_searchable(db: Connection, company: Company) -> bool:
+    """Whether a search has areas to look through."""
+    has_places = get_environment(company).list_places(LOCATED_BY_AREAS) is not None
+    return has_places or await queries.has_areas(db)
 
 
 async def _search_dictionary(db: Connection, terms: Sequence[str], limit: int) -> list[AreaPath]:
