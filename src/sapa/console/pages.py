@@ -28,7 +28,7 @@ from sapa.console import (
     store_pages,
     template_pages,
     ticket_pages,
-    tracking_page_pages,
+    tracking_settings_pages,
     webhook_pages,
 )
 from sapa.console.execute import InProcessApi
@@ -51,7 +51,7 @@ PARTS = [
     shipment_forms,
     shipment_pages,
     print_pages,
-    tracking_page_pages,
+    tracking_settings_pages,
     store_pages,
     loyalty_pages,
     reward_pages,

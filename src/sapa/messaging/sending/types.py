@@ -169,7 +169,7 @@ SendKind = Literal["message", "template", "media", "interactive"]
 
 
 class SendContext(Struct, frozen=True, kw_only=True):
-    """Why a message is sent: for an API call, as a reply in a ticket, or automatically. Only an API call is recorded."""
+    """Why a message is sent: for an API call, as a reply in a ticket, or automatically. Only a call is recorded."""
 
     agent_id: int | None
     yields_to_agent: bool = False

@@ -14,15 +14,17 @@ QUIET_BARS = 10
 HEIGHT = 17 * mm
 
 
-def build_barcode(number: str, width: float) -> Block:
-    """As wide as fits; along the roll if it does not fit across."""
+def build_barcode(number: str, width: float, *, may_turn: bool) -> Block:
+    """As wide as fits. A number that is too long is printed along the roll, or on a sheet with narrower bars."""
     code = next((code for dots in BAR_DOTS if (code := _build(number, dots)).width <= width), None)
-    if code is None:
+    if code is None and may_turn:
         return _build_upright(number, width)
+    if code is None:
+        code = _build(number, BAR_DOTS[-1] * width / _build(number, BAR_DOTS[-1]).width)
     return Block(HEIGHT, lambda canvas, x, y: code.drawOn(canvas, x + (width - code.width) / 2, y - HEIGHT))
 
 
-def _build(number: str, dots: int) -> Code128:
+def _build(number: str, dots: float) -> Code128:
     bar = dots * DOT
     return Code128(number, barWidth=bar, barHeight=HEIGHT, quiet=True, lquiet=QUIET_BARS * bar, rquiet=QUIET_BARS * bar)
 

@@ -9,6 +9,16 @@ from msgspec import Struct
 Format = Literal["a6", "roll80"]
 
 
+def show_number(number: Decimal) -> str:
+    """As Indonesian documents write it: 1.250.000,5."""
+    whole, _, fraction = f"{number.normalize():f}".partition(".")
+    return f"{int(whole):,}".replace(",", ".") + (f",{fraction}" if fraction else "")
+
+
+def show_money(amount: Decimal, currency: str) -> str:
+    return f"{'Rp' if currency == 'IDR' else currency} {show_number(amount)}"
+
+
 class LabelParty(Struct, frozen=True):
     name: str
     phone: str

@@ -79,8 +79,13 @@ def fit_size(text: str, font: str, sizes: Sequence[float], width: float) -> floa
     return next((size for size in sizes if pdfmetrics.stringWidth(shown, font, size) <= width), sizes[-1])
 
 
-def build_text(text: str, width: float, *, size: float, font: str = PLAIN, align: str = "left") -> Block:
+def build_text(
+    text: str, width: float, *, size: float, font: str = PLAIN, align: str = "left", most_lines: int | None = None
+) -> Block:
+    """Wrapped; the lines after `most_lines` are cut off, with a mark."""
     lines = split_lines(text, font, size, width)
+    if most_lines is not None and len(lines) > most_lines:
+        lines = [*lines[: most_lines - 1], lines[most_lines - 1][:-1] + "…"]
 
     def paint(canvas: Canvas, x: float, y: float) -> None:
         canvas.setFont(font, size)

@@ -1,12 +1,13 @@
 """Draws shipping labels: A6 for sheets, and rolls of 80 mm whose length follows the content."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 
 from reportlab.lib.units import mm
 from reportlab.pdfgen.canvas import Canvas
 
 from sapa.shipping.labels.barcodes import build_barcode
-from sapa.shipping.labels.content import Format, LabelParty, PackedItem, ParcelContent, PrintRequest
+from sapa.shipping.labels.content import Format, LabelParty, PackedItem, ParcelContent, PrintRequest, show_number
 from sapa.shipping.labels.drawing import (
     BOLD,
     PLAIN,
@@ -23,9 +24,11 @@ from sapa.shipping.labels.drawing import (
 
 A6 = (105 * mm, 148 * mm)
 ROLL_WIDTH = 80 * mm
-MARGINS: dict[Format, float] = {"a6": 5 * mm, "roll80": 4 * mm}
-ADDRESS_SIZES = (9.0, 8.0, 7.0, 6.0, 5.2)
+MARGINS: dict[Format, float] = {"a6": 4 * mm, "roll80": 4 * mm}
+ADDRESS_SIZES = (12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.2)
 """Smaller for a long address: it is never cut."""
+ROLL_SIZE, LEAST_SIZE = 9.0, 8.0
+"""On a roll, and on a sheet as long as contents can be left out instead."""
 ITEM_SIZE = 7.0
 MOST_ITEMS = 20
 TEST = "TEST - JANGAN DIKIRIM"
@@ -39,7 +42,7 @@ def draw_labels(request: PrintRequest) -> bytes:
             _draw_a6(canvas, parcel, request)
         else:
             width = roll_width()
-            head = _build_head(parcel, width, ADDRESS_SIZES[0])
+            head = _build_head(parcel, width, ROLL_SIZE, may_turn=True)
             draw_roll(canvas, [*head, *_build_foot(parcel, request, width, MOST_ITEMS)])
         canvas.showPage()
     canvas.save()
@@ -61,33 +64,31 @@ def _draw_a6(canvas: Canvas, parcel: ParcelContent, request: PrintRequest) -> No
     """A long address makes the text smaller; the contents get what is left of the page."""
     margin = MARGINS["a6"]
     width, room = A6[0] - 2 * margin, A6[1] - 2 * margin
-    least = _build_foot(parcel, request, width, 1)
-    for size in ADDRESS_SIZES:
-        head = _build_head(parcel, width, size)
-        if _height(head) + _height(least) <= room:
+    for size, items in _list_choices(len(parcel.items)):
+        head = build_stack(_build_head(parcel, width, size, may_turn=False))
+        foot = build_stack(_build_foot(parcel, request, width, items))
+        if head.height + foot.height <= room:
             break
-    items = min(len(parcel.items), MOST_ITEMS)
-    foot = _build_foot(parcel, request, width, items)
-    while items > 1 and _height(head) + _height(foot) > room:
-        items -= 1
-        foot = _build_foot(parcel, request, width, items)
     canvas.setPageSize(A6)
-    build_stack(head).paint(canvas, margin, A6[1] - margin)
-    foot_height = _height(foot)
-    build_stack(foot).paint(canvas, margin, margin + foot_height)
+    head.paint(canvas, margin, A6[1] - margin)
+    foot.paint(canvas, margin, margin + foot.height)
 
 
-def _height(blocks: Sequence[Block]) -> float:
-    return sum(block.height for block in blocks)
+def _list_choices(items: int) -> Iterator[tuple[float, int]]:
+    """Sizes of the text and numbers of items to try, the best first."""
+    for most in (*sorted({min(items, MOST_ITEMS), min(items, 6), min(items, 3)}, reverse=True), 1):
+        for size in ADDRESS_SIZES:
+            if size >= LEAST_SIZE or most == 1:
+                yield size, most
 
 
-def _build_head(parcel: ParcelContent, width: float, size: float) -> list[Block]:
+def _build_head(parcel: ParcelContent, width: float, size: float, *, may_turn: bool) -> list[Block]:
     """Everything that the courier needs."""
     return [
         *([build_text(TEST, width, size=9, font=BOLD, align="center"), build_gap(1 * mm)] if parcel.is_test else []),
         _build_title(parcel, width),
         build_gap(1.5 * mm),
-        build_barcode(parcel.number, width),
+        build_barcode(parcel.number, width, may_turn=may_turn),
         build_text(parcel.number, width, size=_number_size(parcel.number, width), font=BOLD, align="center"),
         build_gap(1.5 * mm),
         _build_payment(parcel, width),
@@ -107,15 +108,15 @@ def _build_title(parcel: ParcelContent, width: float) -> Block:
     courier_size = fit_size(parcel.courier, BOLD, (18, 15, 12, 10, 8), name_width)
     name = build_stack(
         [
-            build_text(parcel.courier, name_width, size=courier_size, font=BOLD),
-            build_text(parcel.service, name_width, size=8.5),
+            build_text(parcel.courier, name_width, size=courier_size, font=BOLD, most_lines=2),
+            build_text(parcel.service, name_width, size=8.5, most_lines=2),
         ]
     )
     if not parcel.sorting_code:
         return name
     inner_width = code_width - 2.4 * mm
     code_size = fit_size(parcel.sorting_code, BOLD, (16, 13, 11, 9, 7), inner_width)
-    code = build_text(parcel.sorting_code, inner_width, size=code_size, font=BOLD, align="center")
+    code = build_text(parcel.sorting_code, inner_width, size=code_size, font=BOLD, align="center", most_lines=2)
     return build_row([(name_width, name), (code_width, build_box(code, code_width))])
 
 
@@ -137,35 +138,35 @@ def _build_party(title: str, party: LabelParty, width: float, size: float, *, is
         build_text(party.address, width, size=size),
         build_text(party.city, width, size=size, font=BOLD if is_large else PLAIN),
     ]
-    if party.notes:
-        blocks.append(build_text(f"Catatan: {party.notes}", width, size=min(size, 7.0)))
+    if party.notes and is_large:
+        blocks.append(build_text(f"Catatan: {party.notes}", width, size=min(size, 8.0)))
     return build_stack(blocks)
 
 
 def _build_facts(parcel: ParcelContent, width: float) -> Block:
+    """The volumetric weight only if it is the larger one, which counts."""
+    volumetric = [("Berat volume", _show_weight(parcel.volumetric_weight))] if parcel.volumetric_weight else []
     facts = [
-        ("Berat", _show_weight(parcel)),
+        ("Berat", _show_weight(parcel.weight)),
+        *volumetric,
         ("Jumlah", f"{parcel.quantity} pcs"),
         ("Asuransi", parcel.insurance or "Tidak"),
-        ("Asal", parcel.origin or "–"),
-        ("Tujuan", parcel.destination or "–"),
     ]
-    shares = (0.19, 0.13, 0.2, 0.24, 0.24)
-    cells = [
-        (width * share, _build_fact(title, value, width * share - 1 * mm))
-        for (title, value), share in zip(facts, shares, strict=True)
-    ]
-    return build_row(cells)
+    ends = [("Kota asal", parcel.origin or "–"), ("Kota tujuan", parcel.destination or "–")]
+    return build_stack([_build_fact_row(facts, width), build_gap(1 * mm), _build_fact_row(ends, width)])
 
 
-def _show_weight(parcel: ParcelContent) -> str:
-    """The weight, and the volumetric weight if that is what counts."""
-    weights = [("", parcel.weight), ("vol. ", parcel.volumetric_weight)]
-    return ", ".join(f"{name}{weight.normalize():f} kg" for name, weight in weights if weight is not None) or "–"
+def _build_fact_row(facts: Sequence[tuple[str, str]], width: float) -> Block:
+    share = width / len(facts)
+    return build_row([(share, _build_fact(title, value, share - 1 * mm)) for title, value in facts])
+
+
+def _show_weight(weight: Decimal | None) -> str:
+    return "–" if weight is None else f"{show_number(weight)} kg"
 
 
 def _build_fact(title: str, value: str, width: float) -> Block:
-    return build_stack([build_text(title, width, size=5.5), build_text(value, width, size=7, font=BOLD)])
+    return build_stack([build_text(title, width, size=5.5), build_text(value, width, size=8, font=BOLD, most_lines=2)])
 
 
 def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most_items: int) -> list[Block]:
@@ -181,6 +182,8 @@ def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most
 
 
 def _build_items(items: Sequence[PackedItem], width: float, most: int) -> list[Block]:
-    shown = [build_text(f"{item.quantity} × {item.title}", width, size=ITEM_SIZE) for item in items[:most]]
+    shown = [
+        build_text(f"{item.quantity} × {item.title}", width, size=ITEM_SIZE, most_lines=2) for item in items[:most]
+    ]
     rest = len(items) - most
     return [*shown, *([build_text(f"+ {rest} barang lain", width, size=ITEM_SIZE)] if rest > 0 else [])]

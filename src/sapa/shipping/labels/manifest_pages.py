@@ -8,7 +8,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.units import mm
 from reportlab.pdfgen.canvas import Canvas
 
-from sapa.shipping.labels.content import ParcelContent, PrintRequest
+from sapa.shipping.labels.content import ParcelContent, PrintRequest, show_number
 from sapa.shipping.labels.drawing import (
     BOLD,
     PLAIN,
@@ -82,7 +82,7 @@ def _build_head(request: PrintRequest, courier: str, parcels: Sequence[ParcelCon
 
 
 def _cells(number: int, parcel: ParcelContent) -> tuple[str, ...]:
-    weight = "–" if parcel.weight is None else f"{parcel.weight.normalize():f}"
+    weight = "–" if parcel.weight is None else show_number(parcel.weight)
     cod = "–" if parcel.cod_amount is None else show_number(parcel.cod_amount)
     return str(number), parcel.number, parcel.receiver.name, parcel.destination, weight, cod
 
@@ -101,8 +101,8 @@ def _build_row(cells: Sequence[str], font: str = PLAIN) -> Block:
 def _build_totals(parcels: Sequence[ParcelContent]) -> list[Block]:
     weight = sum((parcel.weight or Decimal(0) for parcel in parcels), Decimal(0))
     cod = sum((parcel.cod_amount or Decimal(0) for parcel in parcels), Decimal(0))
-    total = f"{len(parcels)} paket · {weight.normalize():f} kg · COD {show_number(cod)}"
-    return [build_gap(2 * mm), build_text(total, WIDTH, size=11, font=BOLD)]
+    totals = [f"{len(parcels)} paket", f"{show_number(weight)} kg", f"COD {show_number(cod)}"]
+    return [build_gap(2 * mm), build_text(" · ".join(totals), WIDTH, size=11, font=BOLD)]
 
 
 def _sign(canvas: Canvas) -> None:
@@ -111,9 +111,3 @@ def _sign(canvas: Canvas) -> None:
         canvas.drawString(x, MARGIN + 24 * mm, title)
         canvas.line(x, MARGIN + 4 * mm, x + 70 * mm, MARGIN + 4 * mm)
         canvas.drawString(x, MARGIN, "Nama, tanggal, jam")
-
-
-def show_number(amount: Decimal) -> str:
-    """With the dots that Indonesian amounts have."""
-    whole, _, cents = f"{amount.normalize():f}".partition(".")
-    return f"{int(whole):,}".replace(",", ".") + (f",{cents}" if cents else "")

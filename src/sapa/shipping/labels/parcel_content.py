@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from sapa.orders.types import Order
-from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent
+from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, show_money
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import BOOKABLE, NOT_BOOKED_YET
@@ -44,16 +44,21 @@ _read_lines = msgspec.json.Decoder(list[_LineItem]).decode
 
 
 def get_number(shipment: StoredShipment) -> str:
-    """What the barcode says. Raises NotBooked for a carrier's shipment that has no number yet."""
+    """What the barcode says. Raises NotBooked for a shipment that its carrier has no number for yet."""
     traits = PROVIDERS[shipment.provider]
     if traits.is_local:
-        return shipment.awb or shipment.id
+        return shipment.awb if shipment.awb and is_encodable(shipment.awb) else shipment.id
     number = shipment.awb or (shipment.order_no if traits.pace == "ride" else None)
     if shipment.shipping_status in BOOKABLE | NOT_BOOKED_YET:
         raise NotBooked(f"The shipment {shipment.id} is {shipment.shipping_status}. Book it, then print its label.")
     if number is None:
         raise NotBooked(f"The carrier has not assigned an awb to the shipment {shipment.id} yet. Try again shortly.")
     return number
+
+
+def is_encodable(number: str) -> bool:
+    """Whether a barcode can say it: Code 128 has the characters of ASCII."""
+    return number.isascii() and number.isprintable()
 
 
 def build_parcel(company: Company, shipment: StoredShipment, order: Order | None) -> ParcelContent:
@@ -128,10 +133,3 @@ def _list_items(package: Package, order: Order | None) -> Sequence[PackedItem]:
         PackedItem(line.title, line.quantity, line.product_variant.inventory_sku if line.product_variant else None)
         for line in _read_lines(order.line_items)
     ]
-
-
-def show_money(amount: Decimal, currency: str) -> str:
-    """As Indonesian documents write it: Rp 150.000."""
-    whole, _, cents = f"{amount.normalize():f}".partition(".")
-    number = f"{int(whole):,}".replace(",", ".") + (f",{cents}" if cents else "")
-    return f"Rp {number}" if currency == "IDR" else f"{currency} {number}"
