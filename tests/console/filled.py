@@ -62,6 +62,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
     order = await _make_order(api, ayu, product)
     store = (await api.post("/shipping/store-locations", json=STORE)).json()["data"]
     shipment = await _ship(api, order["id"])
+    file = (await api.post("/shipping/labels", json={"ids": [shipment]})).json()["data"]["id"]
     job = await make_import(api, FILE)
     return {
         "/{environment}/customers/{id}": f"/customers/{ayu}",
@@ -71,6 +72,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
         "/{environment}/orders/{id}": f"/orders/{order['id']}",
         "/{environment}/shipments/new": f"/shipments/new?orderId={order['id']}",
         "/{environment}/shipments/{id}": f"/shipments/{shipment}",
+        "/{environment}/labels/{id}": f"/labels/{file}",
         "/{environment}/stores/{id}": f"/stores/{store['id']}",
         "/{environment}/imports/{id}": f"/imports/{job['id']}",
     }

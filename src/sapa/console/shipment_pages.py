@@ -111,8 +111,10 @@ def is_printable(shipment: dict[str, Any]) -> bool:
 
 def find_volumetric(shipment: dict[str, Any]) -> Decimal | None:
     package = shipment["package"] or {}
-    sides = [Decimal(str(package[name])) if package.get(name) else None for name in ("length", "width", "height")]
-    return build_volumetric_kg(*sides)
+    length, width, height = (
+        Decimal(str(package[name])) if package.get(name) else None for name in ("length", "width", "height")
+    )
+    return build_volumetric_kg(length, width, height)
 
 
 def choose_tone(status: str) -> str:

@@ -30,11 +30,14 @@ class Block(NamedTuple):
 
 
 @cache
-def load_fonts() -> None:
+def load_fonts() -> dict[str, TTFont]:
     """Once for each process."""
+    fonts = {}
     for name, file in _FILES.items():
         with as_file(files("sapa.shipping.labels") / "fonts" / file) as path:
-            pdfmetrics.registerFont(TTFont(name, str(path)))
+            fonts[name] = TTFont(name, str(path))
+        pdfmetrics.registerFont(fonts[name])
+    return fonts
 
 
 def open_canvas(width: float, height: float, title: str) -> tuple[Canvas, BytesIO]:
@@ -55,8 +58,7 @@ def show(text: str) -> str:
 
 @cache
 def _read_characters() -> frozenset[int]:
-    load_fonts()
-    return frozenset(pdfmetrics.getFont(PLAIN).face.charToGlyph)
+    return frozenset(load_fonts()[PLAIN].face.charToGlyph)
 
 
 def split_lines(text: str, font: str, size: float, width: float) -> list[str]:
