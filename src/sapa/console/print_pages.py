@@ -16,6 +16,7 @@ from sapa.shipping.labels.types import BATCH_ID, MOST_SHIPMENTS, Document
 from sapa.shipping.types import SHIPMENT_ID
 from sapa.values.company import Company
 
+TITLES = {"label": "Labels", "packing_slip": "Packing slips", "manifest": "Pickup manifest"}
 SINGLE = {"label": "label", "packing-slip": "packing_slip"}
 PAGE = 100
 
@@ -54,7 +55,7 @@ async def show_file(page: PageRequest) -> Response:
         raise NotFound
     async with page.context.database.connection() as db:
         batch = await labels.get_batch(db, page.company_id, id)
-    return page.show("print.html", batch=batch)
+    return page.show("print.html", batch=batch, title=TITLES[batch.document])
 
 
 @console.get("/{environment}/labels/{id}/file", roles=EVERYBODY)

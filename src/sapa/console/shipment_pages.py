@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.console.listing import read_list
+from sapa.console.notification_names import STATUS_NAMES, STEP_NAMES
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
@@ -78,6 +79,8 @@ async def show_shipment(page: PageRequest) -> Response:
         can_print=is_printable(shipment),
         page_address=page.context.settings.server.address + (shipment["trackingPage"] or ""),
         notifications=(await page.call("GET", f"/shipping/shipments/{id}/notifications"))["data"],
+        step_names=STEP_NAMES,
+        told_names=STATUS_NAMES,
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
     )

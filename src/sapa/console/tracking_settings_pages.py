@@ -6,6 +6,7 @@ from typing import Any
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
+from sapa.console.notification_names import STEP_NAMES
 from sapa.console.routes import DEVELOPERS, PageRequest, console, go_to
 from sapa.http.endpoints import Base
 from sapa.http.errors import FieldError, Invalid
@@ -34,6 +35,7 @@ async def show_tracking(page: PageRequest) -> Response:
         enabled=bool(page.form_value("enabled")) if is_typed else told["enabled"],
         rules={step: _read_typed(page, step) for step in STEPS} if is_typed else _read_stored(told["rules"]),
         steps=STEPS,
+        names=STEP_NAMES,
         params=PARAM_NAMES,
         templates=sorted({template["name"] for template in templates}),
     )

@@ -21,7 +21,8 @@ ITEMS = [PackedItem("Kopi Gayo 250 g", 2, "GAYO-250"), PackedItem("V60 dripper",
 def build_parcel(number: str = "JNE0001234567", **fields: Any) -> ParcelContent:
     defaults: dict[str, Any] = {
         "number": number, "courier": "JNE", "service": "JNE Reguler", "sorting_code": "BDO-10", "payment": "NON COD",
-        "is_cod": False, "sender": SENDER, "receiver": RECEIVER, "origin": "Jakarta Pusat", "destination": "Kota Bandung",
+        "is_cod": False, "sender": SENDER, "receiver": RECEIVER, "origin": "Jakarta Pusat",
+        "destination": "Kota Bandung",
         "weight": Decimal("1.5"), "volumetric_weight": Decimal("3.2"), "quantity": 3, "insurance": "Rp 150.000",
         "items": ITEMS, "order_number": "1001", "pickup_number": "PU-77", "cod_amount": None, "currency": "IDR",
         "is_test": False,
