@@ -10,6 +10,7 @@ from playwright.async_api import Browser
 from tests.conftest import Installation
 from tests.shipping import parcels
 
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_everybody_can_read_a_page_on_a_small_phone_without_scripts(
     sandbox: httpx.AsyncClient, installation: Installation, browser: Browser, scheme: Literal["light", "dark"]

@@ -143,6 +143,8 @@ async def _call(
 async def fetch_pdf(connection: CarrierAccount, address: str) -> bytes:
     """A file that the carrier named. Only an address of its own API is trusted; any other goes through the guard."""
     is_own = address.startswith(connection.address + "/")
+    if not (is_own or address.startswith("https://")):
+        raise CarrierAway("its file could not be fetched: the address is not https")
     try:
         if is_own:
             response = await connection.client.call("GET", address, seconds=FILE_SECONDS, most_bytes=MOST_FILE_BYTES)
