@@ -212,9 +212,8 @@ class _Writer:
         return responses
 
     def _success(self, endpoint: Endpoint, status: int, result: Any) -> Schema:
-        headers = describe_headers(
-            status, ["ETag"] if endpoint.has_etag else [], ["Idempotency-Replayed"] if endpoint.writes else []
-        )
+        always = [*(["ETag"] if endpoint.has_etag else []), *(["Content-Disposition"] if result is PdfFile else [])]
+        headers = describe_headers(status, always, ["Idempotency-Replayed"] if endpoint.writes else [])
         descriptions = {
             201: "Created.",
             202: "Under way; its outcome is not known yet.",

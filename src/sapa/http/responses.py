@@ -104,8 +104,4 @@ def encode_result(result: object, status: int) -> HttpResponse:
 
 
 def build_pdf_headers(file: PdfFile) -> dict[str, str]:
-    return {
-        "content-type": PDF,
-        "content-disposition": f'inline; filename="{file.filename}"',
-        "x-content-type-options": "nosniff",
-    }
+    return {"content-type": PDF, "content-disposition": f'inline; filename="{file.filename}"'}
