@@ -85,7 +85,8 @@ async def search(context: AppContext, company: Company, provider: str, text: str
     request = AreaRequest(provider, "sub-districts", None)
     if adapter is None or not _has_list(CARRIERS[adapter], request):
         return found
-    return [place for each in found if (place := await _find_at_carrier(context, company, provider, each))]
+    lists: dict[AreaRequest, list[CarrierArea]] = {}
+    return [path for each in found if (path := await _find_at_carrier(context, company, provider, each, lists))]
 
 
 async def is_searchable(db: Connection, company: Company) -> bool:
@@ -105,22 +106,30 @@ async def _search_dictionary(db: Connection, terms: Sequence[str], limit: int) -
     return await queries.search(db, build_tolerant_query(terms, similar), limit) if similar else []
 
 
-async def _find_at_carrier(context: AppContext, company: Company, provider: str, place: AreaPath) -> AreaPath | None:
-    """The same place with the carrier's own ids, by its names; its lists are cached. None if it does not serve it."""
+async def _find_at_carrier(
+    context: AppContext, company: Company, provider: str, path: AreaPath, lists: dict[AreaRequest, list[CarrierArea]]
+) -> AreaPath | None:
+    """The same place with the carrier's own ids, by its names. None if the carrier does not serve it.
+
+    `lists` are those that earlier places needed.
+    """
     ids: list[int | str] = []
-    for level, name in zip(LEVELS, reversed(place.names), strict=True):
-        parent = str(ids[-1]) if ids else None
-        try:
-            areas = await list_coverage(context, company, AreaRequest(provider, cast(Level, level), parent), None)
-        except NotFound:
-            return None
-        area = find_by_name(areas, name)
+    for level, name in zip(LEVELS, reversed(path.names), strict=True):
+        request = AreaRequest(provider, cast(Level, level), str(ids[-1]) if ids else None)
+        if request not in lists:
+            lists[request] = await _list_known(context, company, request)
+        area = find_by_name(lists[request], name)
         if area is None:
             return None
         ids.append(area.id)
-    return msgspec.structs.replace(
-        place, province_id=ids[0], city_id=ids[1], district_id=ids[2], sub_district_id=ids[3]
-    )
+    return msgspec.structs.replace(path, province_id=ids[0], city_id=ids[1], district_id=ids[2], sub_district_id=ids[3])
+
+
+async def _list_known(context: AppContext, company: Company, request: AreaRequest) -> list[CarrierArea]:
+    try:
+        return await list_coverage(context, company, request, None)
+    except NotFound:
+        return []
 
 
 def find_by_name(areas: Sequence[CarrierArea], name: str) -> CarrierArea | None:

@@ -1,5 +1,6 @@
 """Prints shipments: one at once, many through the worker."""
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -26,6 +27,7 @@ from sapa.values.company import Company
 
 CARRIER_BATCH = 50
 """Labels to ask a carrier for at once."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class CarrierLabels(Struct, frozen=True):
@@ -50,7 +52,7 @@ async def print_one(
         content = await fetch_labels(by_carrier)
     else:
         content = await print_here(request)
-    return PdfFile(f"{document.replace('_', '-')}-{number}.pdf", content)
+    return PdfFile(f"{document.replace('_', '-')}-{_NOT_IN_NAMES.sub('-', number)}.pdf", content)
 
 
 async def create_batch(tx: Tx, company: Company, body: BatchIn) -> LabelBatch:
@@ -98,15 +100,23 @@ async def print_batch(context: AppContext, company: Company, job: PrintJob) -> b
     if job.document == "label" and job.source == "carrier":
         return await _print_with_carriers(context, company, job)
     async with context.database.connection() as db:
-        stored = await shipments.list_stored(db, company.id, job.shipment_ids)
+        stored = await _list_shipments(db, company, job)
         request = await build_request(db, company, stored, job.document, job.format)
     return await print_apart(request)
+
+
+async def _list_shipments(db: Connection, company: Company, job: PrintJob) -> list[StoredShipment]:
+    """Drafts may have been discarded since. Raises ShipmentNotFound if none is left."""
+    stored = await shipments.list_stored(db, company.id, job.shipment_ids)
+    if not stored:
+        raise ShipmentNotFound("All of the shipments were discarded.")
+    return stored
 
 
 async def _print_with_carriers(context: AppContext, company: Company, job: PrintJob) -> bytes:
     """In the order of the ids; what no carrier prints is printed here."""
     async with context.database.connection() as db:
-        stored = await shipments.list_stored(db, company.id, job.shipment_ids)
+        stored = await _list_shipments(db, company, job)
         runs: list[CarrierLabels | PrintRequest] = []
         for _, group in groupby(stored, key=lambda shipment: (shipment.provider, shipment.adapter)):
             run = list(group)

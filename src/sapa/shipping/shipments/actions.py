@@ -81,6 +81,9 @@ async def create(tx: Tx, company: Company, shipment: StoredShipment) -> StoredSh
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
         await _record_step(tx, company, stored)
+        await publish(
+            tx, company, ShipmentStatusChanged(msgspec.structs.replace(stored, shipping_status="draft"), stored)
+        )
     return stored
 
 
