@@ -78,9 +78,9 @@ async def search(context: AppContext, company: Company, provider: str, text: str
     if (places := get_environment(company).list_places(provider)) is not None:
         return search_places(places, text, limit)
     async with context.database.connection() as db:
-        if not await queries.has_areas(db):
-            raise Invalid.field("q", "cannot be searched yet; the operator imports area data with `sapa areas import`")
         found = await _search_dictionary(db, parse_terms(text), limit)
+        if not found and not await queries.has_areas(db):
+            raise Invalid.field("q", "cannot be searched yet; the operator imports area data with `sapa areas import`")
         adapter = None if PROVIDERS[provider].is_local else await find_adapter(db, company, provider)
     request = AreaRequest(provider, "sub-districts", None)
     if adapter is None or not _has_list(CARRIERS[adapter], request):

@@ -81,9 +81,8 @@ async def create(tx: Tx, company: Company, shipment: StoredShipment) -> StoredSh
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
         await _record_step(tx, company, stored)
-        await publish(
-            tx, company, ShipmentStatusChanged(msgspec.structs.replace(stored, shipping_status="draft"), stored)
-        )
+        draft = msgspec.structs.replace(stored, shipping_status="draft")
+        await publish(tx, company, ShipmentStatusChanged(draft, stored))
     return stored
 
 
