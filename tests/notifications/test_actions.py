@@ -149,15 +149,39 @@ async def test_who_unsubscribed_gets_no_marketing_template(
 
 
 async def test_a_channel_whose_window_is_closed_is_not_used(
-    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
+    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """Channels without approved templates send them as text, for which the window must be open."""
     await make_parcel_template(messaging)
-    await set_up(sandbox, "delivered", sources="MAIL")
-    shipment = await ship_to_customer(sandbox)
+    await set_up(sandbox, "delivered", sources="SOCIAL_NETWORK")
+    known, unknown = await ship_to_customer(sandbox), await parcels.create(sandbox, "custom", autoBook=True)
+    order = (await sandbox.get(f"/orders/{known['orderId']}")).json()["data"]
+    async with database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO contacts (company_id, id, customer_id) VALUES ($1, 'con_1', $2)",
+            company.test, order["customer"]["id"],
+        )  # fmt: skip
+        await tx.execute(
+            "INSERT INTO contact_identities (company_id, kind, key, contact_id, spellings)"
+            " VALUES ($1, 'psid', '7001', 'con_1', '{7001}')",
+            company.test,
+        )
+    for shipment, code in ((known, "WINDOW_CLOSED"), (unknown, "NO_ADDRESS")):
+        await move(sandbox, shipment["id"], "picked_up", "delivered")
+        told = await await_notification(sandbox, shipment["id"], "delivered")
+        assert (told["status"], told["code"]) == ("skipped", code)
+
+
+async def test_the_first_channel_with_an_address_is_used(
+    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
+) -> None:
+    await make_parcel_template(messaging)
+    await set_up(sandbox, "delivered", sources=["SOCIAL_NETWORK", "MAIL", "MSGAPP_CLOUD"])
+    shipment = await ship_to_customer(sandbox, email="ayu.parcel@example.com")
     await move(sandbox, shipment["id"], "picked_up", "delivered")
     told = await await_notification(sandbox, shipment["id"], "delivered")
-    assert (told["status"], told["code"]) == ("skipped", "NO_ADDRESS")
+    message = (await messaging.get(f"/messages/{told['messageId2']}")).json()["data"]
+    assert (message["source"], message["clientNumber"]) == ("MAIL", "ayu.parcel@example.com")
 
 
 async def test_a_step_that_the_parcel_has_left_is_no_news(

@@ -20,7 +20,8 @@ from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg
     ],
 )
 def test_a_volume_is_divided_by_the_couriers_divisor(sides: tuple[int, int, int], courier: str, kilograms: str) -> None:
-    assert build_volumetric_kg(*map(Decimal, sides), courier) == Decimal(kilograms)
+    length, width, height = map(Decimal, sides)
+    assert build_volumetric_kg(length, width, height, courier) == Decimal(kilograms)
 
 
 def test_a_missing_dimension_gives_no_volumetric_weight() -> None:
@@ -39,7 +40,7 @@ def test_a_missing_dimension_gives_no_volumetric_weight() -> None:
     ],
 )
 def test_the_larger_weight_is_charged_in_whole_kilograms(weight: str, volumetric: str | None, charged: int) -> None:
-    assert build_chargeable_kg(Decimal(weight), volumetric and Decimal(volumetric)) == charged
+    assert build_chargeable_kg(Decimal(weight), Decimal(volumetric) if volumetric else None) == charged
 
 
 @given(st.decimals("0.001", "1000", places=3), st.none() | st.decimals("0.001", "1000", places=3))

@@ -17,8 +17,9 @@ from sapa.http.errors import ApiError, Invalid
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.responses import Accepted
-from sapa.messaging.channels.interface import BadIdentity, Source
+from sapa.messaging.channels.interface import BadIdentity, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS, find_source
+from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions as sending
 from sapa.messaging.sending.types import TemplateMessageIn
@@ -65,6 +66,8 @@ class Recipient(Struct, frozen=True):
 
     phone: str | None
     email: str | None
+    identities: Sequence[Identity] = ()
+    """Ids of channels that the customer wrote over."""
     subscriptions: Sequence[Subscription] = ()
 
     def unsubscribed(self, source: str | None) -> bool:
@@ -200,28 +203,34 @@ async def _find_recipient(
         known = await customers.find_customer(db, company, customer.id)
     else:
         known = await customers.find_by_contact(db, company, [phone] if phone else [], email)
-    return Recipient(phone, email, _read_subscriptions(known.subscription_status) if known else ())
+    if known is None:
+        return Recipient(phone, email)
+    identities = await contacts.list_customer_identities(db, company, known.id)
+    return Recipient(phone, email, identities, _read_subscriptions(known.subscription_status))
 
 
 def _choose_address(rule: NotificationRule, recipient: Recipient, region: str) -> tuple[str, str | None]:
     """The first of the rule's channels that the customer has an address for."""
     sources = _parse_sources("sources", rule)
     for source in sources:
-        for address in (recipient.phone, recipient.email):
-            if address and _is_usable(source, address, region):
-                return address, source
+        if address := _find_address(source, recipient, region):
+            return address, source
     address = None if sources else recipient.phone or recipient.email
     if address is None:
         raise NotificationSkipped("NO_ADDRESS", "There is no phone number or e-mail address for the chosen channels.")
     return address, None
 
 
-def _is_usable(source: Source, address: str, region: str) -> bool:
+def _find_address(source: Source, recipient: Recipient, region: str) -> str | None:
+    """The phone number or e-mail address if the channel takes it, else the customer's id there."""
+    known = {identity.kind: identity.value for identity in recipient.identities}
     for kind in CHANNELS[source].capabilities.identities:
-        if kind.has_distinct_format:
+        if not kind.has_distinct_format and kind.name in known:
+            return known[kind.name]
+        for address in filter(None, (recipient.phone, recipient.email) if kind.has_distinct_format else ()):
             with suppress(BadIdentity):
-                return bool(kind.parse(address, region))
-    return False
+                return kind.parse(address, region)
+    return None
 
 
 def _parse_sources(field: str, rule: NotificationRule) -> list[Source]:

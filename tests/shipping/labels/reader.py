@@ -1,6 +1,6 @@
 """Reads printed files with libraries that did not make them: pages as pictures, their text, and their barcodes."""
 
-import pypdfium2
+import pypdfium2  # type: ignore[import-untyped]
 import zxingcpp
 from PIL.Image import Image
 
@@ -25,7 +25,7 @@ def read_sizes(content: bytes) -> list[tuple[int, int]]:
 
 def read_barcodes(content: bytes, dpi: int = DPI) -> list[str]:
     """The one Code 128 of each page."""
-    numbers = []
+    numbers: list[str] = []
     for picture in render(content, dpi):
         found = zxingcpp.read_barcodes(picture)
         assert [str(code.format) for code in found] == ["Code 128"], f"page {len(numbers) + 1}: {found}"

@@ -83,7 +83,7 @@ async def test_a_page_shows_no_id_no_phone_number_and_no_name(
     page = (await reader.get(shipment["trackingPage"])).text
     assert "Paket sudah diterima" in page
     planted = [
-        *SECRETS.values(), *SECRETS["name"].split(), *parcels.SENDER["address"].split(","), parcels.SENDER["phone"],
+        *SECRETS.values(), *SECRETS["name"].split(), parcels.SENDER["address"], parcels.SENDER["phone"],
         parcels.SENDER["name"], customer["id"], "Pelangganrahasia", "81298765430", order["id"], "rahasia-77",
         shipment["id"], shipment["orderNo"], shipment["bookingId"], "rahasia", "106.7997", "-6.2431",
     ]  # fmt: skip

@@ -21,7 +21,13 @@ def build_barcode(number: str, width: float, *, may_turn: bool) -> Block:
         return _build_upright(number, width)
     if code is None:
         code = _build(number, BAR_DOTS[-1] * width / _build(number, BAR_DOTS[-1]).width)
-    return Block(HEIGHT, lambda canvas, x, y: code.drawOn(canvas, x + (width - code.width) / 2, y - HEIGHT))
+    left = (width - code.width) / 2
+    return Block(HEIGHT, lambda canvas, x, y: code.drawOn(canvas, align_to_dots(x + left), y - HEIGHT))
+
+
+def align_to_dots(length: float) -> float:
+    """So that no edge of a bar lies between two dots."""
+    return round(length / DOT) * DOT
 
 
 def _build(number: str, dots: float) -> Code128:
@@ -34,7 +40,7 @@ def _build_upright(number: str, width: float) -> Block:
 
     def paint(canvas: Canvas, x: float, y: float) -> None:
         canvas.saveState()
-        canvas.translate(x + (width + HEIGHT) / 2, y - code.width)
+        canvas.translate(x + (width + HEIGHT) / 2, align_to_dots(y - code.width))
         canvas.rotate(90)
         code.drawOn(canvas, 0, 0)
         canvas.restoreState()

@@ -6,7 +6,7 @@ from decimal import Decimal
 from reportlab.lib.units import mm
 from reportlab.pdfgen.canvas import Canvas
 
-from sapa.shipping.labels.barcodes import build_barcode
+from sapa.shipping.labels.barcodes import align_to_dots, build_barcode
 from sapa.shipping.labels.content import Format, LabelParty, PackedItem, ParcelContent, PrintRequest, show_number
 from sapa.shipping.labels.drawing import (
     BOLD,
@@ -55,7 +55,7 @@ def roll_width() -> float:
 
 def draw_roll(canvas: Canvas, blocks: Sequence[Block]) -> None:
     margin, stack = MARGINS["roll80"], build_stack(blocks)
-    height = stack.height + 2 * margin
+    height = align_to_dots(stack.height + 2 * margin)
     canvas.setPageSize((ROLL_WIDTH, height))
     stack.paint(canvas, margin, height - margin)
 
