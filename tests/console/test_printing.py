@@ -179,8 +179,8 @@ async def test_the_tracking_page_and_its_messages_are_set_up(
     assert saved.status_code == 303, saved.text
     settings = (await sandbox.get("/shipping/tracking-page")).json()["data"]
     assert (settings["displayName"], settings["color"], settings["language"]) == ("Toko", "#aa0000", "en")
-    kept = await owner.post("/test/settings/tracking", data=fields)
-    assert kept.status_code == 303
+    again = await owner.post("/test/settings/tracking", data=fields)
+    assert again.status_code == 303
     assert (await sandbox.get("/shipping/tracking-page")).json()["data"]["logo"] == settings["logo"]
     wrong = await owner.post("/test/settings/tracking", data=fields, files={"logo": ("logo.svg", b"<svg>")})
     assert (wrong.status_code, 'id="logo-problem"' in wrong.text) == (400, True)
@@ -190,8 +190,8 @@ async def test_the_tracking_page_and_its_messages_are_set_up(
     rule = {"delivered.template": "parcel_update", "delivered.params": "awb", "delivered.sources": "MSGAPP_CLOUD"}
     saved = await submit(owner, "/settings/notifications", form="messages", enabled="1", **rule)
     assert saved.status_code == 303, saved.text
-    told = (await sandbox.get("/shipping/notifications")).json()["data"]
-    assert (told["enabled"], [one["step"] for one in told["rules"]]) == (True, ["delivered"])
+    settings = (await sandbox.get("/shipping/notifications")).json()["data"]
+    assert (settings["enabled"], [one["step"] for one in settings["rules"]]) == (True, ["delivered"])
     wrong = await submit(owner, "/settings/notifications", form="messages", **rule | {"delivered.params": "colour"})
     assert (wrong.status_code, 'id="delivered.params-problem"' in wrong.text) == (400, True)
     assert 'value="colour"' in wrong.text

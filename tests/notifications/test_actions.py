@@ -81,9 +81,9 @@ async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
     assert (await set_up(sandbox, "out_for_delivery", "delivered")).status_code == 200
     shipment = await ship_to_customer(sandbox)
     await move(sandbox, shipment["id"], "picked_up", "out_for_delivery")
-    told = await await_notification(sandbox, shipment["id"], "out_for_delivery")
-    assert (told["status"], told["reason"]) == ("sent", None)
-    message = (await messaging.get(f"/messages/{told['messageId2']}")).json()["data"]
+    notification = await await_notification(sandbox, shipment["id"], "out_for_delivery")
+    assert (notification["status"], notification["reason"]) == ("sent", None)
+    message = (await messaging.get(f"/messages/{notification['messageId2']}")).json()["data"]
     page = installation.address + shipment["trackingPage"]
     assert (message["body"], message["clientNumber"]) == (f"Paket RESI-1: {page}", NUMBER)
     assert message["featureSource"] == "AUTOMATION"
@@ -144,8 +144,8 @@ async def test_who_unsubscribed_gets_no_marketing_template(
     await set_up(sandbox, "delivered")
     shipment = await ship_to_customer(sandbox, subscriptionStatus=subscriptions)
     await move(sandbox, shipment["id"], "picked_up", "delivered")
-    told = await await_notification(sandbox, shipment["id"], "delivered")
-    assert (told["status"], told["code"]) == outcome
+    notification = await await_notification(sandbox, shipment["id"], "delivered")
+    assert (notification["status"], notification["code"]) == outcome
 
 
 async def test_a_channel_whose_window_is_closed_is_not_used(
@@ -168,8 +168,8 @@ async def test_a_channel_whose_window_is_closed_is_not_used(
         )
     for shipment, code in ((known, "WINDOW_CLOSED"), (unknown, "NO_ADDRESS")):
         await move(sandbox, shipment["id"], "picked_up", "delivered")
-        told = await await_notification(sandbox, shipment["id"], "delivered")
-        assert (told["status"], told["code"]) == ("skipped", code)
+        notification = await await_notification(sandbox, shipment["id"], "delivered")
+        assert (notification["status"], notification["code"]) == ("skipped", code)
 
 
 async def test_the_first_channel_with_an_address_is_used(
@@ -179,8 +179,8 @@ async def test_the_first_channel_with_an_address_is_used(
     await set_up(sandbox, "delivered", sources=["SOCIAL_NETWORK", "MAIL", "MSGAPP_CLOUD"])
     shipment = await ship_to_customer(sandbox, email="ayu.parcel@example.com")
     await move(sandbox, shipment["id"], "picked_up", "delivered")
-    told = await await_notification(sandbox, shipment["id"], "delivered")
-    message = (await messaging.get(f"/messages/{told['messageId2']}")).json()["data"]
+    notification = await await_notification(sandbox, shipment["id"], "delivered")
+    message = (await messaging.get(f"/messages/{notification['messageId2']}")).json()["data"]
     assert (message["source"], message["clientNumber"]) == ("MAIL", "ayu.parcel@example.com")
 
 

@@ -27,7 +27,7 @@ _IDS = ("provinceId", "cityId", "districtId", "subDistrictId")
 
 
 @console.get("/{environment}/areas", roles=EVERYBODY)
-async def find_areas(page: PageRequest) -> Response:
+async def suggest_areas(page: PageRequest) -> Response:
     """For the script of the search field."""
     found = await _search(page, page.request.query_params.get("q", ""))
     return JSONResponse([{"value": build_value(area), "label": area["label"]} for area in found], headers=HEADERS)

@@ -80,7 +80,7 @@ async def show_shipment(page: PageRequest) -> Response:
         page_address=page.context.settings.server.address + (shipment["trackingPage"] or ""),
         notifications=(await page.call("GET", f"/shipping/shipments/{id}/notifications"))["data"],
         step_names=STEP_NAMES,
-        told_names=STATUS_NAMES,
+        status_names=STATUS_NAMES,
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
     )

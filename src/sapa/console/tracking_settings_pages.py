@@ -22,7 +22,7 @@ MOST_TEMPLATES = "100"
 @console.get("/{environment}/settings/tracking", roles=DEVELOPERS)
 async def show_tracking(page: PageRequest) -> Response:
     settings = (await page.call("GET", "/shipping/tracking-page"))["data"]
-    told = (await page.call("GET", "/shipping/notifications"))["data"]
+    notifications = (await page.call("GET", "/shipping/notifications"))["data"]
     templates = (await page.call("GET", "/templates", {"limit": MOST_TEMPLATES}, base=Base.MESSAGING))["data"]
     if page.form_value("form") == "page":
         typed = ("displayName", "color", "language")
@@ -32,8 +32,8 @@ async def show_tracking(page: PageRequest) -> Response:
         "tracking_settings.html",
         settings=settings,
         default_color=DEFAULT_COLOR,
-        enabled=bool(page.form_value("enabled")) if is_typed else told["enabled"],
-        rules={step: _read_typed(page, step) for step in STEPS} if is_typed else _read_stored(told["rules"]),
+        enabled=bool(page.form_value("enabled")) if is_typed else notifications["enabled"],
+        rules={step: _read_typed(page, step) for step in STEPS} if is_typed else _read_stored(notifications["rules"]),
         steps=STEPS,
         names=STEP_NAMES,
         params=PARAM_NAMES,

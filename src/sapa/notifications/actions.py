@@ -24,7 +24,7 @@ from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions as sending
 from sapa.messaging.sending.types import TemplateMessageIn
 from sapa.notifications import queries
-from sapa.notifications.content import build_params, find_step, is_current, list_addresses
+from sapa.notifications.content import build_params, choose_addresses, find_step, is_current
 from sapa.notifications.types import (
     DueNotification,
     NotificationRule,
@@ -183,7 +183,7 @@ async def _prepare(
         raise NotificationSkipped("STALE", "The carrier reported the step too late.")
     order = await orders.find(db, company, shipment.order_id) if shipment.order_id else None
     customer = None if order is None or order.customer is None else _read_customer(order.customer)
-    recipient = await _find_recipient(db, company, *list_addresses(shipment, customer), customer)
+    recipient = await _load_recipient(db, company, *choose_addresses(shipment, customer), customer)
     shop = (await get_environment(db, company.id)).name
     courier = shipments.name_courier(shipment)
     page = context.settings.server.address + (shipment.tracking_page or "")
@@ -196,7 +196,7 @@ async def _prepare(
     return message
 
 
-async def _find_recipient(
+async def _load_recipient(
     db: Connection, company: Company, phone: str | None, email: str | None, customer: CustomerRef | None
 ) -> Recipient:
     if customer is not None:

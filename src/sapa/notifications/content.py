@@ -78,7 +78,7 @@ def build_params(
     return [values[name] or NOTHING for name in rule.params]
 
 
-def list_addresses(shipment: StoredShipment, customer: CustomerRef | None) -> tuple[str | None, str | None]:
+def choose_addresses(shipment: StoredShipment, customer: CustomerRef | None) -> tuple[str | None, str | None]:
     """The phone number and e-mail address to write to: the order's customer's, else the receiver's."""
     receiver = NO_PARTY if shipment.delivery is None else read_party(shipment.delivery)
     if customer is not None and (customer.phone_number or customer.email):

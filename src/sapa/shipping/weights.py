@@ -20,7 +20,7 @@ def build_volumetric_kg(
     """To the gram, rounded up; None if a dimension is missing."""
     if length is None or width is None or height is None:
         return None
-    kilograms = length * width * height / find_divisor(courier)
+    kilograms = length * width * height / get_divisor(courier)
     return kilograms.quantize(_GRAM, rounding=ROUND_CEILING).normalize()
 
 
@@ -31,5 +31,5 @@ def build_chargeable_kg(weight: Decimal, volumetric: Decimal | None) -> Decimal:
     return max(Decimal(1), whole + (1 if larger - whole > TOLERANCE else 0))
 
 
-def find_divisor(courier: str) -> int:
+def get_divisor(courier: str) -> int:
     return DIVISORS.get("".join(char for char in courier.lower() if char.isalnum()), DIVISOR)

@@ -47,7 +47,7 @@ async def print_one(
             raise ShipmentNotFound
         number = get_number(stored[0])
         by_carrier = await _find_carrier_labels(context, db, company, stored) if source == "carrier" else None
-        request = await build_request(db, company, stored, document, format)
+        request = await load_request(db, company, stored, document, format)
     if by_carrier is not None:
         content = await fetch_labels(by_carrier)
     else:
@@ -82,7 +82,7 @@ async def get_batch(db: Connection, company_id: int, id: str) -> LabelBatch:
     return await queries.get_batch(db, company_id, id)
 
 
-async def build_request(
+async def load_request(
     db: Connection, company: Company, stored: Sequence[StoredShipment], document: Document, format: Format
 ) -> PrintRequest:
     """Raises NotBooked."""
@@ -101,7 +101,7 @@ async def print_batch(context: AppContext, company: Company, job: PrintJob) -> b
         return await _print_with_carriers(context, company, job)
     async with context.database.connection() as db:
         stored = await _list_shipments(db, company, job)
-        request = await build_request(db, company, stored, job.document, job.format)
+        request = await load_request(db, company, stored, job.document, job.format)
     return await print_apart(request)
 
 
@@ -123,7 +123,7 @@ async def _print_with_carriers(context: AppContext, company: Company, job: Print
             for start in range(0, len(run), CARRIER_BATCH):
                 part = run[start : start + CARRIER_BATCH]
                 by_carrier = await _find_carrier_labels(context, db, company, part)
-                runs.append(by_carrier or await build_request(db, company, part, job.document, job.format))
+                runs.append(by_carrier or await load_request(db, company, part, job.document, job.format))
     files = [await fetch_labels(run) if isinstance(run, CarrierLabels) else await print_apart(run) for run in runs]
     return await print_apart(files)
 

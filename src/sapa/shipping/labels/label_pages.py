@@ -64,7 +64,7 @@ def _draw_a6(canvas: Canvas, parcel: ParcelContent, request: PrintRequest) -> No
     """A long address makes the text smaller; the contents get what is left of the page."""
     margin = MARGINS["a6"]
     width, room = A6[0] - 2 * margin, A6[1] - 2 * margin
-    for size, items in _list_choices(len(parcel.items)):
+    for size, items in _generate_choices(len(parcel.items)):
         head = build_stack(_build_head(parcel, width, size, may_turn=False))
         foot = build_stack(_build_foot(parcel, request, width, items))
         if head.height + foot.height <= room:
@@ -74,7 +74,7 @@ def _draw_a6(canvas: Canvas, parcel: ParcelContent, request: PrintRequest) -> No
     foot.paint(canvas, margin, margin + foot.height)
 
 
-def _list_choices(items: int) -> Iterator[tuple[float, int]]:
+def _generate_choices(items: int) -> Iterator[tuple[float, int]]:
     """Sizes of the text and numbers of items to try, the best first."""
     for most in (*sorted({min(items, MOST_ITEMS), min(items, 6), min(items, 3)}, reverse=True), 1):
         for size in ADDRESS_SIZES:
