@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import msgspec
 from msgspec import Raw
@@ -154,6 +155,17 @@ async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
     """Clears the store of its shipments; they keep their sender."""
     while left := await queries.detach_store(tx, company.id, store_id, DETACH_BATCH):
         await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
+
+
+def find_cod_amount(shipment: StoredShipment) -> Decimal | None:
+    """What the courier collects."""
+    amount: Decimal | None = getattr(shipment, "cod_amount", None)
+    return amount or None
+
+
+def is_return(shipment: StoredShipment) -> bool:
+    """Whether it brings goods back to the shop."""
+    return getattr(shipment, "return_of", None) is not None
 
 
 def name_courier(shipment: StoredShipment) -> str:

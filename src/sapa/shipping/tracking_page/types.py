@@ -89,6 +89,8 @@ class TrackingView(Struct, frozen=True, kw_only=True):
     courier: str
     service: str | None
     awb: str | None
+    cash: str | None
+    """What the reader has to pay the courier."""
     city: str | None
     map_url: str | None
     live_url: str | None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from urllib.parse import quote_plus
 
-from sapa.shipping.shipments.actions import name_courier
+from sapa.shipping.shipments.actions import find_cod_amount, name_courier
 from sapa.shipping.states import GONE, TERMINAL
 from sapa.shipping.tracking.types import ShipmentEvent
 from sapa.shipping.tracking_page.types import PageEvent, PageLanguage, PageStep, StoredPageSettings, TrackingView
@@ -54,12 +54,23 @@ def build_view(
         courier=name_courier(shipment),
         service=shipment.service_name,
         awb=shipment.awb,
+        cash=build_cash(shipment, language),
         city=receiver.city,
         map_url=MAP + quote_plus(place) if receiver.city else None,
         live_url=None if status in TERMINAL else shipment.tracking_url,
         zone=str(zone),
         is_test=company.is_test,
     )
+
+
+def build_cash(shipment: StoredShipment, language: PageLanguage) -> str | None:
+    """Until it is delivered or goes back."""
+    amount = find_cod_amount(shipment)
+    if amount is None or shipment.shipping_status in TERMINAL | {"returning"}:
+        return None
+    number = f"{amount.normalize():,f}"
+    shown = number if language == "en" else number.translate(str.maketrans(",.", ".,"))
+    return f"{'Rp' if shipment.currency == 'IDR' else shipment.currency} {shown}"
 
 
 def build_steps(status: str, language: PageLanguage) -> list[PageStep]:
