@@ -99,7 +99,6 @@ CROSSING = {
     "sapa.shipping.labels.queries.COMPANIES_TO_PURGE",
     "sapa.shipping.labels.queries.LIST_WAITING",
     "sapa.shipping.shipments.queries.FIND_TRACKING_PAGE",
-    "sapa.notifications.queries.LIST_ABANDONED",
     "sapa.notifications.queries.LIST_DUE",
     "sapa.shipping.bookings.queries.LIST_DUE",
     "sapa.shipping.bookings.queries.LIST_DUE_IN_TURN",

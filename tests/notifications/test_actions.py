@@ -207,6 +207,23 @@ async def test_a_step_that_the_parcel_has_left_is_no_news(
     assert (off["status"], off["code"]) == ("skipped", "TURNED_OFF")
 
 
+async def test_what_a_dead_worker_was_sending_is_not_sent_again(
+    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await make_parcel_template(messaging)
+    await set_up(sandbox, "booked")
+    shipment = await parcels.create(sandbox, "custom")
+    async with database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO shipment_notifications (company_id, shipment_id, step, occurred_at, status, due_at)"
+            " VALUES ($1, $2, 'booked', now(), 'sending', now())",
+            company.test, shipment["id"],
+        )  # fmt: skip
+    notification = await await_notification(sandbox, shipment["id"], "booked")
+    assert (notification["status"], notification["messageId2"]) == ("unknown", None)
+    assert (await messaging.get("/sandbox/outbox")).json()["meta"]["total"] == 0
+
+
 async def test_a_template_that_does_not_fit_is_refused_when_it_is_chosen(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
 ) -> None:

@@ -120,17 +120,12 @@ async def list_due(context: AppContext, most: int) -> list[DueNotification]:
         return await queries.list_due(db, most)
 
 
-async def settle_abandoned(context: AppContext) -> None:
-    """What a dead worker was sending may have been sent: it is not sent again."""
-    async with context.database.connection() as db:
-        abandoned = await queries.list_abandoned(db)
-    for due in abandoned:
-        async with context.database.transaction() as tx:
-            await queries.settle(tx, due, "unknown", "The worker ended while it sent the message.", None, None)
-
-
 async def process(context: AppContext, company: Company, due: DueNotification) -> None:
-    """Claims a notification, sends it once, and stores the outcome."""
+    """Claims a notification, sends it once, and stores the outcome. What a dead worker was sending may have been sent,
+    so it is not sent again."""
+    if due.is_abandoned:
+        await _settle(context, due, "unknown", "The worker ended while it sent the message.", None)
+        return
     async with context.database.transaction() as tx:
         occurred_at = await queries.claim(tx, due, LEASE_SECONDS)
     if occurred_at is None:

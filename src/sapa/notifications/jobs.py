@@ -22,7 +22,6 @@ async def send_queued(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: a few at a time, companies in turn."""
 
     async def step() -> bool:
-        await actions.settle_abandoned(context)
         due = await actions.list_due(context, BATCH)
         slots = asyncio.Semaphore(CONCURRENCY)
         await asyncio.gather(*(_send(context, slots, one) for one in due))

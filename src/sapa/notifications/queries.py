@@ -39,11 +39,11 @@ LIST = sql(
 # Companies take turns, so that none waits for another's backlog.
 LIST_DUE = sql(
     """
-    SELECT company_id, shipment_id, step
-      FROM (SELECT company_id, shipment_id, step, due_at,
+    SELECT company_id, shipment_id, step, is_abandoned
+      FROM (SELECT company_id, shipment_id, step, due_at, status = 'sending' AS is_abandoned,
                    row_number() OVER (PARTITION BY company_id ORDER BY due_at) AS turn
               FROM shipment_notifications
-             WHERE due_at <= statement_timestamp() AND status = 'queued') AS due
+             WHERE due_at <= statement_timestamp()) AS due
      ORDER BY turn, due_at
      LIMIT $1""",
     row=DueNotification,
@@ -73,15 +73,6 @@ POSTPONE = sql(
        SET status = 'queued', due_at = clock_timestamp() + make_interval(secs => $4), reason = $5, code = $6,
            updated_at = clock_timestamp()
      WHERE company_id = $1 AND shipment_id = $2 AND step = $3 AND status = 'sending' AND tries < $7"""
-)
-
-LIST_ABANDONED = sql(
-    """
-    SELECT company_id, shipment_id, step FROM shipment_notifications
-     WHERE due_at <= statement_timestamp() AND status = 'sending'
-     LIMIT 50""",
-    row=DueNotification,
-    crosses="the worker looks for notifications whose worker died, over all companies",
 )
 
 
@@ -121,7 +112,3 @@ async def postpone(tx: Tx, due: DueNotification, seconds: float, reason: str, co
     """False after the last try."""
     key = (due.company_id, due.shipment_id, due.step)
     return bool(await POSTPONE.run(tx, *key, seconds, reason, code, most_tries))
-
-
-async def list_abandoned(db: Connection) -> list[DueNotification]:
-    return await LIST_ABANDONED.all(db)

@@ -77,3 +77,5 @@ class DueNotification(Struct, frozen=True):
     company_id: int
     shipment_id: str
     step: Step
+    is_abandoned: bool
+    """Its worker died while it sent it."""

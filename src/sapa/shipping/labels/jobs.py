@@ -13,7 +13,7 @@ from sapa.shipping.labels.types import WaitingBatch
 from sapa.work.leases import new_holder
 from sapa.work.loops import repeat
 
-PAUSE_SECONDS = 0.5
+PAUSE_SECONDS = 1.0
 LONGEST_ERROR = 500
 
 log = structlog.get_logger()
