@@ -184,27 +184,21 @@ async def test_the_first_channel_with_an_address_is_used(
     assert (message["source"], message["clientNumber"]) == ("MAIL", "ayu.parcel@example.com")
 
 
-async def test_a_step_that_the_parcel_has_left_is_no_news(
+async def test_a_step_that_is_left_late_or_turned_off_is_no_news(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await make_parcel_template(messaging)
-    await set_up(sandbox, "picked_up", "delivered")
     shipment = await ship_to_customer(sandbox)
+    await make_parcel_template(messaging)
+    await set_up(sandbox, "booked", "picked_up")
     async with database.transaction() as tx:
         await tx.execute(
-            "INSERT INTO shipment_notifications (company_id, shipment_id, step, occurred_at)"
-            " VALUES ($1, $2, 'picked_up', now())",
+            "INSERT INTO shipment_notifications (company_id, shipment_id, step, occurred_at) VALUES"
+            " ($1, $2, 'booked', now() - interval '13 hours'), ($1, $2, 'picked_up', now()), ($1, $2, 'delivered', now())",
             company.test, shipment["id"],
         )  # fmt: skip
-        await tx.execute(
-            "INSERT INTO shipment_notifications (company_id, shipment_id, step, occurred_at)"
-            " VALUES ($1, $2, 'booked', now() - interval '13 hours')",
-            company.test, shipment["id"],
-        )  # fmt: skip
-    left = await await_notification(sandbox, shipment["id"], "picked_up")
-    assert (left["status"], left["code"]) == ("skipped", "OVERTAKEN")
-    off = await await_notification(sandbox, shipment["id"], "booked")
-    assert (off["status"], off["code"]) == ("skipped", "TURNED_OFF")
+    for step, code in (("booked", "STALE"), ("picked_up", "OVERTAKEN"), ("delivered", "TURNED_OFF")):
+        notification = await await_notification(sandbox, shipment["id"], step)
+        assert (notification["status"], notification["code"]) == ("skipped", code)
 
 
 async def test_what_a_dead_worker_was_sending_is_not_sent_again(
