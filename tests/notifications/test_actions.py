@@ -193,7 +193,8 @@ async def test_a_step_that_is_left_late_or_turned_off_is_no_news(
     async with database.transaction() as tx:
         await tx.execute(
             "INSERT INTO shipment_notifications (company_id, shipment_id, step, occurred_at) VALUES"
-            " ($1, $2, 'booked', now() - interval '13 hours'), ($1, $2, 'picked_up', now()), ($1, $2, 'delivered', now())",
+            " ($1, $2, 'booked', now() - interval '13 hours'), ($1, $2, 'picked_up', now()),"
+            " ($1, $2, 'delivered', now())",
             company.test, shipment["id"],
         )  # fmt: skip
     for step, code in (("booked", "STALE"), ("picked_up", "OVERTAKEN"), ("delivered", "TURNED_OFF")):
