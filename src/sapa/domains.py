@@ -7,6 +7,7 @@ from typing import Any
 from starlette.routing import Route
 
 from sapa.access import actions as access_actions
+from sapa.access import api as company_settings
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
@@ -49,6 +50,10 @@ from sapa.notifications import api as notifications
 from sapa.notifications import jobs as notification_jobs
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
+from sapa.orders.backfill import jobs as order_backfill
+from sapa.orders.drafts import api as draft_orders
+from sapa.orders.history import api as order_history
+from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.types import OrderChanged
 from sapa.people import actions as people_actions
 from sapa.ports import Port, Subscriptions, install_subscriptions
@@ -76,13 +81,18 @@ from sapa.shipping.labels import api as labels
 from sapa.shipping.labels import jobs as label_jobs
 from sapa.shipping.quotes import actions as quote_actions
 from sapa.shipping.quotes import api as quotes
+from sapa.shipping.returns import api as returns
+from sapa.shipping.scorecards import api as scorecards
+from sapa.shipping.settlements import actions as settlement_actions
+from sapa.shipping.settlements import api as settlements
+from sapa.shipping.shipments import actions as shipment_actions
 from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as tracking_hooks
 from sapa.shipping.tracking_page import api as tracking_page
 from sapa.shipping.tracking_page import pages as tracking_pages
-from sapa.shipping.types import ShipmentStatusChanged
+from sapa.shipping.types import CashCollected, CashParcelReturned, ShipmentStatusChanged
 from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
@@ -99,9 +109,12 @@ from sapa.work.rotation import SealedTable
 from sapa.work.worker import Job, Service
 
 ROUTES: list[Routes] = [
+    company_settings.routes,
     customers.routes,
     products.routes,
     orders.routes,
+    order_history.routes,
+    draft_orders.routes,
     timeline.routes,
     loyalty.routes,
     rewards.routes,
@@ -116,6 +129,9 @@ ROUTES: list[Routes] = [
     labels.routes,
     tracking_page.routes,
     notifications.routes,
+    settlements.routes,
+    returns.routes,
+    scorecards.routes,
     sandbox_carriers.routes,
     stores.routes,
     sending.routes,
@@ -136,6 +152,7 @@ JOBS: list[Job] = [
     Job("expire keys", 10, access_actions.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.reschedule),
     Job("update customer copies", 5, customer_copies.update_copies),
+    Job("backfill order amounts", 5, order_backfill.backfill_amounts),
     Job("expire points", 5, expiry_jobs.expire_overdue),
     Job("check wallets", 60, reconciliation_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),
@@ -210,6 +227,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [
 
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, support_actions),
+    (SHIPMENTS, shipment_actions),
     (messaging_environment.TEST, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
 ]
@@ -219,6 +237,8 @@ SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
     CustomerRemoved: [loyalty_actions.forfeit],
     OrderChanged: [loyalty_actions.settle_order],
+    CashCollected: [settlement_actions.record_collection],
+    CashParcelReturned: [settlement_actions.record_return],
     ReservationsClosed: [closing.close_redemptions],
     ShipmentStatusChanged: [notification_actions.queue_step],
 }

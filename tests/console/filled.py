@@ -63,6 +63,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
     store = (await api.post("/shipping/store-locations", json=STORE)).json()["data"]
     shipment = await _ship(api, order["id"])
     file = (await api.post("/shipping/labels", json={"ids": [shipment]})).json()["data"]["id"]
+    settlement = await _collect(api)
     job = await make_import(api, FILE)
     return {
         "/{environment}/customers/{id}": f"/customers/{ayu}",
@@ -73,6 +74,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
         "/{environment}/shipments/new": f"/shipments/new?orderId={order['id']}",
         "/{environment}/shipments/{id}": f"/shipments/{shipment}",
         "/{environment}/labels/{id}": f"/labels/{file}",
+        "/{environment}/settlements/{id}": f"/settlements/{settlement}",
         "/{environment}/stores/{id}": f"/stores/{store['id']}",
         "/{environment}/imports/{id}": f"/imports/{job['id']}",
     }
@@ -93,6 +95,18 @@ async def _ship(api: httpx.AsyncClient, order_id: str) -> str:
     await parcels.until_status(api, created["id"], "confirmed", "picking_up", "picked_up", "in_transit")
     await parcels.advance(api, created["id"])
     return str(created["id"])
+
+
+async def _collect(api: httpx.AsyncClient) -> str:
+    """A parcel that was paid on delivery, and a statement with a rupiah less."""
+    created = await parcels.create(api, "custom", codAmount=150_000, codFee=2_500, estimate="1-2 days")
+    for status in ("confirmed", "picked_up", "delivered"):
+        assert (await parcels.change(api, created["id"], shippingStatus=status)).status_code == 200
+    line = {"parcel": created["id"], "amount": 147_499, "codAmount": 150_000, "codFee": 2_500}
+    body = {"provider": "custom", "reference": "COD-31", "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}
+    settled = await api.post("/shipping/settlements", json=body)
+    assert settled.status_code == 201, settled.text
+    return str(settled.json()["data"]["id"])
 
 
 async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:

@@ -24,7 +24,7 @@ SECRET = "Rahasia Toko Sebelah"
 KINDS = {
     "customers": "cust_", "loyalty": "cust_", "orders": "order_", "products": "prod_", "shipments": "shp_",
     "stores": "loc_", "rewards": "rwd_", "imports": "imp_", "templates": "tpl_", "settings/agents": "agent",
-    "inbox": "tkt_",
+    "inbox": "tkt_", "settlements": "stl_", "cod-differences": "cdf_",
 }  # fmt: skip
 """The resource of an id in an address, by the segment before it."""
 NAMES = {"channels", "carriers", "reports/files"}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 from sapa.db.pool import Database
@@ -36,7 +37,18 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
     async with connect(installation, key.raw) as api:
         orders = (await api.get("/orders", params={"search": "demo-", "limit": 100})).json()["data"]
         customers = (await api.get("/customers", params={"limit": 100})).json()["data"]
+        await _check_parcels(api)
     _check_story(orders, {customer["id"]: customer for customer in customers})
+
+
+async def _check_parcels(api: httpx.AsyncClient) -> None:
+    """Some were paid on delivery, and the statement lacks a rupiah."""
+    (settled,) = (await api.get("/shipping/settlements")).json()["data"]
+    assert (settled["differing"], settled["difference"]) == (1, -1)
+    (difference,) = (await api.get("/shipping/cod-differences")).json()["data"]
+    assert difference["difference"] == -1
+    (card,) = (await api.get("/shipping/scorecards")).json()["data"]["scorecards"]
+    assert card["parcels"] > card["delivered"] > card["late"] >= 0
 
 
 def _check_story(orders: list[dict[str, Any]], customers: dict[str, dict[str, Any]]) -> None:

@@ -29,17 +29,24 @@ def address_of(endpoint: Endpoint, ids: Mapping[str, str] | None = None) -> str:
     return path
 
 
-UPLOAD: dict[str, Any] = {
-    "params": {"resource": "customers"},
-    "headers": {"content-type": "text/csv"},
-    "content": b"email\n",
+UPLOADS: dict[str, dict[str, Any]] = {
+    "/imports": {
+        "params": {"resource": "customers"},
+        "headers": {"content-type": "text/csv"},
+        "content": b"email\n",
+    },
+    "/shipping/settlements/file": {
+        "params": {"provider": "custom", "reference": "S-1", "remittedAt": "2026-01-31T09:30:00Z"},
+        "headers": {"content-type": "text/csv"},
+        "content": b"awb,amount\nJNE0001234567,147534\n",
+    },
 }
-"""A file that can be uploaded, as options of a request."""
+"""A file for each endpoint that takes one, as options of a request."""
 
 
 def sample_request(endpoint: Endpoint) -> dict[str, Any]:
     """What to send to an endpoint, as options of a request."""
-    return UPLOAD if endpoint.uploads else {"json": sample_body(endpoint)}
+    return UPLOADS[endpoint.path] if endpoint.uploads else {"json": sample_body(endpoint)}
 
 
 def sample_body(endpoint: Endpoint) -> Any:
@@ -111,3 +118,17 @@ async def a_ticket(api: httpx.AsyncClient) -> str:
 def root_of(client: httpx.AsyncClient) -> str:
     """The installation's address."""
     return str(client.base_url.copy_with(path="/")).rstrip("/")
+
+
+async def a_settlement(api: httpx.AsyncClient) -> str:
+    """Of a parcel that nobody knows."""
+    line = {"parcel": f"JNE{uuid4().hex}", "amount": 147534}
+    body = {"provider": "custom", "reference": uuid4().hex, "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}
+    answer = await api.post("/shipping/settlements", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def a_difference(api: httpx.AsyncClient) -> str:
+    params = {"settlementId": await a_settlement(api)}
+    return str((await api.get("/shipping/cod-differences", params=params)).json()["data"][0]["id"])

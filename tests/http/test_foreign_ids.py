@@ -26,7 +26,7 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
-from tests.http.samples import a_ticket, address_of, an_agent, root_of, sample_body
+from tests.http.samples import a_difference, a_settlement, a_ticket, address_of, an_agent, root_of, sample_body
 
 UUID = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
 
@@ -109,6 +109,8 @@ MAKERS: dict[str, Maker] = {
     "shp_": a_shipment,
     "loc_": a_store_location,
     "lbl_": a_file_of_labels,
+    "stl_": a_settlement,
+    "cdf_": a_difference,
     "imp_": an_import,
     "cust_": a_customer,
     "prod_": a_product,
@@ -122,7 +124,7 @@ MAKERS: dict[str, Maker] = {
 OWN_NAMES = {("/customers/by-external-id/{externalId}", "external_id")}
 """Path parameters that are the caller's own words and not ids of ours."""
 
-REFUSED_TO_OWNERS = {"POST /shipping/shipments/{id}/sandbox/advance"}
+REFUSED_TO_OWNERS = {"POST /shipping/shipments/{id}/sandbox/advance", "POST /shipping/shipments/{id}/return"}
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
 
 WITH_IDS = [endpoint for routes in ROUTES for endpoint in routes.endpoints if any(endpoint.path_ids.values())]

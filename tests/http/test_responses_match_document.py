@@ -14,13 +14,14 @@ from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED
 from sapa.http.endpoints import OR, Base
 from sapa.loyalty.rewards.types import OPTION_ID, REDEMPTION_ID
 from sapa.messaging.messages.types import MESSAGE_ID
+from sapa.shipping.settlements.types import DIFFERENCE_ID
 from sapa.shipping.types import SHIPMENT_ID
 from sapa.support.types import AGENT_ID, TICKET_ID
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
 from tests.http.response_check import Operation, check, check_answer, operations_of
-from tests.http.samples import UPLOAD, a_ticket, an_agent
-from tests.shipping.parcels import body_of
+from tests.http.samples import UPLOADS, a_difference, a_ticket, an_agent
+from tests.shipping.parcels import body_of, change
 
 CASES = [pytest.param(base, operation, id=operation.id) for base in Base for operation in operations_of(base)]
 
@@ -33,6 +34,7 @@ PROVOKED_ELSEWHERE = {
     "create_shipment": {202, 502},
     "update_shipment": {202, 502},
     "cancel_shipment": {202, 502},
+    "return_shipment": {202, 502},
     "calculate_fee": {502},
     "reply_to_ticket": {202, 502},
     "reopen_ticket": {409},
@@ -44,6 +46,7 @@ QUERIES = {
     "list_cities": {"provinceId": "31"},
     "list_districts": {"cityId": "3171"},
     "list_sub_districts": {"districtId": "317106"},
+    "get_sandbox_cod_statement": {"provider": "aggregator_carrier"},
 }
 
 
@@ -88,6 +91,13 @@ class Caller:
         if self.operation.id == "advance_shipment":
             booked = await self.client.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
             self.made[SHIPMENT_ID.example] = booked.json()["data"]["id"]
+        if self.operation.id == "return_shipment":
+            sent = await self.client.post("/shipping/shipments", json=body_of("custom"))
+            self.made[SHIPMENT_ID.example] = sent.json()["data"]["id"]
+            for status in ("confirmed", "delivered"):
+                await change(self.client, sent.json()["data"]["id"], shippingStatus=status)
+        if "/cod-differences/{id}" in self.operation.path:
+            self.made[DIFFERENCE_ID.example] = await a_difference(self.client)
         if self.operation.id == "send_message_template":
             kind = {"category": "AUTHENTICATION", "source": "AUTH"}
             template = {"name": "order_update", "language": "id", "body": "Halo {{1}}", **kind}
@@ -114,7 +124,7 @@ class Caller:
 
     async def _make(self, creator: Operation) -> str:
         media = creator.content["requestBody"]["content"].get("application/json")
-        options = UPLOAD if media is None else {"json": self._with_made(media["example"])}
+        options = UPLOADS[creator.path] if media is None else {"json": self._with_made(media["example"])}
         response = await self.client.post(self._with_made(_path_of(creator)), **options)
         assert response.status_code == 201, response.text
         id = str(response.json()["data"]["id"])
@@ -126,9 +136,11 @@ class Caller:
         self, client: httpx.AsyncClient | None = None, path: str | None = None, **options: Any
     ) -> httpx.Response:
         if self.uploads:
-            options = {name: options.get(name, sample) for name, sample in UPLOAD.items()} | {
+            usual = UPLOADS[self.operation.path]
+            options = {
+                **{name: options.get(name, sample) for name, sample in usual.items()},
                 **options,
-                "headers": {**UPLOAD["headers"], **options.get("headers", {})},
+                "headers": {**usual["headers"], **options.get("headers", {})},
             }
         if self.body is not None and not {"content", "json"} & options.keys():
             options["json"] = self.body

@@ -4,12 +4,16 @@ import time
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
+from msgspec import UNSET
+
 from sapa.access import queries
 from sapa.access.types import (
     KEY_ID,
     MOST_RATE_LIMIT,
     CompanyClock,
     CompanyRow,
+    CompanySettings,
+    CompanySettingsPatch,
     KeyIn,
     KeyInfo,
     KeyNotActive,
@@ -25,6 +29,7 @@ from sapa.http.errors import Invalid
 from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, Retirement, hash_key, new_key
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.values.company import Company
+from sapa.values.money import BadMoney, parse_currency
 from sapa.values.phones import is_region
 
 LONGEST_NAME = 100
@@ -73,6 +78,28 @@ async def rename_company(tx: Tx, company_id: int, name: str) -> CompanyRow:
     """Renames both environments."""
     await queries.rename_company(tx, company_id, _checked_name(name))
     return await queries.get_company(tx, company_id)
+
+
+async def get_settings(db: Connection, company_id: int) -> CompanySettings:
+    return _build_settings(await queries.get_company(db, company_id))
+
+
+async def change_settings(tx: Tx, company_id: int, patch: CompanySettingsPatch) -> CompanySettings:
+    """Acts on every process within a second."""
+    row = await queries.lock_settings(tx, company_id)
+    before = row.company
+    changed = Company(
+        id=before.id,
+        environment=before.environment,
+        region=before.region if patch.country is UNSET else _checked_country(patch.country),
+        currency=before.currency if patch.currency is UNSET else _checked_currency(patch.currency),
+        time_zone=before.time_zone if patch.time_zone is UNSET else await _get_time_zone(tx, patch.time_zone),
+        language=before.language if patch.language is UNSET else patch.language,
+    )
+    if changed != before:
+        await queries.update_settings(tx, changed)
+        await announce_change(tx, company_id)
+    return _build_settings(await queries.get_company(tx, company_id))
 
 
 async def create_key(tx: Tx, company_id: int, body: KeyIn) -> NewKey:
@@ -174,7 +201,9 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
     since, stops = stored.retired_since, stored.stops
     return Key(
         id=stored.id,
-        company=Company(stored.company_id, stored.environment, stored.region, stored.currency),
+        company=Company(
+            stored.company_id, stored.environment, stored.region, stored.currency, stored.time_zone, stored.language
+        ),
         scopes=frozenset(stored.scopes),
         products=frozenset(stored.products),
         allow_list=AllowList(stored.allow_list),
@@ -182,6 +211,38 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
         ends=None if stored.ends_in is None else read_at + stored.ends_in,
         retirement=None if since is None or stops is None else Retirement(since, stops),
     )
+
+
+def _build_settings(row: CompanyRow) -> CompanySettings:
+    return CompanySettings(
+        id=row.company_id,
+        name=row.name,
+        environment="test" if row.company.is_test else "live",
+        country=row.region,
+        currency=row.currency,
+        language="en" if row.language == "en" else "id",
+        time_zone=row.time_zone,
+    )
+
+
+def _checked_country(code: str) -> str:
+    if not is_region(code):
+        raise Invalid.field("country", "must be an ISO 3166 country code, such as ID")
+    return code
+
+
+def _checked_currency(code: str) -> str:
+    try:
+        return parse_currency(code)
+    except BadMoney as error:
+        raise Invalid.field("currency", str(error)) from None
+
+
+async def _get_time_zone(db: Connection, name: str) -> str:
+    # Names in folders are places; those outside are abbreviations and rules, which differ between systems.
+    if (name != "UTC" and "/" not in name) or not await queries.has_time_zone(db, name):
+        raise Invalid.field("timeZone", "must be an IANA time zone, such as Asia/Jakarta")
+    return name
 
 
 def _checked_name(name: str) -> str:

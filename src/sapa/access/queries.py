@@ -7,6 +7,7 @@ from msgspec import Struct
 from sapa.access.types import CompanyClock, CompanyNotFound, CompanyRow, KeyInfo, KeyNotFound, NewCompany
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.values.company import Company
 
 DIRECTORY = "the directory of companies and keys"
 
@@ -30,7 +31,7 @@ INSERT_COMPANY = sql(
 LIST_COMPANIES = sql(
     """
     SELECT c.company_id, o.name, c.environment, c.region, c.currency,
-           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at
+           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at, c.time_zone, c.language
       FROM companies c
       JOIN organisations o ON o.id = c.organisation_id
      WHERE $1::bigint IS NULL OR c.company_id = $1
@@ -44,6 +45,17 @@ RENAME_COMPANY = sql(
     UPDATE organisations
        SET name = $2
      WHERE id = (SELECT organisation_id FROM companies WHERE company_id = $1)"""
+)
+
+UPDATE_SETTINGS = sql(
+    "UPDATE companies SET region = $2, currency = $3, language = $4, time_zone = $5 WHERE company_id = $1"
+)
+
+LOCK_SETTINGS = sql("SELECT 1 FROM companies WHERE company_id = $1 FOR UPDATE")
+
+HAS_TIME_ZONE = sql(
+    "SELECT EXISTS (SELECT FROM pg_timezone_names WHERE name = $1)",
+    crosses="the time zones that the database knows",
 )
 
 # To the millisecond, as instants are stored and answered.
@@ -154,6 +166,8 @@ class StoredKey(Struct, frozen=True):
     environment: str
     region: str
     currency: str
+    time_zone: str
+    language: str
     scopes: list[str]
     products: list[str]
     allow_list: list[str]
@@ -165,7 +179,8 @@ class StoredKey(Struct, frozen=True):
 
 LOAD_KEY = sql(
     """
-    SELECT k.id, k.company_id, c.environment, c.region, c.currency, k.scopes, k.products, k.allow_list, k.rate_limit,
+    SELECT k.id, k.company_id, c.environment, c.region, c.currency, c.time_zone, c.language, k.scopes, k.products,
+           k.allow_list, k.rate_limit,
            extract(epoch FROM k.expires_at - now() - c.clock_offset)::float8 AS ends_in,
            extract(epoch FROM successor.created_at)::bigint AS retired_since,
            extract(epoch FROM k.expires_at)::bigint AS stops
@@ -236,6 +251,19 @@ async def get_company(db: Connection, company_id: int) -> CompanyRow:
 
 async def rename_company(tx: Tx, company_id: int, name: str) -> None:
     await RENAME_COMPANY.run(tx, company_id, name)
+
+
+async def lock_settings(tx: Tx, company_id: int) -> CompanyRow:
+    await LOCK_SETTINGS.value(tx, company_id)
+    return await get_company(tx, company_id)
+
+
+async def update_settings(tx: Tx, company: Company) -> None:
+    await UPDATE_SETTINGS.run(tx, company.id, company.region, company.currency, company.language, company.time_zone)
+
+
+async def has_time_zone(db: Connection, name: str) -> bool:
+    return bool(await HAS_TIME_ZONE.value(db, name))
 
 
 async def read_clock(db: Connection, company_id: int) -> CompanyClock:

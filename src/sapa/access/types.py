@@ -2,17 +2,20 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.http.responses import Timestamp
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
+from sapa.values.money import Currency
 
 KEY_ID = IdKind("key_")
 KeyId = Annotated[str, KEY_ID]
+
+Language = Literal["en", "id"]
 
 DEFAULT_RATE_LIMIT = 100
 MOST_RATE_LIMIT = 1_000_000
@@ -64,10 +67,44 @@ class CompanyRow(Struct, frozen=True, rename="camel"):
     currency: str
     clock_offset_seconds: float
     created_at: Timestamp
+    time_zone: str
+    language: str
 
     @property
     def company(self) -> Company:
-        return Company(self.company_id, self.environment, self.region, self.currency)
+        return Company(self.company_id, self.environment, self.region, self.currency, self.time_zone, self.language)
+
+
+class CompanySettings(Struct, frozen=True, rename="camel"):
+    """A company's settings in the key's environment."""
+
+    id: Annotated[int, Meta(examples=[1])]
+    name: Annotated[str, Meta(examples=["Toko Kopi"])]
+    environment: Annotated[Literal["live", "test"], Meta(examples=["live"])]
+    country: Annotated[str, Meta(examples=["ID"], description="Phone numbers without a country code belong to it.")]
+    currency: Annotated[str, Meta(examples=["IDR"])]
+    language: Annotated[Language, Meta(examples=["id"])]
+    time_zone: Annotated[str, Meta(examples=["Asia/Jakarta"], description="The days of reports follow it.")]
+
+
+class CompanySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to the settings: a field that you leave out keeps its value."""
+
+    country: Annotated[str, Meta(max_length=10, examples=["ID"], description="An ISO 3166 code.")] | UnsetType = UNSET
+    currency: (
+        Annotated[
+            Currency,
+            Meta(
+                description="The default of new orders. Prices of products and the tiers of loyalty are amounts of it,"
+                " and are not converted."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    language: Language | UnsetType = UNSET
+    time_zone: (
+        Annotated[str, Meta(max_length=100, examples=["Asia/Jakarta"], description="An IANA time zone.")] | UnsetType
+    ) = UNSET
 
 
 class KeyIn(Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ COMMANDS = {
     "carrier": "sapa.cli.carrier:app",
     "loyalty": "sapa.cli.loyalty:app",
     "shipment": "sapa.cli.shipment:app",
+    "settlement": "sapa.cli.settlement:app",
     "webhook": "sapa.cli.webhook:app",
     "token": "sapa.cli.token:app",
     "secrets": "sapa.cli.secrets:app",

@@ -1,5 +1,6 @@
 """Calls the declared endpoints in this process, with the scopes of a role."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -18,11 +19,13 @@ from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.people.types import Role
+from sapa.values.actor import Actor
 from sapa.values.company import Company
 
 AGENT_SCOPES = frozenset(scope for scope in Scope if not scope.endswith(":DELETE"))
 SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.AGENT: AGENT_SCOPES}
 JSON = "application/json"
+CACHE_SECONDS = 1.0
 
 
 class InProcessApi:
@@ -32,8 +35,8 @@ class InProcessApi:
         self._context = context
         self._executor = Executor(context)
         self._table = RouteTable(domains)
-        self._companies: dict[int, Company] = {}
-        """Cached for good: a company's region, currency and environment never change."""
+        self._companies: dict[int, tuple[Company, float]] = {}
+        """With the time until which it is cached: its settings can change."""
 
     async def call(
         self,
@@ -47,6 +50,7 @@ class InProcessApi:
         upload: tuple[str, bytes] | None = None,
         audit: AuditRecorder | None = None,
         once: str | None = None,
+        user: Actor | None = None,
     ) -> Any:
         """The endpoint's response as plain values; raises its errors.
 
@@ -57,7 +61,7 @@ class InProcessApi:
         endpoint = route.endpoints.get(method) if route else None
         if endpoint is None:
             raise NotFound
-        key = await self._get_key(company_id, role)
+        key = await self._get_key(company_id, role, user)
         endpoint.permit(key)
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         params = {name: value for name, value in (query or {}).items() if value}
@@ -76,12 +80,14 @@ class InProcessApi:
             raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None
 
-    async def _get_key(self, company_id: int, role: Role) -> Key:
-        company = self._companies.get(company_id)
-        if company is None:
+    async def _get_key(self, company_id: int, role: Role, user: Actor | None) -> Key:
+        company, until = self._companies.get(company_id, (None, 0.0))
+        now = time.monotonic()
+        if company is None or now >= until:
             async with self._context.database.connection() as db:
-                company = self._companies[company_id] = await access.get_company(db, company_id)
-        return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None)
+                company = await access.get_company(db, company_id)
+            self._companies[company_id] = (company, now + CACHE_SECONDS)
+        return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None, user)
 
 
 def _build_claim(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:

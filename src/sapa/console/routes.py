@@ -39,6 +39,7 @@ from sapa.http.errors import (
 from sapa.http.responses import HttpResponse
 from sapa.people import actions as people
 from sapa.people.types import ConsoleSession, Role
+from sapa.values.actor import Actor
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.types import StoredEndpoint
 
@@ -155,9 +156,12 @@ class PageRequest(Struct):
         `noted` is the action and the subject for the audit log. `once` is the form's key: a change that is sent twice
         with it happens once.
         """
-        role = self.session.role
+        session = self.session
+        user = Actor("user", str(session.user_id), session.email)
         audit = (lambda tx: self.record(tx, *noted)) if noted else None
-        return await self.api.call(self.company_id, role, method, path, query, body, base, upload, audit, once)
+        return await self.api.call(
+            self.company_id, session.role, method, path, query, body, base, upload, audit, once, user
+        )
 
     async def claim_once(self, tx: Tx) -> None:
         """For forms that create a secret: a reload does not create another."""

@@ -23,18 +23,21 @@ PACKAGE = ("weight", "length", "width", "height", "itemValue", "itemQty")
 TEXTS = ("orderId", "provider", "storeLocationId", "pickupCity", "package.itemName", *RECEIVER)
 NUMBERS = (
     "delivery.kecamatanId", "delivery.kelurahanId", "delivery.coordinates.lat", "delivery.coordinates.lng",
-    *(f"package.{name}" for name in PACKAGE),
+    "codAmount", *(f"package.{name}" for name in PACKAGE),
 )  # fmt: skip
 AREA = tuple(f"delivery.{name}" for name in AREA_FIELDS)
 FIELDS = (*TEXTS, *NUMBERS, *AREA, "service", "serviceName", "fee", "insurance")
 MOST_STORES = "100"
-SERVICE = ("serviceCode", "serviceName", "serviceType", "insuranceFee", "distance", "vehicleType")
+SERVICE = (
+    "serviceCode", "serviceName", "serviceType", "insuranceFee", "codFee", "estimate", "distance", "vehicleType",
+)  # fmt: skip
 PLACE = ("city", "zip", "kecamatanId", "kelurahanId", "coordinates")
 KNOWN_AS = {
     "destination.districtId": "delivery.kecamatanId",
     "destination.subDistrictId": "delivery.kelurahanId",
     "destination.coordinates": "delivery.coordinates.lat",
     "options.pickupCity": "pickupCity",
+    "options.codAmount": "codAmount",
 }
 """Fields of a quote, by their names in this form."""
 
@@ -163,7 +166,11 @@ async def _ask_prices(page: PageRequest) -> dict[str, Any]:
         "origin": await _read_origin(page),
         "destination": {name: form["delivery"].get(name) for name in PLACE} if form["delivery"] else {},
         "package": form["package"] or {},
-        "options": {"pickupCity": form["pickupCity"], "insurance": bool(page.form_value("insurance"))},
+        "options": {
+            "pickupCity": form["pickupCity"],
+            "insurance": bool(page.form_value("insurance")),
+            "codAmount": form["codAmount"],
+        },
     }
     try:
         quote: dict[str, Any] = (await page.call("POST", "/shipping/calculate-fee", body=body))["data"]

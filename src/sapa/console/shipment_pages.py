@@ -1,9 +1,11 @@
 """Shipments: the list, one with its tracking, and its actions."""
 
 from decimal import Decimal
+from secrets import token_hex
 from typing import Any
 
 import msgspec
+import segno
 from starlette.responses import Response
 
 from sapa.access import actions as access
@@ -38,7 +40,7 @@ PRINTS = (
     ("manifest-a6", "Pickup manifest, A4"),
 )
 """What the list prints, each with its label: the document and its format."""
-FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId")
+FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId", "codState", "returnOf")
 
 
 @console.get("/{environment}/shipments", roles=EVERYBODY)
@@ -58,8 +60,10 @@ async def list_shipments(page: PageRequest) -> Response:
 
 @console.get("/{environment}/shipments/{id}", roles=EVERYBODY)
 async def show_shipment(page: PageRequest) -> Response:
-    """The stored tracking; `track` in the query polls the carrier first."""
+    """The stored tracking; `track` in the query polls the carrier first, `payment` asks about the payment."""
     id = page.request.path_params["id"]
+    if page.request.query_params.get("payment") and not page.form:
+        await page.call("GET", f"/shipping/shipments/{id}/payment")
     way = await _read_way(page, id)
     shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
     status, provider = shipment["shippingStatus"], PROVIDERS[shipment["provider"]]
@@ -82,8 +86,18 @@ async def show_shipment(page: PageRequest) -> Response:
         step_names=STEP_NAMES,
         status_names=STATUS_NAMES,
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
-        given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
+        qr=_draw_code(shipment["paymentQr"]),
+        once=token_hex(16),
+        given={name: page.form_value(name) for name in ("reason", "orderNo", "status", "refundId")},
     )
+
+
+def _draw_code(content: str | None) -> str | None:
+    """A QR code as the address of a picture. Content that is too long for one is left out."""
+    try:
+        return None if content is None else segno.make(content, micro=False).svg_data_uri(scale=4)
+    except segno.DataOverflowError:
+        return None
 
 
 async def _read_way(page: PageRequest, id: str) -> Any:
@@ -143,6 +157,14 @@ async def cancel(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     await page.call("POST", f"/shipping/shipments/{id}/cancel", body={"reason": page.form_value("reason") or None})
     return go_to(page.path(f"/shipments/{id}"))
+
+
+@console.post("/{environment}/shipments/{id}/return", roles=EVERYBODY, shown_by=show_shipment)
+async def make_return(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    body = {"refundId": page.form_value("refundId") or None}
+    made = await page.call("POST", f"/shipping/shipments/{id}/return", body=body, once=page.form_value("once") or None)
+    return go_to(page.path(f"/shipments/{made['data']['id']}"))
 
 
 @console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)

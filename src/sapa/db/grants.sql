@@ -29,6 +29,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON products TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON variants TO {app};
 GRANT SELECT, INSERT, UPDATE ON order_numbers TO {app};
 GRANT SELECT, INSERT, UPDATE ON orders TO {app};
+GRANT SELECT, INSERT, DELETE ON order_transactions TO {app};
+GRANT SELECT, INSERT ON order_history TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON draft_orders TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON customer_copies TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON imports TO {app};
@@ -46,7 +49,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON notices TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON timeline_entries TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON loyalty_settings TO {app};
-GRANT SELECT, INSERT, DELETE ON loyalty_tiers TO {app};
+GRANT SELECT, INSERT ON loyalty_tiers TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_wallets TO {app};
 GRANT SELECT, INSERT ON loyalty_entries TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_lots TO {app};
@@ -109,6 +112,10 @@ GRANT SELECT, INSERT, UPDATE ON notification_settings TO {app};
 GRANT SELECT, INSERT, UPDATE ON shipment_notifications TO {app};
 GRANT SELECT, INSERT, UPDATE ON shipment_bookings TO {app};
 GRANT SELECT, INSERT ON shipment_events TO {app};
+GRANT SELECT, INSERT, UPDATE ON return_numbers TO {app};
+GRANT SELECT, INSERT ON settlements TO {app};
+GRANT SELECT, INSERT ON settlement_lines TO {app};
+GRANT SELECT, INSERT, UPDATE ON cod_differences TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_callbacks TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON messages TO {app};

@@ -27,10 +27,14 @@ CREATE TABLE companies (
     currency         text           NOT NULL DEFAULT 'IDR',
     clock_offset     interval       NOT NULL DEFAULT '0',
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    -- Reports follow it.
+    time_zone        text           NOT NULL DEFAULT 'Asia/Jakarta',
+    language         text           NOT NULL DEFAULT 'id',
     CONSTRAINT companies_pkey PRIMARY KEY (company_id),
     CONSTRAINT companies_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
     CONSTRAINT companies_environment_key UNIQUE (organisation_id, environment),
     CONSTRAINT companies_environment_check CHECK (environment IN ('live', 'test')),
+    CONSTRAINT companies_language_check CHECK (language IN ('en', 'id')),
     CONSTRAINT companies_clock_check CHECK (
         clock_offset BETWEEN '0' AND interval '10 years' AND (environment = 'test' OR clock_offset = '0'))
 );
@@ -288,12 +292,45 @@ CREATE TABLE orders (
     -- The counter's cell and the list's: one index serves every combination of the three.
     cell                text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (status || '/' || fulfillment_status || '/' || financial_status) STORED,
+    -- Null in the three amounts that depend on others: an order of an earlier version, which the worker completes.
+    subtotal            numeric,
+    discount_total      numeric        NOT NULL DEFAULT 0,
+    shipping_total      numeric        NOT NULL DEFAULT 0,
+    fee_total           numeric        NOT NULL DEFAULT 0,
+    tax_total           numeric        NOT NULL DEFAULT 0,
+    total_paid          numeric,
+    total_refunded      numeric,
+    outstanding         numeric,
+    -- What refunds took off the parts of the total.
+    removed_goods       numeric        NOT NULL DEFAULT 0,
+    removed_shipping    numeric        NOT NULL DEFAULT 0,
+    removed_fees        numeric        NOT NULL DEFAULT 0,
+    removed_tax         numeric        NOT NULL DEFAULT 0,
+    discounts           json           NOT NULL DEFAULT '[]',
+    shipping_lines      json           NOT NULL DEFAULT '[]',
+    fees                json           NOT NULL DEFAULT '[]',
+    tax_lines           json           NOT NULL DEFAULT '[]',
+    payments            json           NOT NULL DEFAULT '[]',
+    refunds             json           NOT NULL DEFAULT '[]',
+    fulfillments        json           NOT NULL DEFAULT '[]',
+    placed_by           json,
     CONSTRAINT orders_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT orders_status_check CHECK (status IN ('active', 'archived', 'cancelled', 'refunded')),
     CONSTRAINT orders_fulfillment_status_check CHECK (fulfillment_status IN ('unfulfilled', 'fulfilled')),
-    CONSTRAINT orders_financial_status_check CHECK (financial_status IN ('pending', 'paid', 'refunded')),
+    CONSTRAINT orders_financial_status_check CHECK (
+        financial_status IN ('pending', 'partially_paid', 'paid', 'partially_refunded', 'refunded')),
     CONSTRAINT orders_archived_from_check CHECK ((status = 'archived') = (archived_from IS NOT NULL)),
-    CONSTRAINT orders_total_check CHECK (total >= 0 AND scale(total) = min_scale(total))
+    CONSTRAINT orders_total_check CHECK (total >= 0 AND scale(total) = min_scale(total)),
+    CONSTRAINT orders_amounts_check CHECK (
+        discount_total BETWEEN 0 AND subtotal AND shipping_total >= 0 AND fee_total >= 0 AND tax_total >= 0
+        AND total BETWEEN subtotal - discount_total + shipping_total + fee_total
+                      AND subtotal - discount_total + shipping_total + fee_total + tax_total),
+    CONSTRAINT orders_balance_check CHECK (
+        total_refunded BETWEEN 0 AND total_paid
+        AND removed_goods >= 0 AND removed_shipping >= 0 AND removed_fees >= 0 AND removed_tax >= 0
+        AND removed_goods + removed_shipping + removed_fees + removed_tax <= total
+        AND outstanding = total - removed_goods - removed_shipping - removed_fees - removed_tax
+                          - (total_paid - total_refunded))
 );
 
 CREATE UNIQUE INDEX orders_order_id_key ON orders (company_id, order_id);
@@ -303,10 +340,86 @@ CREATE INDEX orders_order_id_idx ON orders (company_id, lower(order_id));
 CREATE INDEX orders_order_number_idx ON orders (company_id, lower(order_number));
 -- With what a report adds up, so that it reads the index alone.
 CREATE INDEX orders_created_idx ON orders (company_id, created_at, id)
-    INCLUDE (currency, status, financial_status, total);
+    INCLUDE (currency, status, archived_from, total, subtotal, discount_total, shipping_total, fee_total,
+             removed_goods, removed_shipping, removed_fees, removed_tax);
+CREATE INDEX orders_incomplete_idx ON orders (company_id) WHERE subtotal IS NULL;
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
+
+-- Payments and refunds by their own time, for the report; the orders hold them in full. A voided payment is deleted.
+CREATE TABLE order_transactions (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    order_id     text           COLLATE "C" NOT NULL,
+    kind         text           COLLATE "C" NOT NULL,
+    amount       numeric        NOT NULL,
+    currency     text           COLLATE "C" NOT NULL,
+    -- Null for a refund, and for a payment that was recorded by setting the status.
+    method       text,
+    occurred_at  timestamptz(3) NOT NULL,
+    CONSTRAINT order_transactions_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT order_transactions_kind_check CHECK (kind IN ('payment', 'refund')),
+    CONSTRAINT order_transactions_amount_check CHECK (amount > 0 AND scale(amount) = min_scale(amount))
+);
+
+CREATE INDEX order_transactions_occurred_idx ON order_transactions (company_id, occurred_at, id)
+    INCLUDE (kind, currency, amount);
+
+-- Who changed what of an order. Its first entry, that it was placed, is read from the order itself.
+CREATE TABLE order_history (
+    company_id  bigint         NOT NULL,
+    order_id    text           COLLATE "C" NOT NULL,
+    number      bigint         GENERATED ALWAYS AS IDENTITY,
+    id          text           COLLATE "C" NOT NULL,
+    action      text           COLLATE "C" NOT NULL,
+    actor       json           NOT NULL,
+    -- The payment, refund or fulfilment that was recorded.
+    reference   text           COLLATE "C",
+    changes     json           NOT NULL,
+    created_at  timestamptz(3) NOT NULL,
+    CONSTRAINT order_history_pkey PRIMARY KEY (company_id, order_id, number)
+);
+
+-- An order that is prepared and priced, and takes nothing from the stock until it is completed.
+CREATE TABLE draft_orders (
+    company_id        bigint         NOT NULL,
+    id                text           COLLATE "C" NOT NULL,
+    status            text           COLLATE "C" NOT NULL DEFAULT 'open',
+    -- The order that it became.
+    order_id          text           COLLATE "C",
+    customer_id       text           COLLATE "C",
+    customer          json,
+    shipping_address  json,
+    currency          text           COLLATE "C" NOT NULL,
+    notes             text,
+    tags              text[]         NOT NULL,
+    line_items        json           NOT NULL,
+    discounts         json           NOT NULL,
+    shipping_lines    json           NOT NULL,
+    fees              json           NOT NULL,
+    tax_lines         json           NOT NULL,
+    subtotal          numeric        NOT NULL,
+    discount_total    numeric        NOT NULL,
+    shipping_total    numeric        NOT NULL,
+    fee_total         numeric        NOT NULL,
+    tax_total         numeric        NOT NULL,
+    total             numeric        NOT NULL,
+    created_at        timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at        timestamptz(3) NOT NULL DEFAULT now(),
+    completed_at      timestamptz(3),
+    CONSTRAINT draft_orders_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT draft_orders_status_check CHECK (status IN ('open', 'completed')),
+    CONSTRAINT draft_orders_completed_check CHECK (
+        (status = 'completed') = (order_id IS NOT NULL) AND (status = 'completed') = (completed_at IS NOT NULL)),
+    CONSTRAINT draft_orders_amounts_check CHECK (
+        discount_total BETWEEN 0 AND subtotal AND shipping_total >= 0 AND fee_total >= 0 AND tax_total >= 0
+        AND total BETWEEN subtotal - discount_total + shipping_total + fee_total
+                      AND subtotal - discount_total + shipping_total + fee_total + tax_total)
+);
+
+CREATE INDEX draft_orders_created_idx ON draft_orders (company_id, created_at, id);
+CREATE INDEX draft_orders_status_idx ON draft_orders (company_id, status, created_at, id);
 
 -- A customer whose name changed and who has very many orders: what those before the position are still to show. The row
 -- goes with the last of them.
@@ -566,6 +679,8 @@ CREATE TABLE loyalty_settings (
     expiry_months            integer,
     reservation_ttl_seconds  integer        NOT NULL DEFAULT 900,
     updated_at               timestamptz(3) NOT NULL DEFAULT now(),
+    -- The tiers of now; earlier ones stay for the orders that earned by them.
+    tiers_version            integer        NOT NULL DEFAULT 1,
     CONSTRAINT loyalty_settings_pkey PRIMARY KEY (company_id),
     CONSTRAINT loyalty_settings_earn_on_check CHECK (earn_on IN ('paid', 'fulfilled', 'created')),
     CONSTRAINT loyalty_settings_rounding_check CHECK (rounding IN ('floor', 'round', 'ceil'))
@@ -575,7 +690,8 @@ CREATE TABLE loyalty_tiers (
     company_id       bigint  NOT NULL,
     currency_amount  numeric NOT NULL,
     points           bigint  NOT NULL,
-    CONSTRAINT loyalty_tiers_pkey PRIMARY KEY (company_id, currency_amount),
+    version          integer NOT NULL DEFAULT 1,
+    CONSTRAINT loyalty_tiers_pkey PRIMARY KEY (company_id, version, currency_amount),
     CONSTRAINT loyalty_tiers_check CHECK (currency_amount > 0 AND points > 0)
 );
 
@@ -728,9 +844,13 @@ CREATE TABLE loyalty_order_positions (
     posted      bigint  NOT NULL,
     shortfall   bigint  NOT NULL,
     postings    integer NOT NULL,
+    -- Null in both: an order that earned before; it keeps its worth, in proportion to what is left of its total.
+    tiers_version integer,
+    rounding      text    COLLATE "C",
     CONSTRAINT loyalty_order_positions_pkey PRIMARY KEY (company_id, order_id),
     CONSTRAINT loyalty_order_positions_check CHECK (
-        worth > 0 AND target BETWEEN 0 AND worth AND shortfall >= 0 AND posted = target + shortfall)
+        worth > 0 AND target >= 0 AND shortfall >= 0 AND posted = target + shortfall),
+    CONSTRAINT loyalty_order_positions_terms_check CHECK ((tiers_version IS NULL) = (rounding IS NULL))
 ) WITH (fillfactor = 80);
 
 CREATE INDEX loyalty_order_positions_wallet_idx ON loyalty_order_positions (company_id, wallet_id);
@@ -1397,6 +1517,15 @@ CREATE TABLE shipments (
     insurance_amount     numeric,
     discount_amount      numeric,
     discount_percentage  numeric,
+    -- Cash on delivery: what the carrier collects, what it charges for it, and what it remitted.
+    cod_amount           numeric,
+    cod_fee              numeric,
+    cod_collected_at     timestamptz(3),
+    cod_remitted_at      timestamptz(3),
+    cod_remitted_amount  numeric,
+    -- The carrier's own price, without insurance and the fee for cash on delivery.
+    carrier_fee          numeric,
+    estimate             text,
     distance             numeric,
     tracking_url         text,
     awb                  text           COLLATE "C",
@@ -1405,6 +1534,11 @@ CREATE TABLE shipments (
     pickup_number        text,
     payment_id           text,
     payment_status       text           COLLATE "C",
+    payment_qr           text,
+    -- A return shipment: the delivered shipment that it sends back, its own number, and the refund that it belongs to.
+    return_of            text           COLLATE "C",
+    return_number        text           COLLATE "C",
+    refund_id            text           COLLATE "C",
     status_code          integer,
     cancellation_reason  text,
     cancelled_by         text,
@@ -1418,6 +1552,8 @@ CREATE TABLE shipments (
     reference            text           COLLATE "C",
     adapter              text           COLLATE "C",
     picked_up_at         timestamptz(3),
+    delivered_at         timestamptz(3),
+    failed_attempts      integer        NOT NULL DEFAULT 0,
     -- Where a refused cancellation leads back to, and when the carrier is asked again; in the company's time.
     cancelling_from      text           COLLATE "C",
     cancel_due_at        timestamptz(3),
@@ -1426,6 +1562,9 @@ CREATE TABLE shipments (
     poll_at              timestamptz(3),
     -- Folded names and numbers: what a search looks through.
     search_text          text           NOT NULL,
+    -- What scorecards group and compare by: the receiver's city, and the days of the estimate.
+    area                 text,
+    quoted_days          numeric,
     cell                 text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (provider || '/' || shipping_status) STORED,
     -- The carrier's code of the route, which its label shows.
@@ -1537,6 +1676,15 @@ CREATE TABLE shipment_notifications (
 CREATE INDEX shipment_notifications_due_idx ON shipment_notifications (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX shipment_notifications_company_due_idx ON shipment_notifications (company_id, due_at)
     WHERE due_at IS NOT NULL;
+CREATE INDEX shipments_cod_idx ON shipments (company_id, created_at, id) WHERE cod_amount IS NOT NULL;
+CREATE INDEX shipments_return_idx ON shipments (company_id, return_of) WHERE return_of IS NOT NULL;
+
+-- The last number of each company's return shipments.
+CREATE TABLE return_numbers (
+    company_id  bigint NOT NULL,
+    last        bigint NOT NULL,
+    CONSTRAINT return_numbers_pkey PRIMARY KEY (company_id)
+) WITH (fillfactor = 50);
 
 -- Every try to book with a carrier, written before the first byte leaves. What is pending was certainly not sent; what
 -- is sent may have been, and is never sent again.
@@ -1572,6 +1720,82 @@ CREATE UNIQUE INDEX shipment_bookings_open_key ON shipment_bookings (company_id,
 CREATE INDEX shipment_bookings_due_idx ON shipment_bookings (company_id, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX shipment_bookings_due_at_idx ON shipment_bookings (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX shipment_bookings_order_no_idx ON shipment_bookings (company_id, order_no) WHERE order_no IS NOT NULL;
+
+-- Carriers' statements of the cash that they collected and remitted.
+CREATE TABLE settlements (
+    company_id       bigint         NOT NULL,
+    id               text           COLLATE "C" NOT NULL,
+    provider         text           COLLATE "C" NOT NULL,
+    reference        text           COLLATE "C" NOT NULL,
+    remitted_at      timestamptz(3) NOT NULL,
+    currency         text           COLLATE "C" NOT NULL,
+    parcels          integer        NOT NULL,
+    differing        integer        NOT NULL,
+    expected_amount  numeric        NOT NULL,
+    remitted_amount  numeric        NOT NULL,
+    fingerprint      bytea          NOT NULL,
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT settlements_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT settlements_reference_key UNIQUE (company_id, provider, reference),
+    CONSTRAINT settlements_parcels_check CHECK (parcels > 0 AND differing BETWEEN 0 AND parcels)
+);
+
+CREATE INDEX settlements_created_idx ON settlements (company_id, created_at, id);
+
+-- The parcels of a statement, as the carrier states them, with what was expected.
+CREATE TABLE settlement_lines (
+    company_id       bigint         NOT NULL,
+    settlement_id    text           COLLATE "C" NOT NULL,
+    number           integer        NOT NULL,
+    parcel           text           NOT NULL,
+    shipment_id      text           COLLATE "C",
+    cod_amount       numeric,
+    cod_fee          numeric,
+    carrier_fee      numeric,
+    insurance_fee    numeric,
+    expected_amount  numeric        NOT NULL,
+    remitted_amount  numeric        NOT NULL,
+    CONSTRAINT settlement_lines_pkey PRIMARY KEY (company_id, settlement_id, number),
+    CONSTRAINT settlement_lines_settlement_fkey FOREIGN KEY (company_id, settlement_id)
+        REFERENCES settlements (company_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX settlement_lines_shipment_idx ON settlement_lines (company_id, shipment_id)
+    WHERE shipment_id IS NOT NULL;
+
+-- Every amount of cash on delivery that is not as expected, until somebody resolves it.
+CREATE TABLE cod_differences (
+    company_id     bigint         NOT NULL,
+    id             text           COLLATE "C" NOT NULL,
+    kind           text           COLLATE "C" NOT NULL,
+    parcel         text           NOT NULL,
+    shipment_id    text           COLLATE "C",
+    order_id       text           COLLATE "C",
+    settlement_id  text           COLLATE "C",
+    line           integer,
+    currency       text           COLLATE "C" NOT NULL,
+    expected       numeric        NOT NULL,
+    actual         numeric        NOT NULL,
+    difference     numeric        NOT NULL,
+    note           text,
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    resolved_at    timestamptz(3),
+    cell           text           COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (kind || '/' || CASE WHEN resolved_at IS NULL THEN 'open' ELSE 'resolved' END) STORED,
+    CONSTRAINT cod_differences_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT cod_differences_settlement_fkey FOREIGN KEY (company_id, settlement_id)
+        REFERENCES settlements (company_id, id) ON DELETE CASCADE,
+    CONSTRAINT cod_differences_kind_check CHECK (kind IN (
+        'order_amount', 'cod_amount', 'cod_fee', 'carrier_fee', 'insurance_fee', 'remitted_amount', 'unknown_parcel',
+        'not_cash_on_delivery', 'not_delivered', 'remitted_before', 'returned')),
+    CONSTRAINT cod_differences_difference_check CHECK (abs(difference) = abs(actual - expected) AND difference <> 0)
+);
+
+CREATE INDEX cod_differences_created_idx ON cod_differences (company_id, created_at, id);
+CREATE INDEX cod_differences_cell_idx ON cod_differences (company_id, cell, created_at, id);
+CREATE INDEX cod_differences_shipment_idx ON cod_differences (company_id, shipment_id) WHERE shipment_id IS NOT NULL;
+CREATE INDEX cod_differences_settlement_idx ON cod_differences (company_id, settlement_id)
+    WHERE settlement_id IS NOT NULL;
 
 -- What carriers said of a shipment, applied or not. Append-only.
 CREATE TABLE shipment_events (

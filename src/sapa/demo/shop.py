@@ -13,9 +13,15 @@ from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_sales
+from sapa.demo.parcels import ParcelStory, build_statement, build_stories
 from sapa.demo.products import build_products
 from sapa.orders import actions as orders
 from sapa.products import actions as products
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.settlements import actions as settlements
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 DEMO_COMPANY = "Demo"
@@ -23,6 +29,7 @@ DEMO_COMPANY = "Demo"
 
 CUSTOMERS = 3_000
 ORDERS = 4_000
+PARCELS = 60
 BATCH = 100
 FIRST_ORDER = "demo-00001"
 
@@ -60,6 +67,7 @@ async def fill(database: Database, report: Report) -> Company:
     if not is_open:  # orders have changed the stock since
         await _fill_products(database, company, report)
     await _fill_orders(database, company, report)
+    await _fill_parcels(database, company, report)
     return company
 
 
@@ -108,6 +116,37 @@ async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
         order = await orders.place(tx, company, sale.order, placed_at=sale.placed_at)
         if sale.update is not None:
             await orders.update(tx, company, order.id, sale.update)
+
+
+async def _fill_parcels(database: Database, company: Company, report: Report) -> None:
+    """Of the newest orders, sent with the first provider that needs no carrier's API."""
+    async with database.transaction() as tx:
+        if await shipments.list_newest(tx, company.id, None, 1):
+            return
+        found = [
+            await orders.find_by_order_id(tx, company, f"demo-{n:05d}") for n in range(ORDERS, ORDERS - PARCELS, -1)
+        ]
+        newest = [order for order in found if order is not None and order.status == "active"]
+        now = (await access.read_clock(tx, company.id)).real
+    provider = next(name for name, traits in PROVIDERS.items() if traits.is_local)
+    stories, delivered = list(build_stories(provider, newest, now)), []
+    for number, story in enumerate(stories, start=1):
+        async with database.transaction() as tx:
+            shipment = await _send(tx, company, story)
+        delivered += [shipment] if shipment.cod_collected_at is not None else []
+        report("parcels", number, len(stories))
+    if delivered:
+        async with database.transaction() as tx:
+            await settlements.settle(tx, company, build_statement(provider, delivered, now))
+
+
+async def _send(tx: Tx, company: Company, story: ParcelStory) -> StoredShipment:
+    draft = build_shipment(company, story.body, ShipmentFacts(order=story.order))
+    shipment = await shipments.create(tx, company, draft)
+    for status, at in story.steps:
+        after = msgspec.structs.replace(shipment, shipping_status=status, event_timestamp=at)
+        shipment = await shipments.store(tx, company, shipment, after)
+    return shipment
 
 
 def build_customers() -> Iterator[tuple[str, CustomerPatch]]:

@@ -15,6 +15,7 @@ from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, get_parser
 from sapa.http.responses import is_envelope
+from sapa.values.actor import Actor
 from sapa.values.api_base import Base as Base
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
@@ -41,6 +42,10 @@ class Call(msgspec.Struct, frozen=True):
     @property
     def company(self) -> Company:
         return self.key.company
+
+    @property
+    def actor(self) -> Actor:
+        return self.key.user or Actor("api_key", self.key.id)
 
 
 class Endpoint:

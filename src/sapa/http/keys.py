@@ -15,6 +15,7 @@ from sapa.db.pool import Connection, Database
 from sapa.http.allow_list import AllowList
 from sapa.http.bad_keys import BadKeyLimiter
 from sapa.http.errors import InvalidApiKey
+from sapa.values.actor import Actor
 from sapa.values.company import Company
 
 PREFIXES = {"live": "svc_live_", "test": "svc_test_"}
@@ -52,6 +53,8 @@ class Key(Struct, eq=False):
     """When the key stops working, on this process's monotonic clock."""
     retirement: Retirement | None
     """Set when the key was rotated."""
+    user: Actor | None = None
+    """The user of the console on whose behalf it is used."""
     full_until: float = 0.0
     """Once the rate limit is used up, the rest of the minute is refused without asking PostgreSQL."""
 

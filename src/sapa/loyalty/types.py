@@ -163,7 +163,7 @@ class LoyaltySettings(Struct, frozen=True, rename="camel"):
     earn_on: Annotated[EarnOn, Meta(description="What makes an order earn its points.")]
     rounding: Annotated[
         Rounding,
-        Meta(description="How to round the number of times that the tier's amount fits into the order's total."),
+        Meta(description="How to round the number of times that the tier's amount fits into what counts of the order."),
     ]
     expiry_months: Annotated[int | None, Meta(description="Months after which earned points expire; null for never.")]
     reservation_ttl_seconds: Annotated[int, Meta(examples=[900])]
@@ -180,15 +180,17 @@ class LoyaltySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
 
 
 class Tier(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """For orders of at least this amount: the points for each time that the amount fits into the total."""
+    """For orders of at least this amount: the points for each time that the amount fits into what counts."""
 
     currency_amount: Amount
     points: Points
 
 
 class PointConversion(Struct, frozen=True):
-    """What orders earn: the highest tier whose amount does not exceed the order's total applies. Without tiers, orders
-    earn nothing."""
+    """What orders earn: the highest tier whose amount does not exceed what counts of the order applies. Without tiers,
+    orders earn nothing.
+
+    With earnOn paid, what was paid and not refunded counts; otherwise the total, less what was refunded."""
 
     tiers: list[Tier]
 
@@ -249,6 +251,9 @@ class Position(Struct, frozen=True):
     posted: int
     shortfall: int
     postings: int
+    tiers_version: int | None
+    """The tiers and the rounding under which it first earned. None for an order that earned before they were kept."""
+    rounding: Rounding | None
 
 
 class ProgramState(Struct, frozen=True):

@@ -102,7 +102,7 @@ async def list_notifications(db: Connection, company: Company, shipment_id: str)
 async def queue_step(tx: Tx, company: Company, change: ShipmentStatusChanged) -> None:
     """Subscribes to changes of status: queues the step in the same transaction, if the company wants it told."""
     step = find_step(change.before.shipping_status, change.after.shipping_status)
-    if step is None or shipments.is_return(change.after) or await _find_rule(tx, company, step) is None:
+    if step is None or change.after.return_of is not None or await _find_rule(tx, company, step) is None:
         return
     occurred_at = change.after.event_timestamp or (await read_clock(tx, company.id)).now
     await queries.insert(tx, company.id, change.after.id, step, occurred_at)

@@ -1,8 +1,15 @@
-"""How orders change."""
+"""How orders change.
+
+Every change locks the order, builds its next revision (pure: `transitions.py`, `editing.py`, `settlement`) and saves
+it: one statement stores the order with its history and the money that moved.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec import UNSET
 
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
@@ -10,21 +17,38 @@ from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.orders import queries
+from sapa.orders.backfill import actions as backfill
 from sapa.orders.document import (
+    OrderDraft,
+    build_address,
     build_draft,
-    build_revision,
+    build_tags,
     count_units,
     list_variant_ids,
-    parse_taken,
-    revision_of,
     with_sold,
 )
+from sapa.orders.editing import edit, is_edit
+from sapa.orders.history.changes import build_changes
+from sapa.orders.history.types import Action, NewHistoryEntry
+from sapa.orders.pricing.types import LineItemVariant
+from sapa.orders.revision import OrderState, Revision, revision_of
+from sapa.orders.settlement.balance import (
+    add_payment,
+    add_refund,
+    build_payment,
+    find_same_payment,
+    plan_refund,
+)
+from sapa.orders.settlement.fulfilment import build_fulfillment
+from sapa.orders.settlement.restocking import build_restocking, count_restocked, refund_lines
+from sapa.orders.settlement.transfers import build_transfers
+from sapa.orders.settlement.types import Fulfillment, FulfillmentIn, Payment, PaymentIn, Refund, RefundIn
+from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.timeline_entries import build_entries
-from sapa.orders.transitions import NEW, OrderState
+from sapa.orders.transitions import NEW, apply_statuses, derive_fulfilment, with_balance, with_fulfillment
 from sapa.orders.types import (
     ORDER_ID,
     InvalidTransition,
-    LineItemVariant,
     Order,
     OrderChanged,
     OrderCreated,
@@ -32,11 +56,19 @@ from sapa.orders.types import (
     OrderIn,
     OrderPatch,
     OrderUpdated,
+    StoredOrder,
 )
 from sapa.ports import publish
 from sapa.products import stock
+from sapa.products.types import VariantOnSale
 from sapa.timeline import actions as timeline
+from sapa.values.actor import SYSTEM, Actor
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
+
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+CLOCK_SKEW = timedelta(minutes=5)
+"""How far ahead of ours a caller's clock may be."""
 
 
 async def place(
@@ -46,43 +78,103 @@ async def place(
     *,
     placed_at: datetime | None = None,
     sold: Sequence[LineItemVariant | None] = (),
+    by: Actor = SYSTEM,
 ) -> Order:
     """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
-    variants = await stock.list_on_sale(tx, company, list_variant_ids(body))
+    variants = await stock.list_on_sale(tx, company, list_variant_ids(body.line_items))
     draft = with_sold(build_draft(company, body, variants), sold)
-    customer = await _find_or_create_customer(tx, company, body)
-    taken = await stock.take(tx, company, count_units(draft.line_items))
-    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at)
+    customer = await find_or_create_customer(tx, company, body.customer_id, body.customer)
+    return await place_draft(tx, company, draft, customer, placed_at=placed_at, by=by)
+
+
+async def place_draft(
+    tx: Tx,
+    company: Company,
+    draft: OrderDraft,
+    customer: CustomerRef | None,
+    *,
+    placed_at: datetime | None = None,
+    by: Actor = SYSTEM,
+) -> Order:
+    """A new order that was checked and priced before."""
+    taken = await stock.take(tx, company, count_units(draft.priced.line_items))
+    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at, by)
     await emit(tx, company, OrderCreated(order))
     await _announce_change(tx, company, order, None, NEW)
     return order
 
 
-async def update(tx: Tx, company: Company, id: str, patch: OrderPatch) -> Order:
+async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Actor = SYSTEM) -> Order:
     """Writes and announces nothing when nothing changes."""
-    stored = await queries.lock_order(tx, company.id, id)
-    before, after = revision_of(stored), build_revision(stored, patch)
+    stored = await _lock(tx, company, id)
+    before = revision_of(stored)
+    lines = [] if patch.line_items is UNSET else [line for line in patch.line_items if line.id is None]
+    variants = await stock.list_on_sale(tx, company, list_variant_ids(lines))
+    after = _build_revision(company, stored, before, patch, variants)
     if after == before:
         return stored.order
-    if after.state.restocked and not stored.restocked:
-        await stock.restock(tx, company, parse_taken(stored.taken))
-    order = await queries.update_order(tx, company.id, id, after, before.state.cell)
-    await emit(tx, company, OrderUpdated(order))
-    await _announce_change(tx, company, order, before.state, after.state)
-    return order
+    after = await _move_stock(tx, company, before, after)
+    action: Action = "edited" if is_edit(patch) and after.priced != before.priced else "updated"
+    return await _save(tx, company, stored, before, after, action, by)
 
 
-async def _announce_change(
-    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState
-) -> None:
-    await timeline.record_all(tx, company, build_entries(order, before, after))
-    await publish(tx, company, OrderChanged(order, after.real_status))
+async def record_payment(
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: Actor = SYSTEM
+) -> tuple[Payment, bool]:
+    """The payment, and whether it is new: one with the same reference is recorded once."""
+    stored = await _lock(tx, company, id)
+    before = revision_of(stored)
+    if existing := find_same_payment(before.balance, body):
+        return existing, False
+    if before.state.real_status == "refunded":
+        raise InvalidTransition("The order is refunded; it cannot be paid.")
+    paid_at = stored.now if body.paid_at is None else _parse_paid_at(body.paid_at, stored.now)
+    payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
+    after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
+    await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
+    return payment, True
 
 
-async def fulfil(tx: Tx, company: Company, id: str) -> None:
-    """Marks an order as fulfilled because its parcel was shipped; an order that is not active stays unchanged."""
+async def refund(tx: Tx, company: Company, id: str, body: RefundIn, *, by: Actor = SYSTEM) -> Refund:
+    """Returns money, at most what was paid, and units to the stock, at most those that the order took from it."""
+    stored = await _lock(tx, company, id)
+    before = revision_of(stored)
+    planned = plan_refund(stored.currency, before.priced, before.balance, body, stored.now)
+    restocking = build_restocking(before.priced.line_items, body, before.taken)
+    tracked = await stock.restock(tx, company, restocking.returned)
+    lines = count_restocked(planned.refund.line_items, restocking, before.priced.line_items, tracked)
+    made = msgspec.structs.replace(planned.refund, line_items=lines)
+    priced = msgspec.structs.replace(before.priced, line_items=refund_lines(before.priced.line_items, made))
+    balance = add_refund(before.balance, priced, msgspec.structs.replace(planned, refund=made))
+    after = with_balance(msgspec.structs.replace(before, priced=priced, taken=restocking.taken), balance)
+    if after.state.status == "active":
+        after = derive_fulfilment(after)
+    await _save(tx, company, stored, before, after, "refund_recorded", by, made.id)
+    return made
+
+
+async def fulfil(tx: Tx, company: Company, id: str, body: FulfillmentIn, *, by: Actor = SYSTEM) -> Fulfillment:
+    """Hands over units: the given ones, or all that are open."""
+    stored = await _lock(tx, company, id)
+    before = revision_of(stored)
+    if before.state.status != "active":
+        raise InvalidTransition(f"Units are fulfilled only while the order is active; it is {before.state.status}.")
+    if body.shipment_id is not None and await SHIPMENTS.installed.find_order_id(tx, company, body.shipment_id) != id:
+        raise Invalid.field("shipmentId", "is not the id of a shipment of this order")
+    made = build_fulfillment(before.priced.line_items, body.line_items, body.shipment_id, stored.now)
+    await _save(tx, company, stored, before, with_fulfillment(before, made), "fulfilled", by, made.id)
+    return made
+
+
+async def fulfil_by_shipment(tx: Tx, company: Company, id: str, shipment_id: str) -> None:
+    """The order's parcel was shipped: fulfils all open units, unless the shipment has a fulfilment of its own. An order
+    that is not active, or has nothing open, stays unchanged."""
+    stored = await _lock(tx, company, id)
+    fulfillments = revision_of(stored).balance.fulfillments
+    if any(one.shipment_id == shipment_id and not one.cancelled_at for one in fulfillments):
+        return
     with suppress(InvalidTransition):
-        await update(tx, company, id, OrderPatch(fulfillment_status="fulfilled"))
+        await fulfil(tx, company, id, FulfillmentIn(shipment_id=shipment_id))
 
 
 async def find(tx: Tx, company: Company, id: str) -> Order | None:
@@ -103,10 +195,98 @@ async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | N
     return await queries.find_by_order_id(tx, company.id, order_id)
 
 
-async def _find_or_create_customer(tx: Tx, company: Company, body: OrderIn) -> CustomerRef | None:
-    if body.customer_id is not None:
-        return await _get_customer(tx, company, body.customer_id)
-    return None if body.customer is None else await _find_or_create_by_contact(tx, company, body.customer)
+async def find_or_create_customer(
+    tx: Tx, company: Company, customer_id: str | None, contact: OrderCustomerIn | None
+) -> CustomerRef | None:
+    if customer_id is not None:
+        return await _get_customer(tx, company, customer_id)
+    return None if contact is None else await _find_or_create_by_contact(tx, company, contact)
+
+
+async def _lock(tx: Tx, company: Company, id: str) -> StoredOrder:
+    stored = await queries.lock_order(tx, company.id, id)
+    if stored.is_complete:
+        return stored
+    await backfill.complete(tx, company, id)
+    return await queries.lock_order(tx, company.id, id)
+
+
+def _build_revision(
+    company: Company,
+    stored: StoredOrder,
+    before: Revision,
+    patch: OrderPatch,
+    variants: dict[str, VariantOnSale],
+) -> Revision:
+    """The order with the patch applied; raises Invalid or InvalidTransition.
+
+    The contents of an active order change before its statuses, so that one call can edit and pay it; otherwise after
+    them, so that one call can unarchive and edit it.
+    """
+    address, tags = patch.shipping_address, patch.tags
+    after = msgspec.structs.replace(
+        before,
+        notes=before.notes if patch.notes is UNSET else patch.notes,
+        shipping_address=before.shipping_address
+        if address is UNSET
+        else build_address(address, stored.shipping_address),
+        tags=before.tags if tags is UNSET else build_tags(tags),
+    )
+    is_active = before.state.status == "active"
+    if is_edit(patch) and is_active:
+        after = edit(after, patch, company, stored.currency, variants)
+    after = apply_statuses(after, patch, stored.now)
+    if is_edit(patch) and not is_active:
+        after = edit(after, patch, company, stored.currency, variants)
+    return after
+
+
+async def _move_stock(tx: Tx, company: Company, before: Revision, after: Revision) -> Revision:
+    """Takes the units that an edit added and returns those that it removed; a cancelled order returns all."""
+    if after.state.restocked and not before.state.restocked:
+        await stock.restock(tx, company, before.taken)
+        return msgspec.structs.replace(after, taken={})
+    old, new = count_units(before.priced.line_items), count_units(after.priced.line_items)
+    changes = {id: n for id in old | new if (n := new.get(id, 0) - old.get(id, 0))}
+    if not changes:
+        return after
+    returned = {id: min(-n, before.taken.get(id, 0)) for id, n in changes.items() if n < 0}
+    taken = await stock.exchange(tx, company, {id: n for id, n in changes.items() if n > 0}, returned)
+    left = {id: before.taken.get(id, 0) + taken.get(id, 0) - returned.get(id, 0) for id in before.taken | taken}
+    return msgspec.structs.replace(after, taken={id: units for id, units in left.items() if units})
+
+
+async def _save(
+    tx: Tx,
+    company: Company,
+    stored: StoredOrder,
+    before: Revision,
+    after: Revision,
+    action: Action,
+    by: Actor,
+    reference: str | None = None,
+) -> Order:
+    entry = NewHistoryEntry(action, by, reference, build_changes(before, after))
+    transfers = build_transfers(before.balance, after.balance)
+    order = await queries.update_order(tx, company.id, stored.id, after, before.state.cell, entry, transfers)
+    await emit(tx, company, OrderUpdated(order))
+    await _announce_change(tx, company, order, before.state, after.state)
+    return order
+
+
+async def _announce_change(
+    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState
+) -> None:
+    await timeline.record_all(tx, company, build_entries(order, before, after))
+    await publish(tx, company, OrderChanged(order, after.real_status))
+
+
+def _parse_paid_at(paid_at: datetime, now: str) -> str:
+    if paid_at < EARLIEST:
+        raise Invalid.field("paidAt", f"must not be before {EARLIEST.year}")
+    if paid_at > datetime.fromisoformat(now) + CLOCK_SKEW:
+        raise Invalid.field("paidAt", "must not be in the future")
+    return format_instant(paid_at)
 
 
 async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:

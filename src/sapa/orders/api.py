@@ -14,17 +14,22 @@ from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
-from sapa.http.responses import Page, build_page
+from sapa.http.responses import Created, Page, build_page
 from sapa.orders import actions, queries
+from sapa.orders.settlement.types import Fulfillment, FulfillmentIn, Payment, PaymentIn, Refund, RefundIn
 from sapa.orders.types import (
     FinancialStatus,
     FulfillmentStatus,
     InvalidTransition,
     Order,
     OrderExists,
+    OrderFull,
     OrderId,
     OrderIn,
     OrderPatch,
+    PaymentExceedsOutstanding,
+    PaymentReferenceUsed,
+    RefundExceedsPaid,
     Status,
 )
 from sapa.products.types import InsufficientStock
@@ -34,6 +39,8 @@ from sapa.values.text_folding import fold
 routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders")
 
 _THREE_LETTERS = re.compile(r"[^\W_]{3}").search
+
+ALL_OPEN_UNITS = FulfillmentIn()
 
 LAST_CHARACTER = "\U0010ffff"
 LAST_TEXT = LAST_CHARACTER * 256
@@ -75,8 +82,11 @@ async def create_order(call: Call, body: OrderIn) -> Order:
     A line is a product variant, or a title and a price of your own. Send the customer as `customerId`, or as
     `customer`, who is found by phone number or e-mail address, or created. The order takes its units from the stock of
     the variants; if the stock does not cover all of them, the order is refused.
+
+    Discounts of the order are spread over its lines in proportion to what they cost. Percentages and tax rates are
+    computed for each line and rounded half up to the currency's decimal places.
     """
-    return await actions.place(call.db, call.company, body)
+    return await actions.place(call.db, call.company, body, by=call.actor)
 
 
 @routes.get("/{id}", scope=Scope.ORDERS_READ, raises=[NotFound])
@@ -90,10 +100,62 @@ async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
     """Update an order.
 
     A field that you leave out keeps its value; null clears it. You can archive or refund an active order, or cancel it
-    while it is unfulfilled. An archived order can return to its previous status. When the status becomes cancelled or
-    refunded, the units return to the stock, once; financialStatus alone does not change the stock.
+    while no unit is fulfilled. An archived order can return to its previous status. When the status becomes cancelled
+    or refunded, the units return to the stock, once; financialStatus alone does not change the stock.
+
+    Setting financialStatus to paid records a payment of the outstanding amount, which pending voids again; refunded
+    refunds what was paid and not refunded yet. Setting fulfillmentStatus fulfils all units or none.
+
+    `lineItems` is the whole list: a line that you leave out is removed, a line with its id is kept. Lines, discounts,
+    shipping lines, fees and taxes change while the order is active. The stock changes by the difference, and
+    `outstanding` shows what is to be paid or, if it is negative, to be refunded.
     """
-    return await actions.update(call.db, call.company, id, body)
+    return await actions.update(call.db, call.company, id, body, by=call.actor)
+
+
+@routes.post(
+    "/{id}/payments",
+    scope=Scope.ORDERS_WRITE,
+    status=200,
+    raises=[NotFound, PaymentExceedsOutstanding, PaymentReferenceUsed, InvalidTransition, OrderFull],
+)
+async def record_order_payment(call: Call, id: OrderId, body: PaymentIn) -> Payment | Created[Payment]:
+    """Record a payment of an order.
+
+    At most the outstanding amount. A payment with the same reference, amount and method is recorded once: the response
+    is then 200 with the existing payment.
+    """
+    payment, is_new = await actions.record_payment(call.db, call.company, id, body, by=call.actor)
+    return Created(payment) if is_new else payment
+
+
+@routes.post(
+    "/{id}/refunds",
+    scope=Scope.ORDERS_WRITE,
+    raises=[NotFound, RefundExceedsPaid, InvalidTransition, OrderFull],
+)
+async def refund_order(call: Call, id: OrderId, body: RefundIn) -> Refund:
+    """Refund an order, in parts or in full.
+
+    Units of lines are refunded at what they were charged: after discounts, with the taxes that are not included. Send
+    an `amount` to refund another sum; it is at most what was paid and not refunded yet. Units with `restock` go back
+    into the stock. Refunding everything does not change the order's status.
+    """
+    return await actions.refund(call.db, call.company, id, body, by=call.actor)
+
+
+@routes.post(
+    "/{id}/fulfillments",
+    scope=Scope.ORDERS_WRITE,
+    raises=[NotFound, InvalidTransition, OrderFull],
+)
+async def fulfil_order(call: Call, id: OrderId, body: FulfillmentIn = ALL_OPEN_UNITS) -> Fulfillment:
+    """Fulfil units of an order.
+
+    Without `lineItems`, all open units. The order is fulfilled when every line is. A shipment that is picked up fulfils
+    all open units of its order, unless you named it here.
+    """
+    return await actions.fulfil(call.db, call.company, id, body, by=call.actor)
 
 
 def _filters(query: OrdersQuery) -> dict[str, Any]:

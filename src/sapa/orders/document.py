@@ -5,30 +5,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 
 from sapa.customers.types import ADDRESS_ID, CustomerRef
-from sapa.http.errors import Invalid
-from sapa.orders.transitions import OrderState, apply_patch
-from sapa.orders.types import (
-    LINE_ITEM_ID,
-    LineItem,
-    LineItemIn,
-    LineItemVariant,
-    OrderIn,
-    OrderPatch,
-    ShippingAddress,
-    ShippingAddressIn,
-    StoredOrder,
+from sapa.http.errors import FieldError, Invalid
+from sapa.orders.pricing.adjustments import (
+    build_discounts,
+    build_fees,
+    build_line_discount,
+    build_shipping_lines,
+    build_tax_lines,
+    parse_field,
 )
+from sapa.orders.pricing.arithmetic import PricedOrder, build_plain_order, price_order
+from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem, LineItemVariant
+from sapa.orders.types import LineItemIn, OrderIn, ShippingAddress, ShippingAddressIn
 from sapa.products.types import VariantOnSale
 from sapa.values.company import Company
 from sapa.values.json import encode
-from sapa.values.money import BadMoney, parse_amount, parse_currency
+from sapa.values.money import BadMoney, parse_currency, shorten
 from sapa.values.text_folding import fold
 
 _read_address = msgspec.json.Decoder(ShippingAddress).decode
-_read_taken = msgspec.json.Decoder(dict[str, int]).decode
 
 _ADDRESS_FIELDS = [name for name in ShippingAddress.__struct_fields__ if name != "id"]
 
@@ -37,38 +35,48 @@ class OrderDraft(Struct, frozen=True):
     """A checked order, without its customer and number."""
 
     order_id: str | None
-    total: Decimal
     currency: str
     notes: str | None
-    line_items: list[LineItem]
-    shipping_address: bytes | None
-    tags: list[str]
-
-
-class Revision(Struct, frozen=True):
-    """The parts of an order that can change after it was placed."""
-
-    state: OrderState
-    notes: str | None
+    priced: PricedOrder
     shipping_address: bytes | None
     tags: list[str]
 
 
 def build_draft(company: Company, body: OrderIn, variants: Mapping[str, VariantOnSale]) -> OrderDraft:
-    """The order with its lines and total; raises Invalid with the field that is wrong."""
+    """The order with its lines and totals; raises Invalid with the field that is wrong."""
     if body.customer is not None and body.customer_id is not None:
         raise Invalid.field("customer", "cannot be combined with customerId; send one of them")
-    currency = _currency(company, body.currency)
-    lines = [_line(index, line, company, currency, variants) for index, line in enumerate(body.line_items)]
+    currency = build_currency(company, body.currency)
+    priced = _price(company, currency, body, variants)
+    check_total(priced, body.total)
     return OrderDraft(
         order_id=_own_id(body.order_id),
-        total=_total(lines, currency, body.total),
         currency=currency,
         notes=body.notes,
-        line_items=lines,
+        priced=priced,
         shipping_address=build_address(body.shipping_address, None),
         tags=build_tags(body.tags),
     )
+
+
+def check_total(priced: PricedOrder, expected: Decimal | None) -> None:
+    """Raises Invalid with all parts of the total when the caller computed another one."""
+    if expected is None or expected == priced.total:
+        return
+    parts = {
+        "subtotal": priced.subtotal,
+        "discountTotal": priced.discount_total,
+        "shippingTotal": priced.shipping_total,
+        "feeTotal": priced.fee_total,
+        "taxTotal": priced.tax_total,
+    }
+    sums = (
+        f"subtotal {priced.subtotal} − discounts {priced.discount_total} + shipping {priced.shipping_total}"
+        f" + fees {priced.fee_total} + taxes that are not included {shorten(priced.added_tax)}"
+    )
+    message = f"must be {priced.total}: {sums}; correct it or leave it out"
+    details = [FieldError("total", message), *(FieldError(name, f"is {amount}") for name, amount in parts.items())]
+    raise Invalid(f"total: {message}", details=details)
 
 
 def build_customer_text(customer: CustomerRef | None) -> str:
@@ -82,36 +90,13 @@ def with_sold(draft: OrderDraft, sold: Sequence[LineItemVariant | None]) -> Orde
         return draft
     lines = [
         line if variant is None else msgspec.structs.replace(line, product_variant=variant)
-        for line, variant in zip(draft.line_items, sold, strict=True)
+        for line, variant in zip(draft.priced.line_items, sold, strict=True)
     ]
-    return msgspec.structs.replace(draft, line_items=lines)
+    return msgspec.structs.replace(draft, priced=msgspec.structs.replace(draft.priced, line_items=lines))
 
 
-def revision_of(stored: StoredOrder) -> Revision:
-    """What the order is now."""
-    state = OrderState(
-        stored.status, stored.fulfillment_status, stored.financial_status, stored.archived_from, stored.restocked
-    )
-    address = None if stored.shipping_address is None else bytes(stored.shipping_address)
-    return Revision(state, stored.notes, address, stored.tags)
-
-
-def build_revision(stored: StoredOrder, patch: OrderPatch) -> Revision:
-    """The order with the patch applied; raises Invalid or InvalidTransition."""
-    before = revision_of(stored)
-    address, tags = patch.shipping_address, patch.tags
-    return Revision(
-        state=apply_patch(before.state, patch),
-        notes=before.notes if patch.notes is UNSET else patch.notes,
-        shipping_address=before.shipping_address
-        if address is UNSET
-        else build_address(address, stored.shipping_address),
-        tags=before.tags if tags is UNSET else build_tags(tags),
-    )
-
-
-def list_variant_ids(body: OrderIn) -> list[str]:
-    return list(dict.fromkeys(line.product_variant_id for line in body.line_items if line.product_variant_id))
+def list_variant_ids(lines: Iterable[LineItemIn]) -> list[str]:
+    return list(dict.fromkeys(line.product_variant_id for line in lines if line.product_variant_id))
 
 
 def count_units(lines: Iterable[LineItem]) -> dict[str, int]:
@@ -121,10 +106,6 @@ def count_units(lines: Iterable[LineItem]) -> dict[str, int]:
         if line.product_variant is not None:
             units[line.product_variant.id] += line.quantity
     return dict(units)
-
-
-def parse_taken(stored: Raw) -> dict[str, int]:
-    return _read_taken(stored)
 
 
 def build_address(address: ShippingAddressIn | None, stored: Raw | None) -> bytes | None:
@@ -153,29 +134,44 @@ def build_tags(tags: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
-def _own_id(text: str | None) -> str | None:
-    if text is not None and text != text.strip():
-        raise Invalid.field("orderId", "must not start or end with whitespace")
-    return text
-
-
-def _currency(company: Company, code: str | None) -> str:
+def build_currency(company: Company, code: str | None) -> str:
     try:
         return company.currency if code is None else parse_currency(code)
     except BadMoney as error:
         raise Invalid.field("currency", str(error)) from None
 
 
-def _line(
+def build_line(
     index: int, line: LineItemIn, company: Company, currency: str, variants: Mapping[str, VariantOnSale]
 ) -> LineItem:
+    """A new line; raises Invalid with the field that is wrong."""
+    field = f"lineItems[{index}]"
     if line.product_variant_id is None:
-        return _custom_line(f"lineItems[{index}]", line, currency)
+        return _custom_line(field, line, currency)
     if currency != company.currency:
-        raise Invalid.field(
-            "currency", f"must be {company.currency}, the currency of the variant in lineItems[{index}]"
-        )
-    return _variant_line(f"lineItems[{index}]", line, variants.get(line.product_variant_id))
+        raise Invalid.field("currency", f"must be {company.currency}, the currency of the variant in {field}")
+    return _variant_line(field, line, variants.get(line.product_variant_id), currency)
+
+
+def _price(company: Company, currency: str, body: OrderIn, variants: Mapping[str, VariantOnSale]) -> PricedOrder:
+    lines = [build_line(index, line, company, currency, variants) for index, line in enumerate(body.line_items)]
+    adjustments = (body.discounts, body.shipping_lines, body.fees, body.tax_lines)
+    if not any(adjustments) and not any(line.discount for line in lines):
+        return build_plain_order(currency, lines)
+    return price_order(
+        currency,
+        lines,
+        build_discounts(body.discounts or (), currency),
+        build_shipping_lines(body.shipping_lines or (), currency),
+        build_fees(body.fees or (), currency),
+        build_tax_lines(body.tax_lines or (), currency),
+    )
+
+
+def _own_id(text: str | None) -> str | None:
+    if text is not None and text != text.strip():
+        raise Invalid.field("orderId", "must not start or end with whitespace")
+    return text
 
 
 def _custom_line(field: str, line: LineItemIn, currency: str) -> LineItem:
@@ -185,11 +181,11 @@ def _custom_line(field: str, line: LineItemIn, currency: str) -> LineItem:
         raise Invalid.field(f"{field}.title", "is required in a line without productVariantId, and must not be blank")
     if line.price is None:
         raise Invalid.field(f"{field}.price", "is required in a line without productVariantId")
-    price = _amount(f"{field}.price", line.price, currency)
-    return LineItem(LINE_ITEM_ID.new(), line.quantity, price, line.title, None)
+    price = parse_field(f"{field}.price", line.price, currency)
+    return _new_line(field, line, currency, price, line.title, None)
 
 
-def _variant_line(field: str, line: LineItemIn, variant: VariantOnSale | None) -> LineItem:
+def _variant_line(field: str, line: LineItemIn, variant: VariantOnSale | None, currency: str) -> LineItem:
     for name in ("title", "price"):
         if getattr(line, name) is not None:
             raise Invalid.field(f"{field}.{name}", "comes from the product variant; leave it out")
@@ -199,22 +195,15 @@ def _variant_line(field: str, line: LineItemIn, variant: VariantOnSale | None) -
     snapshot = LineItemVariant(
         variant.id, variant.key, variant.price, variant.compare_at_price, variant.inventory_sku, variant.media
     )
-    return LineItem(LINE_ITEM_ID.new(), line.quantity, variant.price, variant.product_name, snapshot)
+    return _new_line(field, line, currency, variant.price, variant.product_name, snapshot)
 
 
-def _total(lines: Iterable[LineItem], currency: str, expected: Decimal | None) -> Decimal:
-    """Exact: 500 lines of 15 digits times a million stay within the 28 digits that Decimal computes with."""
-    try:
-        total = parse_amount(sum((line.price * line.quantity for line in lines), Decimal(0)), currency)
-    except BadMoney as error:
-        raise Invalid.field("lineItems", f"add up to a total that {error}") from None
-    if expected is not None and expected != total:
-        raise Invalid.field("total", f"must be {total}, the sum of price × quantity; correct it or leave it out")
-    return total
-
-
-def _amount(field: str, amount: Decimal, currency: str) -> Decimal:
-    try:
-        return parse_amount(amount, currency)
-    except BadMoney as error:
-        raise Invalid.field(field, str(error)) from None
+def _new_line(
+    field: str, line: LineItemIn, currency: str, price: Decimal, title: str, variant: LineItemVariant | None
+) -> LineItem:
+    total = shorten(price * line.quantity)
+    discount = build_line_discount(f"{field}.discount", line.discount, currency)
+    nothing = Decimal(0)
+    return LineItem(
+        LINE_ITEM_ID.new(), line.quantity, price, title, variant, discount, total, nothing, nothing, total, 0, 0
+    )

@@ -11,26 +11,35 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
-from sapa.orders.document import OrderDraft, Revision, build_customer_text
-from sapa.orders.transitions import OrderState
+from sapa.orders.columns import COMPUTED, READ
+from sapa.orders.document import OrderDraft, build_customer_text
+from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
+from sapa.orders.pricing.arithmetic import PricedOrder
+from sapa.orders.revision import OrderState, Revision
+from sapa.orders.settlement.transfers import Transfers
+from sapa.orders.settlement.types import Balance
 from sapa.orders.types import Order, StoredOrder
+from sapa.values.actor import Actor
 from sapa.values.json import encode
 
 COUNTER = "orders"
 COLUMNS = ", ".join(Order.__struct_fields__)
 FIRST_NUMBER = 1001
-WRITTEN = WriteColumns(OrderDraft)
+WRITTEN = WriteColumns(OrderDraft, without=["priced"])
+PRICED = WriteColumns(PricedOrder)
 STATE = WriteColumns(OrderState)
-REVISED = WriteColumns(Revision, without=["state"])
+REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
+BALANCE = WriteColumns(Balance)
 
-GET = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 AND id = $2", row=Order)
+GET = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND id = $2", row=Order)
 
-FIND_BY_ORDER_ID = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 AND order_id = $2", row=Order)
+FIND_BY_ORDER_ID = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND order_id = $2", row=Order)
 
 LOCK = sql(
     f"""
-    SELECT {COLUMNS}, archived_from, restocked, taken
-      FROM orders
+    SELECT {READ}, archived_from, restocked, taken, removed_goods, removed_shipping, removed_fees, removed_tax,
+           clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete
+      FROM orders AS r
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",
     row=StoredOrder,
@@ -48,23 +57,30 @@ INSERT = sql(
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         VALUES ($1, 'orders', 'active/unfulfilled/pending', 1)
     )
-    INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, {WRITTEN.listed},
-                        order_number, created_at, updated_at, status, fulfillment_status, financial_status)
-    SELECT $1, $2, $3, $4, $5, $6, {WRITTEN.numbered(8)},
-           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending'
+    INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, placed_by, {WRITTEN.listed},
+                        {PRICED.listed}, order_number, created_at, updated_at, status, fulfillment_status,
+                        financial_status, total_paid, total_refunded, outstanding)
+    SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {PRICED.numbered(9 + len(WRITTEN.names))},
+           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending', 0, 0,
+           ${9 + len(WRITTEN.names) + PRICED.names.index("total")}
       FROM numbered
     RETURNING {COLUMNS}""",
     row=Order,
 )
+
+_AFTER = 15 + 1
+"""The first parameter of UPDATE after those that it names."""
 
 # clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     WITH changed AS (
         UPDATE orders
-           SET {STATE.assigned(4)},
-               {REVISED.assigned(4 + len(STATE.names))},
-               updated_at = GREATEST(clock_timestamp(), updated_at)
+           SET {STATE.assigned(_AFTER)},
+               {REVISED.assigned(_AFTER + len(STATE.names))},
+               {PRICED.assigned(_AFTER + len(STATE.names) + len(REVISED.names))},
+               {BALANCE.assigned(_AFTER + len(STATE.names) + len(REVISED.names) + len(PRICED.names))},
+               taken = $4, updated_at = GREATEST(clock_timestamp(), updated_at)
          WHERE company_id = $1 AND id = $2
         RETURNING {COLUMNS}, cell
     ), counted AS (
@@ -73,6 +89,17 @@ UPDATE = sql(
           FROM changed
          CROSS JOIN LATERAL (VALUES ($3, -1), (changed.cell, 1)) AS moved (cell, delta)
          WHERE changed.cell <> $3
+    ), recorded AS (
+        INSERT INTO order_history (company_id, order_id, id, action, actor, reference, changes, created_at)
+        SELECT $1, id, $5, $6, $7, $8, $9, updated_at FROM changed
+    ), voided AS (
+        DELETE FROM order_transactions WHERE company_id = $1 AND id = ANY($10::text[])
+    ), transacted AS (
+        INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, method, occurred_at)
+        SELECT $1, t.id, changed.id, t.kind, t.amount, changed.currency, t.method, t.at::timestamptz
+          FROM changed
+         CROSS JOIN unnest($11::text[], $12::text[], $13::numeric[], $14::text[], $15::text[])
+               AS t (id, kind, amount, method, at)
     )
     SELECT {COLUMNS} FROM changed""",
     row=Order,
@@ -85,7 +112,7 @@ _BY_ID = """(company_id = $1 AND id >= ({0}::text[])[2] AND id < ({0}::text[])[3
               OR (company_id = $1 AND lower(order_number) >= ({0}::text[])[2]
                   AND lower(order_number) < ({0}::text[])[3])"""
 
-LIST_ALL = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 ORDER BY created_at, id", row=Order)
+LIST_ALL = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 ORDER BY r.created_at, r.id", row=Order)
 
 LISTING = Listing(
     "orders",
@@ -102,6 +129,7 @@ LISTING = Listing(
         "created_to": "created_at <= {}",
     },
     sorts={"createdAt": "created_at"},
+    columns=COMPUTED,
 )
 
 
@@ -225,21 +253,37 @@ async def insert_order(
     customer: CustomerRef | None,
     taken: Mapping[str, int],
     placed_at: datetime | None,
+    actor: Actor,
 ) -> Order:
     """An order without an id of the caller's own has ours."""
     draft = structs.replace(draft, order_id=draft.order_id or id)
     return _found(
         await INSERT.find(
             tx, company_id, id, customer and encode(customer), customer and customer.id, build_customer_text(customer),
-            encode(taken), placed_at, *WRITTEN.values(draft),
+            encode(taken), placed_at, encode(actor), *WRITTEN.values(draft), *PRICED.values(draft.priced),
         )
     )  # fmt: skip
 
 
-async def update_order(tx: Tx, company_id: int, id: str, revision: Revision, cell: str) -> Order:
+async def update_order(
+    tx: Tx, company_id: int, id: str, revision: Revision, cell: str, entry: NewHistoryEntry, transfers: Transfers
+) -> Order:
     """`cell` is the counter cell that the order leaves."""
-    columns = [*STATE.values(revision.state), *REVISED.values(revision)]
-    return _found(await UPDATE.find(tx, company_id, id, cell, *columns))
+    columns = [
+        *STATE.values(revision.state),
+        *REVISED.values(revision),
+        *PRICED.values(revision.priced),
+        *BALANCE.values(revision.balance),
+    ]
+    new = transfers.new
+    return _found(
+        await UPDATE.find(
+            tx, company_id, id, cell, encode(revision.taken), HISTORY_ID.new(), entry.action, encode(entry.actor),
+            entry.reference, encode(entry.changes), transfers.voided, [one.id for one in new],
+            [one.kind for one in new], [one.amount for one in new], [one.method for one in new],
+            [one.at for one in new], *columns,
+        )
+    )  # fmt: skip
 
 
 async def list_orders(

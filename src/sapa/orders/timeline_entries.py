@@ -1,6 +1,6 @@
 """The timeline entries of an order's changes. Pure: no database."""
 
-from sapa.orders.transitions import OrderState
+from sapa.orders.revision import OrderState
 from sapa.orders.types import Order
 from sapa.timeline.actions import NewTimelineEntry
 

@@ -10,20 +10,31 @@ from sapa.customers.types import AddressId, CustomerRef, Email, LastName, Name, 
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.orders.pricing.types import (
+    Adjustments,
+    Discount,
+    DiscountIn,
+    Fee,
+    LineDiscountIn,
+    LineItem,
+    ShippingLine,
+    ShippingLineIn,
+    TaxLine,
+    TaxLineIn,
+)
+from sapa.orders.settlement.types import Fulfillment, Payment, Refund
 from sapa.ports import Announcement
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount, Currency
 
 ORDER_ID = IdKind("order_")
-LINE_ITEM_ID = IdKind("li_")
 
 OrderId = Annotated[str, ORDER_ID]
-LineItemId = Annotated[str, LINE_ITEM_ID]
 
 Status = Literal["active", "archived", "cancelled", "refunded"]
 FulfillmentStatus = Literal["unfulfilled", "fulfilled"]
-FinancialStatus = Literal["pending", "paid", "refunded"]
+FinancialStatus = Literal["pending", "partially_paid", "paid", "partially_refunded", "refunded"]
 
 OwnOrderId = Annotated[
     str,
@@ -55,27 +66,6 @@ Line = Annotated[str, Meta(max_length=500)]
 _read_customer = msgspec.json.Decoder(CustomerRef).decode
 
 
-class LineItemVariant(Struct, frozen=True, rename="camel"):
-    """The product variant of a line, as it was when the order was placed."""
-
-    id: Annotated[str, Meta(examples=["var_01jc9y3q5me8w92v7x4t6r0n1k"])]
-    key: Annotated[str, Meta(examples=["250 g"])]
-    price: Amount
-    compare_at_price: Annotated[Decimal | None, Meta(examples=[175000])]
-    inventory_sku: Annotated[str | None, Meta(examples=["GAYO-250"])]
-    media: Annotated[str | None, Meta(examples=["https://example.com/gayo.png"])]
-
-
-class LineItem(Struct, frozen=True, rename="camel"):
-    """What was ordered, how many of it, and at which price each."""
-
-    id: LineItemId
-    quantity: Annotated[int, Meta(examples=[2])]
-    price: Amount
-    title: Annotated[str, Meta(examples=["Kopi Gayo 250 g"])]
-    product_variant: LineItemVariant | None
-
-
 class LineItemIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A line to order: a productVariantId, or a title and a price of your own."""
 
@@ -83,6 +73,18 @@ class LineItemIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     product_variant_id: VariantName | None = None
     title: Title | None = None
     price: Amount | None = None
+    discount: LineDiscountIn | None = None
+
+
+class LineItemPatch(LineItemIn, frozen=True, kw_only=True):
+    """A line of the order's new list: an existing one by its id, or a new one.
+
+    An existing line keeps what you leave out. If its quantity goes down, a discount that was given as an amount goes
+    down with it.
+    """
+
+    id: Annotated[str, Meta(max_length=100, examples=[None], description="The id of an existing line.")] | None = None
+    discount: LineDiscountIn | None | UnsetType = UNSET  # type: ignore[assignment]
 
 
 class ShippingAddress(Struct, frozen=True, rename="camel"):
@@ -116,7 +118,11 @@ class ShippingAddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class Order(Struct, frozen=True, rename="camel"):
-    """An order. Lines and prices stay as they were when it was placed; the customer is kept current."""
+    """An order. Products that change later do not change its lines and prices; the customer is kept current.
+
+    `total` = subtotal − discountTotal + shippingTotal + feeTotal + the taxes that are not included. `outstanding` is
+    what the customer still has to pay; if it is negative, that much has to be refunded.
+    """
 
     id: OrderId
     order_id: Annotated[str, Meta(examples=["web-20431"])]
@@ -131,12 +137,32 @@ class Order(Struct, frozen=True, rename="camel"):
     line_items: Annotated[Raw, StoredJson(list[LineItem])]
     shipping_address: Annotated[Raw | None, StoredJson(ShippingAddress | None)]
     tags: Annotated[list[str], Meta(examples=[["gift"]])]
+    subtotal: Annotated[Decimal, Meta(examples=[300000], description="The sum of price × quantity.")]
+    discount_total: Annotated[Decimal, Meta(examples=[0], description="Discounts of the lines and of the order.")]
+    shipping_total: Annotated[Decimal, Meta(examples=[0])]
+    fee_total: Annotated[Decimal, Meta(examples=[0])]
+    tax_total: Annotated[Decimal, Meta(examples=[0], description="All taxes, included or not.")]
+    total_paid: Annotated[Decimal, Meta(examples=[0])]
+    total_refunded: Annotated[Decimal, Meta(examples=[0])]
+    outstanding: Annotated[Decimal, Meta(examples=[300000])]
+    discounts: Annotated[Raw, StoredJson(list[Discount])]
+    shipping_lines: Annotated[Raw, StoredJson(list[ShippingLine])]
+    fees: Annotated[Raw, StoredJson(list[Fee])]
+    tax_lines: Annotated[Raw, StoredJson(list[TaxLine])]
+    payments: Annotated[Raw, StoredJson(list[Payment])]
+    refunds: Annotated[Raw, StoredJson(list[Refund])]
+    fulfillments: Annotated[Raw, StoredJson(list[Fulfillment])]
     created_at: Timestamp
     updated_at: Timestamp
 
     @property
     def customer_id(self) -> str | None:
         return None if self.customer is None else _read_customer(self.customer).id
+
+    @property
+    def total_sold(self) -> Decimal:
+        """The total without what refunds took off it."""
+        return self.outstanding + self.total_paid - self.total_refunded
 
 
 class StoredOrder(Order, frozen=True):
@@ -145,6 +171,13 @@ class StoredOrder(Order, frozen=True):
     archived_from: Status | None
     restocked: bool
     taken: Raw
+    removed_goods: Decimal
+    removed_shipping: Decimal
+    removed_fees: Decimal
+    removed_tax: Decimal
+    now: Timestamp
+    is_complete: bool
+    """False for an order of an earlier version whose amounts were not computed yet."""
 
     @property
     def order(self) -> Order:
@@ -170,8 +203,12 @@ class OrderIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     shipping_address: ShippingAddressIn | None = None
     currency: Annotated[Currency, Meta(description="Defaults to the company's currency.")] | None = None
     total: Annotated[
-        Decimal | None, Meta(examples=[None], description="Optional check: the sum of price × quantity.")
+        Decimal | None, Meta(examples=[None], description="Optional check: the total that you computed.")
     ] = None
+    discounts: Annotated[list[DiscountIn], Adjustments] | None = None
+    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None = None
+    fees: Annotated[list[Fee], Adjustments] | None = None
+    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None = None
     notes: Notes | None = None
     tags: Tags | None = None
 
@@ -185,6 +222,11 @@ class OrderPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     notes: Notes | None | UnsetType = UNSET
     tags: Tags | None | UnsetType = UNSET
     shipping_address: ShippingAddressIn | None | UnsetType = UNSET
+    line_items: Annotated[list[LineItemPatch], Meta(min_length=1, max_length=500)] | UnsetType = UNSET
+    discounts: Annotated[list[DiscountIn], Adjustments] | None | UnsetType = UNSET
+    shipping_lines: Annotated[list[ShippingLineIn], Adjustments] | None | UnsetType = UNSET
+    fees: Annotated[list[Fee], Adjustments] | None | UnsetType = UNSET
+    tax_lines: Annotated[list[TaxLineIn], Adjustments] | None | UnsetType = UNSET
 
 
 class OrderExists(Conflict):
@@ -198,6 +240,30 @@ class InvalidTransition(Conflict):
     """The order cannot change to the requested state."""
 
     code = "INVALID_TRANSITION"
+
+
+class PaymentExceedsOutstanding(Conflict):
+    """The payment is more than the order's outstanding amount."""
+
+    code = "PAYMENT_EXCEEDS_OUTSTANDING"
+
+
+class PaymentReferenceUsed(Conflict):
+    """The order has another payment with this reference, of another amount or method."""
+
+    code = "PAYMENT_REFERENCE_USED"
+
+
+class RefundExceedsPaid(Conflict):
+    """The refund is more than what was paid and not refunded yet."""
+
+    code = "REFUND_EXCEEDS_PAID"
+
+
+class OrderFull(Conflict):
+    """The order has too many payments, refunds or fulfilments; an order can have 500 of each."""
+
+    code = "ORDER_FULL"
 
 
 class OrderCreated(Event):

@@ -32,10 +32,24 @@ async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> dict[
     return {variant.id: quantities[variant.id] for variant in tracked}
 
 
-async def restock(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:
-    """Raises the stock of each variant by its quantity; skips variants that no longer exist."""
+async def restock(tx: Tx, company: Company, quantities: Mapping[str, int]) -> set[str]:
+    """Raises the stock of each variant by its quantity; returns the variants that still have a stock."""
+    if not quantities:
+        return set()
     tracked = await queries.lock_tracked(tx, company.id, list(quantities))
     await _change(tx, company, tracked, quantities)
+    return {variant.id for variant in tracked}
+
+
+async def exchange(tx: Tx, company: Company, wanted: Mapping[str, int], returned: Mapping[str, int]) -> dict[str, int]:
+    """Takes units of some variants and returns units of others, or does nothing; returns what was taken of tracked
+    variants."""
+    changes = {id: returned.get(id, 0) - wanted.get(id, 0) for id in {**wanted, **returned}}
+    tracked = await queries.lock_tracked(tx, company.id, list(changes))
+    for variant in tracked:
+        _require_stock(variant, wanted.get(variant.id, 0))
+    await _change(tx, company, tracked, changes)
+    return {variant.id: wanted[variant.id] for variant in tracked if variant.id in wanted}
 
 
 def _require_stock(variant: TrackedVariant, quantity: int) -> None:

@@ -23,6 +23,11 @@ SAME_DAY_KM, SAME_DAY_KG = Decimal(60), Decimal(20)
 """The range and the capacity of the local services."""
 
 
+LEAST_CASH, MOST_CASH = Decimal(1), Decimal(10_000_000)
+"""What an express courier collects on delivery."""
+MOST_INSURED = Decimal(20_000_000)
+
+
 class Express(Struct, frozen=True):
     """A service of an express courier."""
 
@@ -97,6 +102,11 @@ def build_insurance_fee(value: Decimal) -> Decimal:
 
 def build_cash_on_delivery_fee(amount: Decimal) -> Decimal:
     return max(Decimal(2_500), _ceil_to(amount * Decimal("0.03"), 1))
+
+
+def is_paid_on_delivery(service: str, amount: Decimal) -> bool:
+    """Whether an express service collects the amount: the fastest one collects nothing."""
+    return service != "ONS" and LEAST_CASH <= amount <= MOST_CASH
 
 
 def _build_straight(origin: SandboxPoint, destination: SandboxPoint) -> float:

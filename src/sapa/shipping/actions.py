@@ -13,6 +13,7 @@ from sapa.http.errors import Invalid
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.orders import actions as orders
+from sapa.orders.settlement.types import Refund
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.bookings import actions as bookings
@@ -28,6 +29,7 @@ from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import (
     InvalidMove,
     NotBookable,
+    ReturnOrigin,
     Shipment,
     ShipmentChange,
     ShipmentIn,
@@ -36,10 +38,12 @@ from sapa.shipping.types import (
 )
 from sapa.values.company import Company
 
+_read_refunds = msgspec.json.Decoder(list[Refund]).decode
+
 
 async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
     """Creates a shipment and, with autoBook, books it."""
-    cities = await _list_pickup_cities(call.context, call.company, body.provider)
+    cities = await list_pickup_cities(call.context, call.company, body.provider)
     return await _intend_and_send(call, lambda tx: begin_create(call.context, tx, call.company, body, cities))
 
 
@@ -49,7 +53,7 @@ async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment 
     if body.pickup_city is not UNSET:
         async with call.context.database.connection() as db:
             stored = await shipments.get_stored(db, call.company.id, id)
-        cities = await _list_pickup_cities(call.context, call.company, stored.provider)
+        cities = await list_pickup_cities(call.context, call.company, stored.provider)
     return await _intend_and_send(call, lambda tx: begin_update(call.context, tx, call.company, id, body, cities))
 
 
@@ -63,7 +67,7 @@ async def book(context: AppContext, company: Company, id: str) -> StoredShipment
     return await context.database.transact(lambda tx: bookings.settle(tx, company, attempt, outcome, "user"))
 
 
-async def _list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
+async def list_pickup_cities(context: AppContext, company: Company, provider: str) -> Sequence[CarrierArea]:
     """Before the transaction, because the carrier may be called."""
     if not PROVIDERS[provider].has_pickup_cities:
         return ()
@@ -78,11 +82,18 @@ async def _intend_and_send(
 
 
 async def begin_create(
-    context: AppContext, tx: Tx, company: Company, body: ShipmentIn, pickup_cities: Sequence[CarrierArea] = ()
+    context: AppContext,
+    tx: Tx,
+    company: Company,
+    body: ShipmentIn,
+    pickup_cities: Sequence[CarrierArea] = (),
+    *,
+    origin: ReturnOrigin | None = None,
 ) -> BookingStart:
-    """Creates the shipment, with the intent to book it if requested."""
+    """Creates the shipment, with the intent to book it if requested. `origin` is what a return sends back."""
     facts = await _look_up(context, tx, company, body.provider, None, body, body.auto_book, pickup_cities)
-    shipment = build_shipment(company, body, facts)
+    shipment = build_shipment(company, body, facts, origin)
+    await _check_refund(tx, company, shipment, None)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
     if facts.connected is not None:
         return await bookings.begin(tx, company, shipment, facts.connected, is_new=True)
@@ -107,6 +118,7 @@ async def begin_update(
     is_booking = body.trigger_booking and before.shipping_status in BOOKABLE
     facts = await _look_up(context, tx, company, before.provider, before, body, is_booking, pickup_cities)
     after = revise_shipment(company, before, body, facts)
+    await _check_refund(tx, company, after, before.refund_id)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(after, before))
     if body.shipping_status is not UNSET:
         after = _move_by_hand(after, body.shipping_status)
@@ -146,6 +158,15 @@ async def _look_up(
     if isinstance(body.pickup_schedule, datetime):
         now = (await read_clock(tx, company.id)).now
     return ShipmentFacts(sender, order, now, pickup_cities, adapter, connected)
+
+
+async def _check_refund(tx: Tx, company: Company, shipment: StoredShipment, before: str | None) -> None:
+    if shipment.refund_id is None or shipment.refund_id == before:
+        return
+    order = None if shipment.order_id is None else await orders.find(tx, company, shipment.order_id)
+    refunds = [] if order is None else _read_refunds(order.refunds)
+    if shipment.refund_id not in {refund.id for refund in refunds}:
+        raise Invalid.field("refundId", "is not the id of a refund of the shipment's order")
 
 
 def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:

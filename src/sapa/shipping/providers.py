@@ -36,6 +36,8 @@ class ProviderTraits(Struct, frozen=True, kw_only=True):
     """Whether its carriers cancel by awb only, which they assign some time after the booking."""
     cancelled_status: str = "cancelled"
     """The status after a cancellation that we requested."""
+    collects_cash: bool = False
+    """Whether its parcels can be paid on delivery."""
 
 
 _ALL = (
@@ -54,6 +56,7 @@ _ALL = (
         refused_service_types={"INSTANT": "use the provider instant_carrier for it"},
         pace="parcel",
         cancels_by_awb_only=True,
+        collects_cash=True,
     ),
     ProviderTraits(
         name="ev_courier",
@@ -63,14 +66,17 @@ _ALL = (
         days_ahead=3,
         cancelled_status="cancelled_by_business",
     ),
-    ProviderTraits(name="custom", label="Custom", is_local=True),
-    ProviderTraits(name="parcel_carrier", label="Parcel carrier", is_local=True),
+    ProviderTraits(name="custom", label="Custom", is_local=True, collects_cash=True),
+    ProviderTraits(name="parcel_carrier", label="Parcel carrier", is_local=True, collects_cash=True),
 )
 
 PROVIDERS: Mapping[str, ProviderTraits] = {provider.name: provider for provider in _ALL}
 """In the order in which the API lists them."""
 
 LOCAL_PROVIDERS = " and ".join(provider.name for provider in _ALL if provider.is_local)
+"""Their names, for messages."""
+
+CASH_PROVIDERS = ", ".join(provider.name for provider in _ALL if provider.collects_cash)
 """Their names, for messages."""
 
 LOCATED_BY_AREAS = next(provider.name for provider in _ALL if provider.locates_by == "areas")

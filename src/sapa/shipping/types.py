@@ -1,5 +1,6 @@
 """Shipments: what they look like, what can go wrong, what they announce."""
 
+import re
 from datetime import datetime
 from decimal import Decimal
 from secrets import token_urlsafe
@@ -17,7 +18,7 @@ from sapa.shipping.states import Status
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.instants import format_instant
-from sapa.values.money import Amount, Currency
+from sapa.values.money import Amount, Currency, shorten
 from sapa.values.text_folding import fold
 
 SHIPMENT_ID = IdKind("shp_")
@@ -45,6 +46,14 @@ PickupCity = Annotated[
 Zip = Annotated[str, Meta(max_length=10)]
 Measure = Annotated[Decimal, Meta(description="More than 0, at most three decimal places.")]
 Number = Annotated[Decimal, Meta(description="From 0.")]
+CodAmount = Annotated[
+    Decimal,
+    Meta(
+        examples=[None],
+        description="Cash on delivery: what the carrier collects from the receiver. More than 0; whole rupiah if a"
+        " carrier collects it.",
+    ),
+]
 Reason = Annotated[str, Meta(max_length=500, examples=["The customer changed their mind."])]
 Awb = Annotated[str, Meta(min_length=1, max_length=64)]
 WebAddress = Annotated[str, Meta(max_length=1000, pattern="^https://")]
@@ -137,6 +146,10 @@ class ShownDriver(Struct, frozen=True, rename="camel"):
     license_plate: str | None
 
 
+_LAST_NUMBER = re.compile(r"(?<![\d.,])(\d{1,3}(?:[.,]\d)?)\s*([a-z]*)\D*$")
+_UNITS = {"h": 24, "hour": 24, "hours": 24, "jam": 24, "min": 1440, "minute": 1440, "minutes": 1440, "menit": 1440}
+"""How many of a unit are a day; any other word counts as days."""
+
 read_party = msgspec.json.Decoder(Party).decode
 read_package = msgspec.json.Decoder(Package).decode
 read_driver = msgspec.json.Decoder(ShownDriver).decode
@@ -156,6 +169,15 @@ def new_tracking_page() -> str:
 def choose_payment_status(stored: str | None, reported: str | None) -> str | None:
     """What a carrier reports, unless the payment was settled before."""
     return reported if reported is not None and stored in {None, "pending"} else stored
+
+
+def parse_days(estimate: str) -> Decimal | None:
+    """The most days of an estimate: 3 of `2-3 days`, and 0.25 of `4 - 6 hours`. None if it has no number."""
+    found = _LAST_NUMBER.search(estimate.lower())
+    if found is None:
+        return None
+    days = Decimal(found[1].replace(",", ".")) / _UNITS.get(found[2], 1)
+    return shorten(days.quantize(Decimal("0.01")))
 
 
 class Shipment(Struct, frozen=True, rename="camel"):
@@ -190,6 +212,20 @@ class Shipment(Struct, frozen=True, rename="camel"):
     insurance_amount: Decimal | None
     discount_amount: Decimal | None
     discount_percentage: Decimal | None
+    cod_amount: Annotated[
+        Decimal | None,
+        Meta(examples=[153000], description="Cash on delivery: what the carrier collects from the receiver."),
+    ]
+    cod_fee: Annotated[Decimal | None, Meta(description="What the carrier charges for cash on delivery.")]
+    cod_collected_at: Annotated[Timestamp | None, Meta(description="When the carrier collected the cash.")]
+    cod_remitted_at: Annotated[Timestamp | None, Meta(description="When the carrier paid the cash out to you.")]
+    cod_remitted_amount: Annotated[Decimal | None, Meta(description="What the carrier paid out, after its deductions.")]
+    carrier_fee: Annotated[
+        Decimal | None, Meta(description="The carrier's own price, without insurance and the fee for cash on delivery.")
+    ]
+    estimate: Annotated[
+        str | None, Meta(examples=["2-3 days"], description="How long it takes, as the carrier quoted it.")
+    ]
     distance: Decimal | None
     tracking_url: str | None
     awb: Annotated[str | None, Meta(description="The carrier's waybill number.")]
@@ -198,6 +234,14 @@ class Shipment(Struct, frozen=True, rename="camel"):
     pickup_number: str | None
     payment_id: str | None
     payment_status: PaymentStatus | None
+    payment_qr: Annotated[
+        str | None, Meta(description="The content of the QRIS code that pays the booking, while it is pending.")
+    ]
+    return_of: Annotated[str | None, Meta(description="Of a return: the shipment that it sends back.", examples=[None])]
+    return_number: Annotated[
+        str | None, Meta(description="Of a return: its number, for the customer.", examples=["R1001"])
+    ]
+    refund_id: Annotated[str | None, Meta(description="Of a return: the refund of the order.", examples=[None])]
     status_code: Annotated[int | None, Meta(description="The carrier's number, where it has numbers.")]
     cancellation_reason: str | None
     cancelled_by: Annotated[str | None, Meta(description="user, customer, driver, carrier or system.")]
@@ -250,6 +294,13 @@ class StoredShipment(Struct, frozen=True):
     insurance_amount: Decimal | None
     discount_amount: Decimal | None
     discount_percentage: Decimal | None
+    cod_amount: Decimal | None
+    cod_fee: Decimal | None
+    cod_collected_at: datetime | None
+    cod_remitted_at: datetime | None
+    cod_remitted_amount: Decimal | None
+    carrier_fee: Decimal | None
+    estimate: str | None
     distance: Decimal | None
     tracking_url: str | None
     awb: str | None
@@ -258,6 +309,10 @@ class StoredShipment(Struct, frozen=True):
     pickup_number: str | None
     payment_id: str | None
     payment_status: PaymentStatus | None
+    payment_qr: str | None
+    return_of: str | None
+    return_number: str | None
+    refund_id: str | None
     status_code: int | None
     cancellation_reason: str | None
     cancelled_by: str | None
@@ -273,6 +328,8 @@ class StoredShipment(Struct, frozen=True):
     """Our reference of the current booking."""
     adapter: str | None
     picked_up_at: datetime | None
+    delivered_at: datetime | None
+    failed_attempts: int
     cancelling_from: str | None
     cancel_due_at: datetime | None
     cancel_tries: int
@@ -293,6 +350,24 @@ class StoredShipment(Struct, frozen=True):
         names = [*parties, self.name, self.service_name, self.awb, self.order_no]
         return fold("\n".join(name for name in names if name))
 
+    @property
+    def area(self) -> str | None:
+        """Of the receiver: the city, or the province if that is all that is known."""
+        party = NO_PARTY if self.delivery is None else read_party(self.delivery)
+        return (party.city or party.province or "").strip() or None
+
+    @property
+    def quoted_days(self) -> Decimal | None:
+        return None if self.estimate is None else parse_days(self.estimate)
+
+
+class ReturnOrigin(Struct, frozen=True):
+    """What a return shipment sends back, and its number."""
+
+    shipment_id: str
+    order_id: str | None
+    number: str
+
 
 class ShipmentOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The same options that calculate-fee takes; fields of the shipment take precedence."""
@@ -300,6 +375,7 @@ class ShipmentOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_
     service_type: ServiceType | None = None
     pickup_city: PickupCity | None = None
     insurance: bool | None = None
+    cod_amount: CodAmount | None = None
     vehicle_type: VehicleType | None = None
 
 
@@ -335,11 +411,25 @@ class ShipmentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     insurance_amount: Number | None | UnsetType = UNSET
     discount_amount: Number | None | UnsetType = UNSET
     discount_percentage: Number | None | UnsetType = UNSET
+    cod_amount: CodAmount | None | UnsetType = UNSET
+    cod_fee: Annotated[Number, Meta(description="Replaced by the carrier's once it is booked.")] | None | UnsetType = (
+        UNSET
+    )
+    estimate: (
+        Annotated[str, Meta(max_length=100, examples=["2-3 days"], description="As calculate-fee returns it.")]
+        | None
+        | UnsetType
+    ) = UNSET
     distance: Number | None | UnsetType = UNSET
     payment_id: Short | None | UnsetType = UNSET
     payment_status: PaymentStatus | None | UnsetType = UNSET
     awb: Annotated[Awb, Meta(description=f"Of {LOCAL_PROVIDERS} only.")] | None | UnsetType = UNSET
     tracking_url: Annotated[WebAddress, Meta(description=f"Of {LOCAL_PROVIDERS} only.")] | None | UnsetType = UNSET
+    refund_id: (
+        Annotated[str, Meta(max_length=100, examples=[None], description="Of a return only: a refund of its order.")]
+        | None
+        | UnsetType
+    ) = UNSET
 
 
 class ShipmentIn(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -447,6 +537,18 @@ class CarrierUnavailable(ApiError):
 
     status = 502
     code = "CARRIER_UNAVAILABLE"
+
+
+class CashCollected(Announcement, frozen=True):
+    """A shipment was delivered and its cash collected; it is locked."""
+
+    shipment: StoredShipment
+
+
+class CashParcelReturned(Announcement, frozen=True):
+    """A shipment came back although its cash had been reported as collected; it is locked."""
+
+    shipment: StoredShipment
 
 
 class ShipmentCreated(Event):

@@ -11,6 +11,9 @@ class Company(Struct, frozen=True):
     region: str
     """ISO 3166 code of the country whose phone numbers may be written without a country code."""
     currency: str
+    time_zone: str = "Asia/Jakarta"
+    """Name in the IANA time zone database; reports follow it."""
+    language: str = "id"
 
     @property
     def is_test(self) -> bool:

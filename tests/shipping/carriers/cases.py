@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount, CarrierAway, LabelCarrier
+from sapa.shipping.carriers.abilities import LabelCarrier, PaidBookings
+from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount, CarrierAway
 from tests.shipping.carriers.simulated import build_request, build_scheduled
 
 REFERENCE = "SP01JC9Y3Q5ME8W92V"
@@ -54,6 +55,11 @@ def _track(shipment: BookedShipment) -> Do:
     return lambda carrier, connection: carrier.track(connection, shipment)
 
 
+def _payment(carrier: Carrier, connection: CarrierAccount) -> Awaitable[Any]:
+    assert isinstance(carrier, PaidBookings)
+    return carrier.find_payment(connection, "XID-0042")
+
+
 def _areas(level: Any, parent: str | None, search: str | None = None) -> Do:
     return lambda carrier, connection: carrier.list_areas(connection, level, parent, search)
 
@@ -78,6 +84,8 @@ async def _labels(carrier: Carrier, connection: CarrierAccount) -> str:
 
 _JNE: dict[str, Any] = {"service_code": "jne:REG23", "service_name": "JNE Reguler", "fee": Decimal(1)}
 
+_CASH = Decimal(168_000)
+
 CASES = [
     Case("kiriminaja", "verify", _verify),
     Case("kiriminaja", "provinces", _areas("provinces", None)),
@@ -87,10 +95,16 @@ CASES = [
     Case("kiriminaja", "quote", _quote(insurance=True)),
     Case("kiriminaja", "quote_refused", _quote()),
     Case("kiriminaja", "quote_nothing", _quote()),
+    Case("kiriminaja", "quote_cod", _quote(cod_amount=_CASH)),
     Case("kiriminaja", "book", _book(**_JNE)),
+    Case("kiriminaja", "book_cod", _book(**_JNE, cod_amount=_CASH)),
+    Case("kiriminaja", "book_cod_refused", _book(service_name="JNE YES", cod_amount=_CASH)),
     Case("kiriminaja", "book_by_name", _book(service_name="jne reguler", package_handover="DROP_OFF", insurance=True)),
     Case("kiriminaja", "book_refused", _book(**_JNE)),
     Case("kiriminaja", "book_unpaid", _book(**_JNE)),
+    Case("kiriminaja", "payment", _payment),
+    Case("kiriminaja", "payment_paid", _payment),
+    Case("kiriminaja", "payment_nothing", _payment),
     Case("kiriminaja", "find", _find),
     Case("kiriminaja", "find_nothing", _find),
     Case("kiriminaja", "find_unclear", _find),
@@ -130,7 +144,9 @@ CASES = [
     Case("biteship", "districts", _areas("districts", None, "Tebet")),
     Case("biteship", "quote", _quote(insurance=True)),
     Case("biteship", "quote_refused", _quote()),
+    Case("biteship", "quote_cod", _quote(cod_amount=_CASH)),
     Case("biteship", "book", _book(service_code="jne:reg", service_name="JNE Reguler")),
+    Case("biteship", "book_cod", _book(service_code="jne:reg", service_name="JNE Reguler", cod_amount=_CASH)),
     Case("biteship", "book_now", _book("Rumah pagar biru", service_code="jne:reg")),
     Case("biteship", "book_refused", _book(service_code="jne:reg")),
     Case("biteship", "book_twin", _book(service_code="jne:reg")),

@@ -9,6 +9,7 @@ from sapa.sandbox.carriers.scenarios import Kind
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.interface import Carrier
 from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.providers import PROVIDERS
 from tests.shipping.carriers import test_callbacks, test_reading, test_refusals, test_scenarios, test_statuses
 from tests.shipping.carriers.cases import CASES, CREDENTIALS, SHIPPED
 from tests.shipping.carriers.simulated import SERVICES
@@ -57,3 +58,11 @@ def test_a_carrier_has_a_case_for_every_operation(carrier: Carrier) -> None:
 def test_the_end_of_every_scenario_is_known(adapter: str) -> None:
     missing = sorted(SCENARIOS[SIMULATORS[adapter].kind] - set(test_scenarios.ENDS.get(adapter, {})))
     assert missing == [], f"add the last status of these scenarios to ENDS[{adapter!r}] in test_scenarios.py"
+
+
+@pytest.mark.parametrize("carrier", CARRIERS.values(), ids=CARRIERS)
+def test_a_carrier_that_collects_cash_says_what_it_keeps(carrier: Carrier) -> None:
+    collects = PROVIDERS[carrier.provider].collects_cash
+    assert bool(carrier.cod_deductions) is collects, "cod_deductions of the carrier, or collects_cash of its provider"
+    has_statement = SIMULATORS[carrier.name].build_statement_line is not None
+    assert has_statement is collects, "add build_statement_line to its simulator"

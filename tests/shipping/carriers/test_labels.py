@@ -2,7 +2,8 @@
 
 import pytest
 
-from sapa.shipping.carriers.interface import CarrierAway, LabelCarrier
+from sapa.shipping.carriers.abilities import LabelCarrier
+from sapa.shipping.carriers.interface import CarrierAway
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer

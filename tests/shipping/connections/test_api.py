@@ -10,7 +10,7 @@ from tests.factories import Environments, make_key
 from tests.shipping.quotes.quote_steps import connect_live
 
 PROVIDERS = ["instant_carrier", "aggregator_carrier", "ev_courier", "custom", "parcel_carrier"]
-CAPABILITIES = {"quote", "book", "cancel", "track", "coverage", "callbacks"}
+CAPABILITIES = {"quote", "book", "cancel", "track", "coverage", "callbacks", "cod"}
 
 
 async def list_providers(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
@@ -44,6 +44,8 @@ async def test_a_new_test_environment_has_everything(
     assert set(found["instant_carrier"]["serviceTypes"]) == {"INSTANT", "SAME_DAY"}
     assert found["ev_courier"]["coverageLevels"] == ["cities"]
     assert [provider for provider, entry in found.items() if not entry["capabilities"]["quote"]] == PROVIDERS[3:]
+    cash = [provider for provider, entry in found.items() if entry["capabilities"]["cod"]]
+    assert cash == ["aggregator_carrier", "custom", "parcel_carrier"]
 
 
 async def test_a_connected_carrier_is_shown_without_its_secrets(

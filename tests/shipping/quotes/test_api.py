@@ -38,7 +38,7 @@ from tests.shipping.quotes.quote_steps import (
 WITH_CARRIERS = ["aggregator_carrier", "instant_carrier", "ev_courier"]
 FIELDS = {
     "serviceCode", "serviceName", "serviceType", "courier", "price", "currency", "estimate", "insuranceFee", "distance",
-    "vehicleType", "packageHandover",
+    "vehicleType", "packageHandover", "insuranceRequired", "cod", "codFee",
 }  # fmt: skip
 
 

@@ -48,7 +48,7 @@ async def replace_tiers(tx: Tx, company: Company, tiers: Sequence[Tier]) -> list
 
 async def get_positions(tx: Tx, company: Company, order: Order, status: Status) -> tuple[Position | None, Position]:
     """What the order has earned so far, if anything, and the same with what it should have earned by now."""
-    terms, before = await queries.get_terms(tx, company.id, order.id, order.total)
+    terms, before = await queries.get_terms(tx, company.id, order.id, _paid(order), order.total_sold)
     return before, build_target_position(company, order, status, terms, before)
 
 
@@ -78,23 +78,32 @@ def build_target_position(
 ) -> Position:
     """The order's position, with the points that it should have earned by now as its target.
 
-    An order that has earned once keeps the terms of that time. While the program is disabled an order earns nothing
-    new, but points can still be taken back.
+    While the program is disabled an order earns nothing new, but points can still be taken back.
     """
+    amount = _paid(order) if terms.earn_on == "paid" else order.total_sold
     if position is None:
-        worth = build_worth(order.total, terms) if order.currency == company.currency else 0
-        position = Position(terms.earn_on, worth, target=0, posted=0, shortfall=0, postings=0)
-    target = position.worth if is_earning(order, status, position.earn_on) else 0
+        worth = build_worth(amount, terms) if order.currency == company.currency else 0
+        position = Position(terms.earn_on, worth, 0, 0, 0, 0, terms.tiers_version, terms.rounding)
+    elif position.tiers_version is None:
+        worth = build_share(position.worth, amount, order.total)
+    else:
+        worth = build_worth(amount, terms)
+    target = worth if is_earning(order, status, position.earn_on) else 0
     if not terms.enabled:
         target = min(target, position.posted)
     return msgspec.structs.replace(position, target=target)
 
 
-def build_worth(total: Decimal, terms: EarningTerms) -> int:
-    """How many points an order of this total earns; exact, at most MOST_POINTS."""
+def build_share(worth: int, amount: Decimal, total: Decimal) -> int:
+    """The part of an order's points that belongs to this part of its total."""
+    return min(worth, math.floor(worth * Fraction(amount) / Fraction(total))) if total else 0
+
+
+def build_worth(amount: Decimal, terms: EarningTerms) -> int:
+    """How many points this amount earns; exact, at most MOST_POINTS."""
     if terms.currency_amount is None or terms.points is None:
         return 0
-    times = Fraction(total) / Fraction(terms.currency_amount)
+    times = Fraction(amount) / Fraction(terms.currency_amount)
     whole = {"floor": math.floor(times), "ceil": math.ceil(times), "round": math.floor(times + Fraction(1, 2))}
     return min(whole[terms.rounding] * terms.points, MOST_POINTS)
 
@@ -103,9 +112,8 @@ def is_earning(order: Order, status: Status, earn_on: EarnOn) -> bool:
     """Whether the order earns points now; `status` is its status, or the one before it was archived."""
     if status in {"cancelled", "refunded"} or order.financial_status == "refunded":
         return False
-    reached = {
-        "created": True,
-        "paid": order.financial_status == "paid",
-        "fulfilled": order.fulfillment_status == "fulfilled",
-    }
-    return reached[earn_on]
+    return earn_on != "fulfilled" or order.fulfillment_status == "fulfilled"
+
+
+def _paid(order: Order) -> Decimal:
+    return order.total_paid - order.total_refunded

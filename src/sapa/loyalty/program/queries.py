@@ -31,24 +31,36 @@ UPDATE_SETTINGS = sql(
 )
 
 LIST_TIERS = sql(
-    "SELECT currency_amount, points FROM loyalty_tiers WHERE company_id = $1 ORDER BY currency_amount", row=Tier
+    """
+    SELECT currency_amount, points
+      FROM loyalty_tiers
+     WHERE company_id = $1
+       AND version = coalesce((SELECT tiers_version FROM loyalty_settings WHERE company_id = $1), 1)
+     ORDER BY currency_amount""",
+    row=Tier,
 )
 
-DELETE_TIERS = sql("DELETE FROM loyalty_tiers WHERE company_id = $1")
-
-INSERT_TIERS = sql(
+# Earlier tiers stay: orders that earned by them keep them.
+REPLACE_TIERS = sql(
     """
-    INSERT INTO loyalty_tiers (company_id, currency_amount, points)
-    SELECT $1, currency_amount, points FROM unnest($2::numeric[], $3::bigint[]) AS t (currency_amount, points)"""
+    WITH changed AS (
+        UPDATE loyalty_settings SET tiers_version = tiers_version + 1 WHERE company_id = $1 RETURNING tiers_version
+    )
+    INSERT INTO loyalty_tiers (company_id, version, currency_amount, points)
+    SELECT $1, changed.tiers_version, t.currency_amount, t.points
+      FROM changed
+     CROSS JOIN unnest($2::numeric[], $3::bigint[]) AS t (currency_amount, points)"""
 )
 
 
 class EarningTerms(Struct, frozen=True):
-    """The program's settings for one order: the tier that its total reaches, if any, and what it earned before."""
+    """The program's settings for one order: the tier that it reaches, if any, and what it earned before. An order that
+    has earned once keeps the terms of that time."""
 
     enabled: bool
     earn_on: EarnOn
     rounding: Rounding
+    tiers_version: int
     currency_amount: Decimal | None
     points: int | None
     position: msgspec.Raw | None
@@ -56,25 +68,29 @@ class EarningTerms(Struct, frozen=True):
 
 TERMS = sql(
     """
-    SELECT coalesce(s.enabled, true) AS enabled, coalesce(s.earn_on, 'paid') AS earn_on,
-           coalesce(s.rounding, 'floor') AS rounding, t.currency_amount, t.points, row_to_json(p) AS position
+    SELECT coalesce(s.enabled, true) AS enabled, coalesce(p.earn_on, s.earn_on, 'paid') AS earn_on,
+           coalesce(p.rounding, s.rounding, 'floor') AS rounding,
+           coalesce(p.tiers_version, s.tiers_version, 1) AS tiers_version, t.currency_amount, t.points,
+           row_to_json(p) AS position
       FROM (SELECT) AS always
       LEFT JOIN loyalty_settings s ON s.company_id = $1
       LEFT JOIN LATERAL (
-           SELECT currency_amount, points FROM loyalty_tiers
-            WHERE company_id = $1 AND currency_amount <= $3
-            ORDER BY currency_amount DESC LIMIT 1) AS t ON true
+           SELECT earn_on, worth, target, posted, shortfall, postings, tiers_version, rounding
+             FROM loyalty_order_positions
+            WHERE company_id = $1 AND order_id = $2) AS p ON true
       LEFT JOIN LATERAL (
-           SELECT earn_on, worth, target, posted, shortfall, postings FROM loyalty_order_positions
-            WHERE company_id = $1 AND order_id = $2) AS p ON true""",
+           SELECT currency_amount, points FROM loyalty_tiers
+            WHERE company_id = $1 AND version = coalesce(p.tiers_version, s.tiers_version, 1)
+              AND currency_amount <= CASE coalesce(p.earn_on, s.earn_on, 'paid') WHEN 'paid' THEN $3 ELSE $4 END
+            ORDER BY currency_amount DESC LIMIT 1) AS t ON true""",
     row=EarningTerms,
 )
 
 STORE_POSITION = sql(
     """
     INSERT INTO loyalty_order_positions AS p (company_id, order_id, wallet_id, earn_on, worth, target, posted,
-                                              shortfall, postings)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                                              shortfall, postings, tiers_version, rounding)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         ON CONFLICT (company_id, order_id) DO UPDATE
        SET target = excluded.target, posted = excluded.posted, shortfall = excluded.shortfall,
            postings = excluded.postings
@@ -102,13 +118,15 @@ async def list_tiers(db: Connection, company_id: int) -> list[Tier]:
 
 
 async def replace_tiers(tx: Tx, company_id: int, tiers: Sequence[Tier]) -> None:
-    await DELETE_TIERS.run(tx, company_id)
-    await INSERT_TIERS.run(tx, company_id, [tier.currency_amount for tier in tiers], [tier.points for tier in tiers])
+    """The settings are locked, and so they exist."""
+    await REPLACE_TIERS.run(tx, company_id, [tier.currency_amount for tier in tiers], [tier.points for tier in tiers])
 
 
-async def get_terms(tx: Tx, company_id: int, order_id: str, total: Decimal) -> tuple[EarningTerms, Position | None]:
+async def get_terms(
+    tx: Tx, company_id: int, order_id: str, paid: Decimal, sold: Decimal
+) -> tuple[EarningTerms, Position | None]:
     """The terms that apply to the order, and what the order has earned so far."""
-    terms = await TERMS.find(tx, company_id, order_id, total)
+    terms = await TERMS.find(tx, company_id, order_id, paid, sold)
     if terms is None:
         raise AssertionError("this SELECT always returns a row")
     return terms, None if terms.position is None else msgspec.json.decode(terms.position, type=Position)

@@ -1,5 +1,6 @@
-"""How a simulated shipment is advanced over HTTP. A live key is refused."""
+"""How a simulated shipment is advanced, and its carrier's statement read, over HTTP. A live key is refused."""
 
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -8,10 +9,20 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Unauthorized
 from sapa.sandbox.carriers.advance import advance
+from sapa.sandbox.carriers.statements import SandboxStatement, build_statement
+from sapa.sandbox.types import TestKeyRequired
+from sapa.shipping.providers import Provider
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.types import NotBookable, Shipment, ShipmentId, ShipmentNotFound
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+
+class SandboxStatementQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whose statement."""
+
+    provider: Annotated[Provider, Meta(description="Parcels of this provider's simulated carriers.")]
+    delivered_from: Annotated[datetime, Meta(description="Parcels delivered at this instant or later.")] | None = None
 
 
 class AdvanceIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,3 +50,15 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
         raise NotBookable(f"The shipment is {status} and has no booking with a simulated carrier. Book it first.")
     await advance(call.context, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
     return shipment.shipment
+
+
+@routes.get("/sandbox/cod-statement", scope=Scope.ORDERS_READ, raises=[TestKeyRequired])
+async def get_sandbox_cod_statement(call: Call, query: SandboxStatementQuery) -> SandboxStatement:
+    """Get the cash-on-delivery statement of a simulated carrier.
+
+    For test keys only. It has every delivered parcel that collected cash, as the carrier computes it. Send it to
+    `POST /shipping/settlements` to reconcile it; change an amount to see a difference.
+    """
+    if not call.company.is_test:
+        raise TestKeyRequired
+    return await build_statement(call.db, call.company.id, query.provider, query.delivered_from)

@@ -29,7 +29,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
-from sapa.sandbox.carriers.simulator import CarrierSimulator
+from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "biteship"
@@ -120,8 +120,9 @@ async def _rate(body: dict[str, Any]) -> HookAnswer:
     insurance = (
         prices.build_insurance_fee(number(body.get("courier_insurance"))) if body.get("courier_insurance") else 0
     )
+    cash = number(body.get("destination_cash_on_delivery"))
     pricing = [
-        _build_price(code, name, express, int(insurance))
+        _build_price(code, name, express, int(insurance), cash)
         for code, name in COURIERS
         if code in wanted
         for express in prices.list_express_prices(km, _weigh(body))
@@ -129,8 +130,10 @@ async def _rate(body: dict[str, Any]) -> HookAnswer:
     return json_response({"success": True, "object": "courier_pricing", "code": 20001003, "pricing": pricing})
 
 
-def _build_price(code: str, name: str, express: prices.Express, insurance: int) -> dict[str, Any]:
+def _build_price(code: str, name: str, express: prices.Express, insurance: int, cash: Decimal) -> dict[str, Any]:
     service, service_name = _SERVICES[express.service]
+    has_cash = prices.is_paid_on_delivery(express.service, cash or prices.LEAST_CASH)
+    fee = int(prices.build_cash_on_delivery_fee(cash)) if cash and has_cash else 0
     return {
         "company": code,
         "courier_name": name,
@@ -141,11 +144,14 @@ def _build_price(code: str, name: str, express: prices.Express, insurance: int) 
         "service_type": "overnight" if service == "ons" else "standard",
         "shipping_type": "parcel",
         "type": service,
-        "price": int(express.price) + insurance,
+        "price": int(express.price) + insurance + fee,
         "shipping_fee": int(express.price),
         "insurance_fee": insurance,
+        "cash_on_delivery_fee": fee,
         "currency": "IDR",
         "available_collection_method": ["pickup"],
+        "available_for_insurance": True,
+        "available_for_cash_on_delivery": has_cash,
     }
 
 
@@ -155,6 +161,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
         return _refuse(400, 40002001, problem)
     reference = str(body.get("reference_id"))
     scenario = find_scenario(body.get("destination_note"), body.get("origin_note"))
+    scenario = None if scenario == "unpaid" else scenario  # its bookings are paid from a balance
     if scenario == "booking_rejected":
         return _refuse(400, 40002031, "Insufficient balance")
     if scenario == "booking_timeout_not_booked":
@@ -182,6 +189,14 @@ def _find_problem(body: dict[str, Any]) -> str | None:
     offered = {(code, service) for code, _ in COURIERS for service, _ in _SERVICES.values()}
     if (body.get("courier_company"), body.get("courier_type")) not in offered:
         return "courier_company or courier_type is not valid"
+    if number(body.get("courier_insurance")) > prices.MOST_INSURED:
+        return "courier_insurance exceeds the maximum"
+    cash, services = (
+        number(body.get("destination_cash_on_delivery")),
+        {code: ours for ours, (code, _) in _SERVICES.items()},
+    )
+    if cash and not prices.is_paid_on_delivery(services[str(body.get("courier_type"))], cash):
+        return "destination_cash_on_delivery is not available for this courier"
     return None if _distance(body) is not None else "The postal code is not valid"
 
 
@@ -226,6 +241,7 @@ def _build_order(booking: Booking) -> dict[str, Any]:
         "link": _link(booking),
         "routing_code": f"SBX-{booking.order_no[-4:]}" if has_waybill else None,
         "history": history,
+        "insurance": _build_insurance(booking.body),
     }
     km = _distance(booking.body) or Decimal(0)
     return {
@@ -236,9 +252,30 @@ def _build_order(booking: Booking) -> dict[str, Any]:
         "price": int(_get_price(booking.body)),
         "currency": "IDR",
         "courier": courier,
+        "destination": {"cash_on_delivery": _build_cash(booking.body)},
         "delivery": {"distance": float(km), "distance_unit": "kilometer"},
         "reference_id": booking.reference,
     }
+
+
+def _build_insurance(body: dict[str, Any]) -> dict[str, Any]:
+    amount = number(body.get("courier_insurance"))
+    return {"amount": int(amount), "fee": int(prices.build_insurance_fee(amount)) if amount else 0}
+
+
+def _build_cash(body: dict[str, Any]) -> dict[str, Any] | None:
+    amount = number(body.get("destination_cash_on_delivery"))
+    if not amount:
+        return None
+    fee = prices.build_cash_on_delivery_fee(amount)
+    return {"amount": int(amount), "fee": int(fee), "type": body.get("destination_cash_on_delivery_type")}
+
+
+def build_statement_line(booking: Booking) -> SandboxStatementLine:
+    """Biteship keeps its fee; the shipping is paid from a balance."""
+    amount = number(booking.body.get("destination_cash_on_delivery"))
+    fee = prices.build_cash_on_delivery_fee(amount)
+    return SandboxStatementLine(booking.awb, amount - fee, amount, fee, carrier_fee=None, insurance_fee=None)
 
 
 def _refuse(status: int, code: int, error: str, details: dict[str, Any] | None = None) -> HookAnswer:
@@ -283,4 +320,4 @@ def _link(booking: Booking) -> str:
     return f"https://sandbox.example/biteship/{booking.order_no}"
 
 
-SIMULATOR = CarrierSimulator("express", serve, build_posting)
+SIMULATOR = CarrierSimulator("express", serve, build_posting, build_statement_line)

@@ -12,6 +12,7 @@ from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.qris import build_qris
 from sapa.sandbox.carriers.responses import (
     find_failure,
     gateway_timeout,
@@ -23,13 +24,14 @@ from sapa.sandbox.carriers.responses import (
 )
 from sapa.sandbox.carriers.scenarios import (
     LABELLED,
+    PAID,
     ScenarioStep,
     Slow,
     cancel,
     find_scenario,
     has_reached,
 )
-from sapa.sandbox.carriers.simulator import CarrierSimulator
+from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
 from sapa.shipping.labels.content import LabelParty, ParcelContent, PrintRequest
 from sapa.shipping.labels.printer import print_here
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -39,6 +41,7 @@ PREFIX = f"/sandbox/{NAME}"
 LABEL = f"{NAME}/label"
 """The purpose of the token in a label's address."""
 LABEL_PATH = "/labels.pdf"
+PAYMENT_PREFIX = "SBX-P-"
 COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
 _NAMES = {"ECO": "Ekonomi", "REG": "Reguler", "ONS": "Besok Sampai"}
 
@@ -97,7 +100,10 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     """A status without a callback method of its own is sent as a code."""
     parcel: dict[str, Any] = {"order_id": booking.reference, "awb": booking.awb}
-    if step.state in _METHODS:
+    if step.state == PAID:
+        paid = {"order_id": booking.reference, "date": local_text(step.at), "status": _CODES["confirmed"]}
+        body = {"method": "processed_packages", "data": [], "packages": [paid], "payment": {"status_code": 0}}
+    elif step.state in _METHODS:
         method, field = _METHODS[step.state]
         parcel[field] = local_text(step.at)
         body = {"method": method, "data": [parcel | ({"reason": step.reason} if step.reason else {})]}
@@ -143,9 +149,10 @@ async def _price(context: AppContext, company_id: int, body: dict[str, Any]) -> 
     km = prices.build_area_distance(str(origin), str(destination))
     kg = prices.build_chargeable_kg(number(body.get("weight")) / 1000)
     insurance = prices.build_insurance_fee(number(body.get("item_value"))) if body.get("insurance") else Decimal(0)
+    value = number(body.get("item_value"))
     wanted = body.get("courier") or []
     results = [
-        _build_result(code, name, express, insurance)
+        _build_result(code, name, express, insurance, value)
         for code, name in COURIERS
         if code in wanted
         for express in prices.list_express_prices(km, kg)
@@ -153,14 +160,15 @@ async def _price(context: AppContext, company_id: int, body: dict[str, Any]) -> 
     return json_response({"status": True, "text": "success", "results": results})
 
 
-def _build_result(code: str, name: str, express: prices.Express, insurance: Decimal) -> dict[str, Any]:
+def _build_result(code: str, name: str, express: prices.Express, insurance: Decimal, value: Decimal) -> dict[str, Any]:
+    has_cod = prices.is_paid_on_delivery(express.service, value)
     return {
         "service": code,
         "service_name": f"{name} {_NAMES[express.service]}",
         "service_type": express.service,
         "cost": str(express.price),
         "etd": f"{express.least_days}-{express.most_days}",
-        "cod": False,
+        "cod": has_cod,
         "group": "regular",
         "drop": express.service != "ONS",
         "cut_off_time": None,
@@ -168,7 +176,18 @@ def _build_result(code: str, name: str, express: prices.Express, insurance: Deci
         "insurance": int(insurance),
         "discount_amount": 0,
         "discount_percentage": 0,
+        "setting": {
+            "cod_fee": "0.03",
+            "minimum_cod_fee": "2500",
+            "insurance_fee": "0.002",
+            "insurance_add_cost": 0,
+            "cod_fee_amount": int(_get_cod_fee(value, express.price, insurance)) if has_cod else 0,
+        },
     }
+
+
+def _get_cod_fee(value: Decimal, cost: Decimal, insurance: Decimal) -> Decimal:
+    return prices.build_cash_on_delivery_fee(value + cost + insurance)
 
 
 async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
@@ -182,6 +201,8 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
     problem = _find_problem(body, package)
     if problem:
         return json_response({"status": False, "text": problem, "code": 422})
+    if package.get("insurance_amount") and number(package.get("item_value")) > prices.MOST_INSURED:
+        return json_response({"status": False, "text": "Nilai barang melebihi batas asuransi", "code": 4101})
     scenario = find_scenario(package.get("note"), body.get("address"))
     if scenario == "booking_rejected":
         return json_response({"status": False, "text": "Saldo kredit tidak mencukupi", "code": 4002})
@@ -206,10 +227,10 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
         {
             "status": True,
             "text": "Success",
-            "payment_status": "paid",
+            "payment_status": "unpaid" if _awaits_payment(booking) else "paid",
             "qr_url": None,
             "details": [detail],
-            "pickup_number": f"SBX-P-{booking.order_no[-10:]}",
+            "pickup_number": PAYMENT_PREFIX + reference,
         }
     )
 
@@ -231,7 +252,53 @@ def _find_problem(body: dict[str, Any], package: dict[str, Any]) -> str | None:
     for part, name in ((body, "kecamatan_id"), (package, "destination_kecamatan_id")):
         if areas.find_area(part.get(name)) is None:
             return f"The selected {name} is invalid."
-    return None if number(package.get("item_value")) >= 1000 else "The item_value must be at least 1000."
+    if number(package.get("item_value")) < 1000:
+        return "The item_value must be at least 1000."
+    cash = number(package.get("cod"))
+    if cash and not prices.is_paid_on_delivery(str(package.get("service_type")), cash):
+        return "The service does not support this cod."
+    return None
+
+
+def _awaits_payment(booking: Booking) -> bool:
+    """A parcel that is paid on delivery needs no payment before."""
+    is_paid = has_reached(booking.steps, booking.now, PAID)
+    return booking.scenario == "unpaid" and not number(booking.body.get("cod")) and not is_paid
+
+
+async def _get_payment(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    reference = str(body.get("payment_id") or "").removeprefix(PAYMENT_PREFIX)
+    async with context.database.connection() as db:
+        booking = await bookings.find(db, company_id, NAME, reference)
+    if booking is None:
+        return json_response({"status": False, "text": "Pembayaran tidak ditemukan", "code": 2})
+    if booking.scenario == "carrier_down":
+        return service_unavailable()
+    amount, is_open = number(booking.body.get("shipping_cost")), _awaits_payment(booking)
+    payment = {
+        "payment_id": PAYMENT_PREFIX + booking.reference,
+        "qr_content": build_qris(booking.order_no, int(amount)),
+        "method": "08",
+        "status_code": "9" if is_open else "0",
+        "amount": int(amount),
+        "paid_at": None if is_open else local_text(booking.now),
+    }
+    return json_response({"status": True, "text": "Success", "method": "payment", "data": payment})
+
+
+def build_statement_line(booking: Booking) -> SandboxStatementLine:
+    """KiriminAja keeps the shipping, the insurance and its fee."""
+    parcel = booking.body
+    amounts = {name: number(parcel.get(name)) for name in ("cod", "shipping_cost", "insurance_amount", "item_value")}
+    fee = _get_cod_fee(amounts["item_value"], amounts["shipping_cost"], amounts["insurance_amount"])
+    return SandboxStatementLine(
+        parcel=booking.awb,
+        amount=amounts["cod"] - amounts["shipping_cost"] - amounts["insurance_amount"] - fee,
+        cod_amount=amounts["cod"],
+        cod_fee=fee,
+        carrier_fee=amounts["shipping_cost"],
+        insurance_fee=amounts["insurance_amount"] or None,
+    )
 
 
 async def _track(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
@@ -251,6 +318,7 @@ async def _track(context: AppContext, company_id: int, body: dict[str, Any]) -> 
             "receiver": booking.body.get("destination_name", "") if step.state == "delivered" else "",
         }
         for step in reversed(booking.past)
+        if step.state != PAID
     ]
     details = {
         "awb": booking.awb if has_awb else None,
@@ -360,7 +428,8 @@ _HANDLERS: dict[str, Handler] = {
     "/api/mitra/tracking": _track,
     "/api/mitra/v3/cancel_shipment": _cancel,
     "/api/mitra/v6.1/awb/print": _print_labels,
+    "/api/mitra/v2/get_payment": _get_payment,
 }
 
 
-SIMULATOR = CarrierSimulator("express", serve, build_posting)
+SIMULATOR = CarrierSimulator("express", serve, build_posting, build_statement_line)

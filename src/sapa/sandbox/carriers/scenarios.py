@@ -14,8 +14,14 @@ Slow = Literal["aloud", "silently"]
 LABELLED = "labelled"
 """Not a status of a shipment: an express parcel gets its awb."""
 
+PAID = "paid"
+"""Not a status of a shipment either: somebody pays the booking."""
+
+MARKS = frozenset({LABELLED, PAID})
+
 LABEL_SECONDS = 0.5
 LATE_LABEL_SECONDS = 60.0
+PAYMENT_SECONDS = 120.0
 SLOW_CANCEL_SECONDS = 5.0
 
 SCENARIOS = (
@@ -28,6 +34,7 @@ SCENARIOS = (
     "booking_rejected",
     "booking_timeout",
     "booking_timeout_not_booked",
+    "unpaid",
     "cancel_refused",
     "cancel_slow",
     "awb_late",
@@ -109,8 +116,11 @@ def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[S
         steps.append(ScenarioStep(state, booked_at + timedelta(seconds=seconds), driver, by))
     if kind == "express":
         after = LATE_LABEL_SECONDS if scenario == "awb_late" else LABEL_SECONDS
+        if scenario == "unpaid":
+            after += PAYMENT_SECONDS
+            steps.insert(1, ScenarioStep(PAID, booked_at + timedelta(seconds=PAYMENT_SECONDS)))
         steps.insert(1, ScenarioStep(LABELLED, booked_at + timedelta(seconds=after)))
-    return steps
+    return sorted(steps, key=lambda step: step.at)
 
 
 def list_past(steps: Sequence[ScenarioStep], now: datetime) -> list[ScenarioStep]:
@@ -119,8 +129,8 @@ def list_past(steps: Sequence[ScenarioStep], now: datetime) -> list[ScenarioStep
 
 
 def get_state(steps: Sequence[ScenarioStep], now: datetime) -> ScenarioStep:
-    """The latest state; labels are not states."""
-    return next(step for step in reversed(list_past(steps, now)) if step.state != LABELLED)
+    """The latest state; labels and payments are not states."""
+    return next(step for step in reversed(list_past(steps, now)) if step.state not in MARKS)
 
 
 def has_reached(steps: Sequence[ScenarioStep], now: datetime, *states: str) -> bool:

@@ -2,6 +2,7 @@
 tracked until its outcome is known."""
 
 import secrets
+from decimal import Decimal
 
 import msgspec
 import structlog
@@ -32,6 +33,7 @@ from sapa.shipping.shipments.requests import build_request
 from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.states import BOOKABLE, GONE, GROUP_OF, NOT_BOOKED_YET, TROUBLED, is_allowed
 from sapa.shipping.types import (
+    NO_PACKAGE,
     BookingInProgress,
     BookingResolution,
     InvalidMove,
@@ -39,6 +41,7 @@ from sapa.shipping.types import (
     Shipment,
     StoredShipment,
     choose_payment_status,
+    read_package,
 )
 from sapa.values.company import Company
 from sapa.values.ids import ALPHABET
@@ -54,7 +57,8 @@ CONCLUSIVE_LOOKUPS = 2
 OPEN = frozenset({"pending", "sent", "unknown"})
 BOOKING_FIELDS = (
     "driver", "awb", "order_no", "booking_id", "pickup_number", "tracking_url", "status_code", "problem", "poll_at",
-    "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp", "sorting_code",
+    "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp", "carrier_fee", "payment_qr",
+    "sorting_code",
 )  # fmt: skip
 """Fields of a shipment that a finished booking leaves set."""
 PROCEEDING = frozenset({"accepted", "in_delivery", "delivered"})
@@ -247,13 +251,26 @@ def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -
 def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """Fills in the numbers of the response where the shipment has none yet."""
     names = (
-        "order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance",
-        "sorting_code",
+        "order_no", "booking_id", "awb", "pickup_number", "payment_id", "payment_qr", "tracking_url", "status_code",
+        "estimate", "distance", "sorting_code",
     )  # fmt: skip
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}
     changes["payment_status"] = choose_payment_status(stored.payment_status, booked.payment_status)
+    changes |= _build_fees(stored, booked)
     return msgspec.structs.replace(stored, **changes, driver=stored.driver or shipments.encode_driver(booked.driver))
+
+
+def _build_fees(stored: StoredShipment, booked: Booked) -> dict[str, Decimal | None]:
+    """What the carrier charges; its fees replace those that the caller sent."""
+    package = NO_PACKAGE if stored.package is None else read_package(stored.package)
+    is_insured = stored.insurance or booked.insurance_fee is not None
+    return {
+        "carrier_fee": booked.price if stored.carrier_fee is None else stored.carrier_fee,
+        "insurance_fee": stored.insurance_fee if booked.insurance_fee is None else booked.insurance_fee,
+        "insurance_amount": stored.insurance_amount or (package.item_value if is_insured else None),
+        "cod_fee": stored.cod_fee if booked.cod_fee is None else booked.cod_fee,
+    }
 
 
 async def settle_by_event(tx: Tx, company: Company, reference: str | None, source: str) -> None:

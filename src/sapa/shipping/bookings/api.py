@@ -1,11 +1,12 @@
-"""How a booked shipment is cancelled."""
+"""How a booked shipment is cancelled, and paid."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
-from sapa.shipping.bookings import cancel
+from sapa.shipping.bookings import cancel, payment
+from sapa.shipping.bookings.types import ShownPayment
 from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.types import (
     BookingInProgress,
@@ -41,3 +42,13 @@ async def cancel_shipment(
     later, you get a 202. Cancelling again changes nothing.
     """
     return await cancel.cancel(call, id, body.reason)
+
+
+@routes.get("/shipments/{id}/payment", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
+async def get_shipment_payment(call: OutboundCall, id: ShipmentId) -> ShownPayment:
+    """Get the payment that a booking waits for.
+
+    Some accounts pay each booking before the carrier picks the parcel up. Show `qr` as a QRIS code; the carrier is
+    asked now whether it was paid. Without a payment, `paymentId` is null.
+    """
+    return await payment.refresh(call, id)

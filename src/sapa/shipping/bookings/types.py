@@ -1,10 +1,13 @@
 """Attempts to book a shipment with a carrier, and their outcomes."""
 
-from msgspec import Struct
+from decimal import Decimal
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from sapa.shipping.carriers.interface import Booked, BookingNotFound, Rejected
 from sapa.shipping.connections.types import ConnectedCarrier
-from sapa.shipping.types import StoredShipment
+from sapa.shipping.types import PaymentStatus, ShipmentId, StoredShipment
 
 
 class BookingAttempt(Struct, frozen=True):
@@ -38,6 +41,18 @@ class BookingStart(Struct, frozen=True):
     stored: StoredShipment
     attempt: BookingAttempt | None = None
     connected: ConnectedCarrier | None = None
+
+
+class ShownPayment(Struct, frozen=True, rename="camel"):
+    """The payment that a booking waits for."""
+
+    shipment_id: ShipmentId
+    payment_id: Annotated[str | None, Meta(description="Null if there is nothing to pay.")]
+    status: PaymentStatus | None
+    qr: Annotated[str | None, Meta(description="The content of the QRIS code; null once it is paid.")]
+    amount: Annotated[Decimal | None, Meta(description="In the carrier's currency, if it was asked just now.")]
+    live: Annotated[bool, Meta(description="Whether the carrier was asked just now.")]
+    error: Annotated[str | None, Meta(description="Why the carrier could not be asked.")]
 
 
 class Unsure(Struct, frozen=True):

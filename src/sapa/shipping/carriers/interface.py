@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -85,6 +85,10 @@ class ServiceRequest(Struct, frozen=True):
     pickup_schedule: datetime | None = None
     pickup_city: str | None = None
     insurance: bool = False
+    insurance_amount: Decimal | None = None
+    """The insured value; the parcel's own value if it is not given."""
+    cod_amount: Decimal | None = None
+    """Cash on delivery: what the carrier collects."""
     fee: Decimal | None = None
     currency: str = "IDR"
 
@@ -110,6 +114,11 @@ class ServiceOffer(Struct, frozen=True):
     """The carrier's text, such as `2-3 days`."""
     courier: str
     insurance_fee: Decimal | None = None
+    insurance_required: bool = False
+    cod: bool = False
+    """Whether the service collects cash on delivery."""
+    cod_fee: Decimal | None = None
+    """For the requested amount; None if none is requested."""
     distance: Decimal | None = None
     vehicle_type: str | None = None
     package_handover: Sequence[str] = ("PICKUP",)
@@ -161,6 +170,12 @@ class Booked(Struct, frozen=True):
     status_code: int | None = None
     driver: Driver | None = None
     price: Decimal | None = None
+    """Without insurance and the fee for cash on delivery."""
+    insurance_fee: Decimal | None = None
+    cod_fee: Decimal | None = None
+    payment_qr: str | None = None
+    """The content of the QRIS code that pays the booking."""
+    estimate: str | None = None
     distance: Decimal | None = None
     sorting_code: str | None = None
 
@@ -274,6 +289,20 @@ class BookedShipment(Struct, frozen=True):
     was_picked_up: bool
 
 
+class BookingPayment(Struct, frozen=True):
+    """The payment that a booking waits for, as the carrier reports it."""
+
+    status: str | None
+    """A paymentStatus of ours; None for an unknown word."""
+    qr: str | None = None
+    """The content of the QRIS code."""
+    amount: Decimal | None = None
+
+
+Deduction = Literal["cod_fee", "carrier_fee", "insurance_fee"]
+"""A field of the shipment that a carrier keeps from the cash that it collected."""
+
+
 class CarrierAway(Exception):
     """There was no usable response: the same call may be made again.
 
@@ -303,6 +332,8 @@ class Carrier(Protocol):
     service_types: Sequence[str]
     calls_back: bool
     finds_by_reference: bool
+    cod_deductions: Sequence[Deduction]
+    """What it keeps when it remits cash on delivery; empty if it does not collect any."""
 
     async def verify(self, connection: CarrierAccount) -> None: ...
 
@@ -329,11 +360,3 @@ class Carrier(Protocol):
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]: ...
-
-
-@runtime_checkable
-class LabelCarrier(Protocol):
-    """A carrier that has labels of its own."""
-
-    async def fetch_labels(self, connection: CarrierAccount, awbs: Sequence[str]) -> bytes:
-        """One PDF with the labels of these parcels. Raises CarrierAway or BadCredentials."""

@@ -39,7 +39,7 @@ def choose_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Reject
     """By code, else by name ignoring case; a rejection lists the offers."""
     offer = _find_by_code(quote, service) or _find_by_name(quote, service)
     if offer is not None:
-        return offer if service.package_handover in offer.package_handover else _refuse_handover(offer, service)
+        return _find_refusal(quote, offer, service) or offer
     if quote.offers:
         names = ", ".join(offer.service_name for offer in quote.offers)
         return Rejected(
@@ -58,8 +58,14 @@ def _find_by_name(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
     return next((offer for offer in quote.offers if name and fold(offer.service_name) == name), None)
 
 
-def _refuse_handover(offer: ServiceOffer, service: ServiceRequest) -> Rejected:
-    options = " or ".join(offer.package_handover)
-    return Rejected(
-        "HANDOVER_NOT_OFFERED", f"{offer.service_name} does not offer {service.package_handover}. Use {options}"
-    )
+def _find_refusal(quote: Quote, offer: ServiceOffer, service: ServiceRequest) -> Rejected | None:
+    if service.package_handover not in offer.package_handover:
+        options = " or ".join(offer.package_handover)
+        return Rejected(
+            "HANDOVER_NOT_OFFERED", f"{offer.service_name} does not offer {service.package_handover}. Use {options}"
+        )
+    if service.cod_amount is not None and not offer.cod:
+        names = ", ".join(other.service_name for other in quote.offers if other.cod)
+        advice = f"Use one of: {names}" if names else "No service for this route does"
+        return Rejected("COD_NOT_OFFERED", f"{offer.service_name} does not collect cash on delivery. {advice}")
+    return None

@@ -76,7 +76,7 @@ async def find_by_token(context: AppContext, db: Connection, token: str) -> Conn
     owner = await queries.find_by_token(db, _hash(token))
     if owner is None:
         return None
-    company = Company(owner.company_id, owner.environment, owner.region, owner.currency)
+    company = await get_company(db, owner.company_id)
     stored = await queries.find_by_id(db, company.id, owner.id)
     return await _connect_stored(context, company, stored) if stored else None
 

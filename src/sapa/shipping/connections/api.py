@@ -24,6 +24,7 @@ class ProviderCapabilities(Struct, frozen=True, rename="camel"):
     track: bool
     coverage: bool
     callbacks: Annotated[bool, Meta(description="Whether its carrier reports changes by callbacks.")]
+    cod: Annotated[bool, Meta(description="Whether parcels can be paid on delivery.")]
 
 
 class ProviderEntry(Struct, frozen=True, rename="camel"):
@@ -56,15 +57,15 @@ def build_entry(provider: ProviderTraits, adapter: str | None) -> ProviderEntry:
         provider=provider.name,
         label=provider.label,
         connected=provider.is_local or adapter is not None,
-        capabilities=_build_capabilities(carrier, is_local=provider.is_local),
+        capabilities=_build_capabilities(carrier, provider),
         service_types=list(carrier.service_types) if carrier else [],
         coverage_levels=list(carrier.levels) if carrier else [],
         adapter=adapter,
     )
 
 
-def _build_capabilities(carrier: Carrier | None, *, is_local: bool) -> ProviderCapabilities:
-    has_carrier = carrier is not None
+def _build_capabilities(carrier: Carrier | None, provider: ProviderTraits) -> ProviderCapabilities:
+    has_carrier, is_local = carrier is not None, provider.is_local
     return ProviderCapabilities(
         quote=has_carrier,
         book=has_carrier or is_local,
@@ -72,4 +73,5 @@ def _build_capabilities(carrier: Carrier | None, *, is_local: bool) -> ProviderC
         track=has_carrier or is_local,
         coverage=has_carrier and bool(carrier and carrier.levels),
         callbacks=bool(carrier and carrier.calls_back),
+        cod=provider.collects_cash,
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import groupby
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -12,8 +13,8 @@ from sapa.db.pool import Connection, Database, Tx
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.responses import Accepted, PdfFile
 from sapa.orders import actions as orders
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, LabelCarrier
-from sapa.shipping.carriers.parcels import WESTERN_TIME
+from sapa.shipping.carriers.abilities import LabelCarrier
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAway
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.labels import queries
@@ -87,7 +88,7 @@ async def load_request(
 ) -> PrintRequest:
     """Raises NotBooked."""
     shop = (await get_environment(db, company.id)).name
-    now = (await read_clock(db, company.id)).now.astimezone(WESTERN_TIME)
+    now = (await read_clock(db, company.id)).now.astimezone(ZoneInfo(company.time_zone))
     parcels = []
     for shipment in stored:
         order = await orders.find(db, company, shipment.order_id) if shipment.order_id else None

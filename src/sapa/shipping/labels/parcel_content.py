@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from sapa.orders.types import Order
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, show_money
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments.actions import find_cod_amount, name_courier
+from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import BOOKABLE, NOT_BOOKED_YET
 from sapa.shipping.types import (
     NO_PACKAGE,
@@ -65,7 +65,7 @@ def build_parcel(company: Company, shipment: StoredShipment, order: Order | None
     """Raises NotBooked."""
     package = NO_PACKAGE if shipment.package is None else read_package(shipment.package)
     sender, receiver = _read(shipment.sender), _read(shipment.delivery)
-    courier, cod_amount = name_courier(shipment), find_cod_amount(shipment)
+    courier, cod_amount = name_courier(shipment), shipment.cod_amount
     return ParcelContent(
         number=get_number(shipment),
         courier=courier,

@@ -138,14 +138,17 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
 
 def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
     """The offers, cheapest first, and messages that explain missing ones."""
-    notes = list(quote.notes)
-    if not quote.offers and not notes:
+    notes, offers = list(quote.notes), quote.offers
+    if lookup.request.service.cod_amount is not None:
+        offers = [offer for offer in offers if offer.cod]
+        if omitted := [offer.service_name for offer in quote.offers if not offer.cod]:
+            message = f"No cash on delivery: {', '.join(omitted)}. Without codAmount they are offered."
+            notes.append(QuoteNote(lookup.connected.carrier.name, "cod_not_offered", message))
+    if not offers and not notes:
         message = "No service is offered for this route and parcel. Try another service type, weight or provider."
         notes.append(QuoteNote(lookup.connected.carrier.name, "no_service", message))
     return QuoteResult(
-        sorted(
-            (_build_option(offer) for offer in quote.offers), key=lambda option: (option.price, option.service_code)
-        ),
+        sorted((_build_option(offer) for offer in offers), key=lambda option: (option.price, option.service_code)),
         [QuoteMessage(note.courier, note.code, note.text) for note in notes],
     )
 
@@ -160,6 +163,9 @@ def _build_option(offer: ServiceOffer) -> QuoteOption:
         currency=offer.currency,
         estimate=offer.estimate,
         insurance_fee=offer.insurance_fee,
+        insurance_required=offer.insurance_required,
+        cod=offer.cod,
+        cod_fee=offer.cod_fee,
         distance=offer.distance,
         vehicle_type=offer.vehicle_type,
         package_handover=list(offer.package_handover),

@@ -1,5 +1,6 @@
 """Validates a quote's body and builds the request for the carriers' adapters. Pure: no database."""
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers.interface import Coordinates, Parcel, ServiceRequest, ShipmentRequest, ShippingPoint
+from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes.types import QuoteIn, QuotePlaceIn
 from sapa.shipping.shipments import validation
 from sapa.shipping.types import PackageIn
@@ -33,14 +35,28 @@ def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
     parcel = _build_parcel(company, body.package)
     if options.insurance and parcel.item_value is None:
         raise Invalid.field("package.itemValue", "is required for insurance")
+    cod_amount = _parse_cod_amount(company, body)
     service = ServiceRequest(
         service_type=options.service_type,
         vehicle_type=options.vehicle_type,
         pickup_city=_merge_pickup_city(options.pickup_city, body.pickup_city),
         insurance=options.insurance,
+        cod_amount=cod_amount,
         currency=company.currency,
     )
     return ShipmentRequest(origin, destination, parcel, service)
+
+
+def _parse_cod_amount(company: Company, body: QuoteIn) -> Decimal | None:
+    field, amount = "options.codAmount", body.options.cod_amount
+    if amount is None:
+        return None
+    try:
+        amount = parse_amount(amount, company.currency)
+    except BadMoney as error:
+        raise Invalid.field(field, str(error)) from None
+    validation.check_cod_amount(field, PROVIDERS[body.provider], amount, company.currency)
+    return amount
 
 
 def _build_place(field: str, place: QuotePlaceIn) -> ShippingPoint:

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.http.responses import Envelope
 from sapa.shipping.providers import Provider
-from sapa.shipping.types import AreaId, PackageIn, PartyIn, PickupCity, ServiceType, VehicleType
+from sapa.shipping.types import AreaId, CodAmount, PackageIn, PartyIn, PickupCity, ServiceType, VehicleType
 
 
 class QuotePlaceIn(PartyIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -27,6 +27,7 @@ class QuoteOptionsIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     service_type: Annotated[ServiceType, Meta(description="All that the provider has, if none is given.")] | None = None
     pickup_city: PickupCity | None = None
     insurance: bool = False
+    cod_amount: CodAmount | None = None
     vehicle_type: VehicleType | None = None
 
 
@@ -54,6 +55,11 @@ class QuoteOption(Struct, frozen=True, rename="camel"):
         str | None, Meta(description="How long it takes, in the carrier's words.", examples=["2-3 days"])
     ]
     insurance_fee: Annotated[Decimal | None, Meta(description="In addition to the price.")]
+    insurance_required: Annotated[bool, Meta(description="Whether the service always insures such a parcel.")]
+    cod: Annotated[bool, Meta(description="Whether the service collects cash on delivery.", examples=[True])]
+    cod_fee: Annotated[
+        Decimal | None, Meta(description="In addition to the price, for the requested `codAmount`.", examples=[None])
+    ]
     distance: Annotated[Decimal | None, Meta(description="In kilometres.")]
     vehicle_type: str | None
     package_handover: Annotated[list[str], Meta(examples=[["PICKUP"]])]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 import msgspec
 from msgspec import Raw
@@ -20,6 +19,8 @@ from sapa.shipping.shipments import queries
 from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
 from sapa.shipping.types import (
+    CashCollected,
+    CashParcelReturned,
     NotEditable,
     Shipment,
     ShipmentBooked,
@@ -38,6 +39,9 @@ from sapa.values.json import encode
 
 DETACH_BATCH = 1_000
 POLL_DAYS = 45
+BETWEEN_ATTEMPTS = timedelta(hours=1)
+PAYMENT_PERIOD = timedelta(hours=24)
+"""For how long after its creation an unpaid booking is polled often."""
 SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
 """Seconds until a carrier is polled; longer after a callback."""
 
@@ -68,6 +72,17 @@ async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
     return await queries.lock_shipment(tx, company_id, id)
 
 
+async def lock_parcels(
+    tx: Tx, company_id: int, numbers: Sequence[str], provider: str, currency: str
+) -> dict[str, StoredShipment]:
+    """The shipments by the carrier's numbers of them; of several with one number, the newest that collects cash."""
+    matches = await queries.match_parcels(tx, company_id, numbers, provider, currency)
+    locked = await queries.lock_shipments(tx, company_id, sorted({match.id for match in matches}))
+    by_id = {shipment.id: shipment for shipment in locked}
+    found = [(match.number, by_id[match.id]) for match in matches if match.id in by_id]
+    return dict(sorted(found, key=lambda pair: (pair[1].cod_amount is not None, pair[1].id)))
+
+
 async def list_newest(db: Connection, company_id: int, status: str | None, most: int) -> list[Shipment]:
     """The newest shipments, or the newest with this status."""
     filters = {"cells": [f"{provider}/{status}" for provider in PROVIDERS]} if status else {}
@@ -91,21 +106,54 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
     """Saves a locked shipment, and announces the visible part of the change."""
     if after == before:
         return before
+    after = await _with_milestones(tx, company, before, after)
     is_visible = after.shipment != before.shipment
     if after.tracking_page is None:  # it is older than the pages are
         after = msgspec.structs.replace(after, tracking_page=new_tracking_page())
-    if after.shipping_status in UNDER_WAY and after.picked_up_at is None:
-        now = (await read_clock(tx, company.id)).now
-        after = msgspec.structs.replace(after, picked_up_at=now)
     stored = await queries.save_shipment(tx, company.id, after, is_visible)
     for event in build_events(before, stored) if is_visible else ():
         await emit(tx, company, event)
     if PROVIDERS[stored.provider].is_local and stored.shipping_status != before.shipping_status:
         await _record_step(tx, company, stored)
     await _fulfil_order(tx, company, before, stored)
+    await _announce_arrival(tx, company, before, stored)
     if stored.shipping_status != before.shipping_status:
         await publish(tx, company, ShipmentStatusChanged(before, stored))
     return stored
+
+
+async def _with_milestones(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> StoredShipment:
+    """When it was picked up and delivered, when its cash was collected, and how many deliveries failed."""
+    is_moved = after.shipping_status != before.shipping_status
+    is_picked_up = after.shipping_status in UNDER_WAY and after.picked_up_at is None
+    is_delivered = after.shipping_status == "delivered" and is_moved
+    changes: dict[str, object] = {}
+    if is_failed_attempt(before, after):
+        changes["failed_attempts"] = before.failed_attempts + 1
+    if is_picked_up or is_delivered:
+        moment = after.event_timestamp or (await read_clock(tx, company.id)).now
+        changes |= {"picked_up_at": moment} if is_picked_up else {}
+        changes |= {"delivered_at": moment} if is_delivered else {}
+        if is_delivered and after.cod_amount is not None and after.cod_collected_at is None:
+            changes["cod_collected_at"] = moment
+    return msgspec.structs.replace(after, **changes) if changes else after
+
+
+def is_failed_attempt(before: StoredShipment, after: StoredShipment) -> bool:
+    """Carriers report one attempt several times, but never two attempts within an hour."""
+    if after.shipping_status != "delivery_failed":
+        return False
+    if before.shipping_status != "delivery_failed":
+        return True
+    last, this = before.event_timestamp, after.event_timestamp
+    return last is not None and this is not None and this - last >= BETWEEN_ATTEMPTS
+
+
+async def _announce_arrival(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> None:
+    if after.cod_collected_at is not None and before.cod_collected_at is None:
+        await publish(tx, company, CashCollected(after))
+    if after.shipping_status == "returned" != before.shipping_status and after.cod_collected_at is not None:
+        await publish(tx, company, CashParcelReturned(after))
 
 
 def build_events(before: StoredShipment, after: StoredShipment) -> list[Event]:
@@ -137,11 +185,16 @@ async def record_event(
 
 
 async def _fulfil_order(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> None:
-    """A picked-up shipment fulfils its order."""
-    if after.order_id is None or after.shipping_status == before.shipping_status:
+    """A picked-up shipment fulfils its order; a return fulfils nothing."""
+    if after.order_id is None or after.return_of is not None or after.shipping_status == before.shipping_status:
         return
     if after.shipping_status == "delivered" or (after.picked_up_at and not before.picked_up_at):
-        await orders.fulfil(tx, company, after.order_id)
+        await orders.fulfil_by_shipment(tx, company, after.order_id, after.id)
+
+
+async def find_order_id(tx: Tx, company: Company, shipment_id: str) -> str | None:
+    """The order that a shipment carries; None for a shipment without an order, and for an unknown one."""
+    return await queries.find_order_id(tx, company.id, shipment_id)
 
 
 async def discard(tx: Tx, company: Company, id: str) -> None:
@@ -155,17 +208,6 @@ async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
     """Clears the store of its shipments; they keep their sender."""
     while left := await queries.detach_store(tx, company.id, store_id, DETACH_BATCH):
         await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
-
-
-def find_cod_amount(shipment: StoredShipment) -> Decimal | None:
-    """What the courier collects."""
-    amount: Decimal | None = getattr(shipment, "cod_amount", None)
-    return amount or None
-
-
-def is_return(shipment: StoredShipment) -> bool:
-    """Whether it brings goods back to the shop."""
-    return getattr(shipment, "return_of", None) is not None
 
 
 def name_courier(shipment: StoredShipment) -> str:
@@ -191,7 +233,9 @@ def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | N
         return None
     if clock.real - shipment.created_at > timedelta(days=POLL_DAYS):
         return None
-    seconds = (LATER if source == CALLED else SOON)[PROVIDERS[shipment.provider].pace]
+    is_unpaid = shipment.payment_status == "pending" and clock.real - shipment.created_at < PAYMENT_PERIOD
+    pace = "ride" if is_unpaid else PROVIDERS[shipment.provider].pace
+    seconds = (LATER if source == CALLED else SOON)[pace]
     if source == CALLED and _lacks_sorting_code(shipment):
         seconds = SORTING_CODE_SECONDS
     return clock.now + timedelta(seconds=seconds)

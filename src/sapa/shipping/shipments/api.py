@@ -17,7 +17,7 @@ from sapa.http.responses import Page, build_page
 from sapa.shipping.providers import PROVIDERS, Provider
 from sapa.shipping.shipments import actions, queries
 from sapa.shipping.states import STATUSES, Status
-from sapa.shipping.types import LOCATION_ID, NotEditable, Shipment, ShipmentId, ShipmentNotFound
+from sapa.shipping.types import LOCATION_ID, SHIPMENT_ID, NotEditable, Shipment, ShipmentId, ShipmentNotFound
 from sapa.values.text_folding import fold
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
@@ -41,6 +41,16 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
         Annotated[str, Meta(pattern=LOCATION_ID.pattern, description="Shipments from this store location.")] | None
     ) = None
     needs_action: Annotated[Literal["true", "false"], Meta(description="Whether to check by hand.")] | None = None
+    cod_state: (
+        Annotated[
+            Literal["expected", "collected", "remitted"],
+            Meta(description="Cash on delivery that is still to be collected, to be remitted, or was remitted."),
+        ]
+        | None
+    ) = None
+    return_of: Annotated[str, Meta(pattern=SHIPMENT_ID.pattern, description="The returns of this shipment.")] | None = (
+        None
+    )
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
 
@@ -76,6 +86,8 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
         "store_location_id": query.store_location_id,
         "needing_action": True if query.needs_action == "true" else None,
         "no_action_needed": True if query.needs_action == "false" else None,
+        **({f"cod_{query.cod_state}": True} if query.cod_state else {}),
+        "return_of": query.return_of,
         "created_from": query.created_from,
         "created_to": query.created_to,
         "cells": _cells(query),

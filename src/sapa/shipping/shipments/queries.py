@@ -12,7 +12,7 @@ from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ShipmentKey
+from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ParcelMatch, ShipmentKey
 from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
 
 Row = TypeVar("Row", bound=Struct)
@@ -21,7 +21,9 @@ COUNTER = "shipments"
 COLUMNS = ", ".join(Shipment.__struct_fields__)
 STORED_COLUMNS = ", ".join(StoredShipment.__struct_fields__)
 
-WRITTEN = WriteColumns(StoredShipment, "search_text", without={"id", "created_at", "updated_at", "cell"})
+WRITTEN = WriteColumns(
+    StoredShipment, "search_text", "area", "quoted_days", without={"id", "created_at", "updated_at", "cell"}
+)
 _NEXT = len(WRITTEN.names) + 3
 
 GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)
@@ -37,6 +39,8 @@ FIND_TRACKING_PAGE = sql(
     row=ShipmentKey,
     crosses="a public tracking page names no company; its address is as good as a key",
 )
+
+FIND_ORDER_ID = sql("SELECT order_id FROM shipments WHERE company_id = $1 AND id = $2")
 
 LOCK = sql(
     f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2 FOR UPDATE",
@@ -111,6 +115,11 @@ LISTING = Listing(
         "store_location_id": "store_location_id = {}",
         "needing_action": "(needs_action AND {}::boolean)",
         "no_action_needed": "(NOT needs_action AND {}::boolean)",
+        "cod_expected": "(cod_amount IS NOT NULL AND cod_collected_at IS NULL AND {}::boolean)",
+        "cod_collected": "(cod_amount IS NOT NULL AND cod_collected_at IS NOT NULL AND cod_remitted_at IS NULL"
+        " AND {}::boolean)",
+        "cod_remitted": "(cod_amount IS NOT NULL AND cod_remitted_at IS NOT NULL AND {}::boolean)",
+        "return_of": "return_of = {}",
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },
@@ -124,6 +133,29 @@ INSERT_EVENT = sql(
                                  receiver, proof, source, applied)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         ON CONFLICT (company_id, shipment_id, dedupe_key) DO NOTHING"""
+)
+
+LOCK_MANY = sql(
+    f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
+    row=StoredShipment,
+)
+
+# Each number by its own index; a parcel that was booked again is found by its earlier references, too.
+MATCH_PARCELS = sql(
+    """
+    SELECT s.id, s.awb AS number FROM shipments s
+     WHERE s.company_id = $1 AND s.awb = ANY($2) AND s.provider = $3 AND s.currency = $4
+     UNION ALL
+    SELECT s.id, s.order_no FROM shipments s
+     WHERE s.company_id = $1 AND s.order_no = ANY($2) AND s.provider = $3 AND s.currency = $4
+     UNION ALL
+    SELECT s.id, s.id FROM shipments s
+     WHERE s.company_id = $1 AND s.id = ANY($2) AND s.provider = $3 AND s.currency = $4
+     UNION ALL
+    SELECT s.id, b.reference FROM shipment_bookings b
+      JOIN shipments s ON s.company_id = $1 AND s.id = b.shipment_id
+     WHERE b.company_id = $1 AND b.reference = ANY($2) AND s.provider = $3 AND s.currency = $4""",
+    row=ParcelMatch,
 )
 
 _IS_CANCEL_LOST = f"s.cancel_due_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_CANCEL})"
@@ -168,8 +200,25 @@ async def find_tracking_page(db: Connection, path: str) -> ShipmentKey | None:
     return await FIND_TRACKING_PAGE.find(db, path)
 
 
+async def find_order_id(db: Connection, company_id: int, id: str) -> str | None:
+    order_id: str | None = await FIND_ORDER_ID.value(db, company_id, id)
+    return order_id
+
+
 async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
     return _found(await LOCK.find(tx, company_id, id))
+
+
+async def lock_shipments(tx: Tx, company_id: int, ids: Sequence[str]) -> list[StoredShipment]:
+    """In the order of their ids, so that two calls with the same ones cannot wait for each other."""
+    return await LOCK_MANY.all(tx, company_id, list(ids))
+
+
+async def match_parcels(
+    db: Connection, company_id: int, numbers: Sequence[str], provider: str, currency: str
+) -> list[ParcelMatch]:
+    """The shipments that have one of the numbers: an awb, an orderNo, a reference or an id."""
+    return await MATCH_PARCELS.all(db, company_id, list(numbers), provider, currency)
 
 
 async def insert_shipment(tx: Tx, company_id: int, stored: StoredShipment) -> StoredShipment:

@@ -22,3 +22,10 @@ class ShipmentKey(Struct, frozen=True):
 
     company_id: int
     id: str
+
+
+class ParcelMatch(Struct, frozen=True):
+    """A shipment that has a number of a carrier's statement."""
+
+    id: str
+    number: str

@@ -16,7 +16,7 @@ from sapa.http.errors import Invalid
 from sapa.orders.types import Order
 from sapa.shipping.carriers.interface import CarrierArea
 from sapa.shipping.connections.types import ConnectedCarrier
-from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS, ProviderTraits
+from sapa.shipping.providers import CASH_PROVIDERS, LOCAL_PROVIDERS, PROVIDERS, ProviderTraits
 from sapa.shipping.states import EDITABLE, TERMINAL
 from sapa.shipping.types import (
     NO_PACKAGE,
@@ -27,6 +27,7 @@ from sapa.shipping.types import (
     PackageIn,
     Party,
     PartyIn,
+    ReturnOrigin,
     ShipmentIn,
     ShipmentPatch,
     Spot,
@@ -50,11 +51,14 @@ _DECIMAL_PLACES = 3
 SOUTH, NORTH, WEST, EAST = -11.5, 6.5, 94.5, 141.5
 """The bounding box of Indonesia, which the carriers serve."""
 
+COD_CURRENCY = "IDR"
+"""What carriers collect on delivery."""
+
 AREA_ADVICE = "is required for express parcels; /shipping/coverage lists the ids, from provinces to sub-districts"
 
-_MONEY = ("fee", "insurance_fee", "insurance_amount", "discount_amount")
+_MONEY = ("fee", "insurance_fee", "insurance_amount", "discount_amount", "cod_amount", "cod_fee")
 _MEASURES = ("weight", "length", "width", "height")
-_OPTIONS = ("service_type", "pickup_city", "insurance", "vehicle_type")
+_OPTIONS = ("service_type", "pickup_city", "insurance", "cod_amount", "vehicle_type")
 _AREA_NAMES = {
     "district_id": ("districtId", "kecamatan_id", "kecamatanId"),
     "sub_district_id": ("subDistrictId", "kelurahan_id", "kelurahanId"),
@@ -62,6 +66,8 @@ _AREA_NAMES = {
 """The other name of an area's field on the wire, and the field that it means."""
 _DEFAULTS: dict[str, Any] = {"package_handover": "PICKUP", "insurance": False}
 _NEEDED_OF_PARTIES = ("name", "phone", "address")
+_LINKS = ("refund_id",)
+"""Fields that no carrier has, so that they can change at any time."""
 
 
 class ShipmentFacts(Struct, frozen=True):
@@ -80,9 +86,15 @@ class ShipmentFacts(Struct, frozen=True):
     """The carrier to book with; only if a booking is requested."""
 
 
-def build_shipment(company: Company, body: ShipmentIn, facts: ShipmentFacts) -> StoredShipment:
+def build_shipment(
+    company: Company, body: ShipmentIn, facts: ShipmentFacts, origin: ReturnOrigin | None = None
+) -> StoredShipment:
     """A new draft. Raises Invalid with the field that is missing or unusable."""
     draft = build_draft(company, body.provider)
+    if origin is not None:
+        draft = msgspec.structs.replace(
+            draft, return_of=origin.shipment_id, return_number=origin.number, order_id=origin.order_id
+        )
     if body.options is not None and body.service_type is not UNSET:
         check_service_type("options.serviceType", body.provider, body.options.service_type)
     shipment = _revise(company, draft, with_options(body), facts)
@@ -100,7 +112,8 @@ def revise_shipment(
         return stored
     is_local = PROVIDERS[stored.provider].is_local
     is_open = stored.shipping_status not in TERMINAL if is_local else stored.shipping_status in EDITABLE
-    if not is_open:
+    links = {name: getattr(shipment, name) for name in _LINKS}
+    if not is_open and msgspec.structs.replace(stored, **links) != shipment:
         raise NotEditable(f"The shipment is {stored.shipping_status} and can no longer be edited.")
     if shipment.pickup_city != stored.pickup_city:
         shipment = _with_pickup_city(shipment, facts.pickup_cities)
@@ -128,6 +141,7 @@ def build_draft(company: Company, provider: str) -> StoredShipment:
         "needs_action": False,
         "tracking_page": new_tracking_page(),
         "cancel_tries": 0,
+        "failed_attempts": 0,
     }
     return StoredShipment(**fields)
 
@@ -347,6 +361,8 @@ def _check_shipment(shipment: StoredShipment) -> None:
         raise Invalid.field("delivery", "is required")
     if shipment.bike_fuel_type is not None and shipment.vehicle_type not in {None, "TWO_WHEEL"}:
         raise Invalid.field("bikeFuelType", "needs the vehicleType TWO_WHEEL")
+    check_cod_amount("codAmount", provider, shipment.cod_amount, shipment.currency)
+    _check_return(shipment)
     if provider.is_local:
         return
     check_service_type("serviceType", provider.name, shipment.service_type)
@@ -360,6 +376,26 @@ def _check_shipment(shipment: StoredShipment) -> None:
         raise Invalid.field("package.weight", "is required, in kilograms")
     if shipment.insurance and package.item_value is None:
         raise Invalid.field("package.itemValue", "is required for insurance")
+
+
+def check_cod_amount(field: str, provider: ProviderTraits, amount: Decimal | None, currency: str) -> None:
+    """Carriers collect whole rupiah; a person who delivers can collect any amount."""
+    if amount is None:
+        return
+    if not provider.collects_cash:
+        message = f"is not available at {provider.name}; cash on delivery is offered by {CASH_PROVIDERS}"
+        raise Invalid.field(field, message)
+    if amount <= 0:
+        raise Invalid.field(field, "must be more than 0; leave it out if nothing is collected on delivery")
+    if not provider.is_local and (currency != COD_CURRENCY or amount != amount.to_integral_value()):
+        raise Invalid.field(field, f"must be a whole number of {COD_CURRENCY}, because the carrier collects no less")
+
+
+def _check_return(shipment: StoredShipment) -> None:
+    if shipment.return_of is None and shipment.refund_id is not None:
+        raise Invalid.field("refundId", "can only be set for a return; POST /shipping/shipments/{id}/return makes one")
+    if shipment.return_of is not None and shipment.cod_amount is not None:
+        raise Invalid.field("codAmount", "cannot be collected by a return")
 
 
 def check_service_type(field: str, provider: str, service_type: str | None) -> None:

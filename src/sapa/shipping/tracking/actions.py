@@ -12,6 +12,7 @@ from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.shipping.bookings import actions as bookings
+from sapa.shipping.bookings import payment
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     CarrierAway,
@@ -100,6 +101,7 @@ async def poll(context: AppContext, due: DueShipment) -> None:
     async with context.database.transaction() as tx:
         events = response.events if isinstance(response, TrackingResult) else ()
         await apply_events(tx, company, shipment, events, POLLED)
+    await payment.poll(context, company, connected, shipment)
     if connected is not None:
         error = response if isinstance(response, str) else None
         async with context.database.connection() as db:

@@ -88,14 +88,16 @@ def _target(shipment: StoredShipment, event: CarrierEvent) -> str:
 
 
 def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
-    """Missing numbers are filled in by any event, even a late one."""
+    """Missing numbers are filled in by any event, even a late one. A settled payment has no code any more."""
+    payment_status = choose_payment_status(shipment.payment_status, event.payment_status)
     return msgspec.structs.replace(
         shipment,
         awb=shipment.awb or event.awb,
         order_no=shipment.order_no or event.order_no,
         tracking_url=shipment.tracking_url or event.tracking_url,
         sorting_code=shipment.sorting_code or event.sorting_code,
-        payment_status=choose_payment_status(shipment.payment_status, event.payment_status),
+        payment_status=payment_status,
+        payment_qr=shipment.payment_qr if payment_status == "pending" else None,
     )
 
 

@@ -6,7 +6,6 @@ from binascii import Error as NotBase64
 from sapa.access.actions import get_company, get_environment, read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.shipping.carriers.parcels import WESTERN_TIME
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.tracking_page import queries
@@ -73,4 +72,4 @@ async def find_view(
     name = (await get_environment(db, company_id)).name
     history = await tracking.list_history(db, company_id, shipment.id)
     chosen = language or settings.language
-    return build_view(company, name, settings, shipment, history, chosen, WESTERN_TIME), chosen
+    return build_view(company, name, settings, shipment, history, chosen), chosen

@@ -2,10 +2,11 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from urllib.parse import quote_plus
+from zoneinfo import ZoneInfo
 
-from sapa.shipping.shipments.actions import find_cod_amount, name_courier
+from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import GONE, TERMINAL
 from sapa.shipping.tracking.types import ShipmentEvent
 from sapa.shipping.tracking_page.types import PageEvent, PageLanguage, PageStep, StoredPageSettings, TrackingView
@@ -37,9 +38,8 @@ def build_view(
     shipment: StoredShipment,
     history: Sequence[ShipmentEvent],
     language: PageLanguage,
-    zone: timezone,
 ) -> TrackingView:
-    status = shipment.shipping_status
+    status, zone = shipment.shipping_status, ZoneInfo(company.time_zone)
     receiver = NO_PARTY if shipment.delivery is None else read_party(shipment.delivery)
     place = ", ".join(part for part in (receiver.city, receiver.province) if part)
     return TrackingView(
@@ -58,14 +58,14 @@ def build_view(
         city=receiver.city,
         map_url=MAP + quote_plus(place) if receiver.city else None,
         live_url=None if status in TERMINAL else shipment.tracking_url,
-        zone=str(zone),
+        zone=name_zone(zone),
         is_test=company.is_test,
     )
 
 
 def build_cash(shipment: StoredShipment, language: PageLanguage) -> str | None:
     """Until it is delivered or goes back."""
-    amount = find_cod_amount(shipment)
+    amount = shipment.cod_amount
     if amount is None or shipment.shipping_status in TERMINAL | {"returning"}:
         return None
     number = f"{amount.normalize():,f}"
@@ -84,7 +84,7 @@ def build_steps(status: str, language: PageLanguage) -> list[PageStep]:
     ]
 
 
-def build_events(history: Sequence[ShipmentEvent], language: PageLanguage, zone: timezone) -> list[PageEvent]:
+def build_events(history: Sequence[ShipmentEvent], language: PageLanguage, zone: ZoneInfo) -> list[PageEvent]:
     """Newest first; a status that follows itself is one line."""
     events: list[PageEvent] = []
     for event in history:
@@ -95,6 +95,12 @@ def build_events(history: Sequence[ShipmentEvent], language: PageLanguage, zone:
             at = datetime.fromisoformat(event.occurred_at)
             events.append(PageEvent(event.occurred_at, show_time(at.astimezone(zone), language), text))
     return events[::-1][:MOST_EVENTS]
+
+
+def name_zone(zone: ZoneInfo) -> str:
+    """As people call it: WIB, WITA, WIT; else its place."""
+    name = datetime.now(zone).tzname() or ""
+    return name if name.isalpha() else str(zone)
 
 
 def show_time(local: datetime, language: PageLanguage) -> str:

@@ -21,6 +21,7 @@ from sapa.shipping.carriers.interface import (
     Quote,
     QuoteNote,
     ServiceOffer,
+    ServiceRequest,
     ShipmentRequest,
     ShippingPoint,
 )
@@ -65,15 +66,25 @@ def build_rates(shipment: ShipmentRequest) -> Request:
         **_build_spot(shipment.destination, "destination"),
         "couriers": wire.COURIERS,
         "items": [_build_item(shipment.parcel)],
+        **_build_extras(shipment),
     }
-    if shipment.service.insurance:
-        body["courier_insurance"] = whole(shipment.parcel.item_value)
     return Request("POST", wire.RATES, body=body)
 
 
-def parse_rates(rates: wire.Rates, insured: bool) -> Quote:
+def _build_extras(shipment: ShipmentRequest) -> dict[str, Any]:
+    """Insurance and cash on delivery, which change the price."""
+    service, extras = shipment.service, dict[str, Any]()
+    if service.insurance:
+        extras["courier_insurance"] = whole(service.insurance_amount or shipment.parcel.item_value)
+    if service.cod_amount is not None:
+        extras["destination_cash_on_delivery"] = whole(service.cod_amount)
+        extras["destination_cash_on_delivery_type"] = wire.COD_TERM
+    return extras
+
+
+def parse_rates(rates: wire.Rates, service: ServiceRequest) -> Quote:
     prices, notes = sift_offers(NAME, rates.pricing or (), wire.Price)
-    offers = [_build_offer(price, insured) for price in prices if _is_express(price)]
+    offers = [_build_offer(price, service) for price in prices if _is_express(price)]
     if not offers:
         notes.append(QuoteNote(NAME, "no_service", "No courier serves this route and parcel."))
     return Quote(offers, notes)
@@ -83,7 +94,7 @@ def _is_express(price: wire.Price) -> bool:
     return wire.SERVICE_TYPES.get(price.service_type or "") is None
 
 
-def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
+def _build_offer(price: wire.Price, service: ServiceRequest) -> ServiceOffer:
     handover, ways = {"pickup": "PICKUP", "drop_off": "DROP_OFF"}, price.available_collection_method or ()
     name = (
         f"{price.courier_name or price.courier_code.upper()} {price.courier_service_name or price.courier_service_code}"
@@ -92,11 +103,13 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
         service_code=f"{price.courier_code}:{price.courier_service_code}",
         service_name=name,
         service_type=SERVICE_TYPE,
-        price=price.price - (price.insurance_fee or 0),
+        price=price.shipping,
         currency=price.currency,
         estimate=price.duration,
         courier=price.courier_code,
-        insurance_fee=price.insurance_fee if insured else None,
+        insurance_fee=price.insurance_fee if service.insurance else None,
+        cod=bool(price.available_for_cash_on_delivery),
+        cod_fee=None if service.cod_amount is None else price.cash_on_delivery_fee,
         package_handover=[handover[method] for method in ways if method in handover] or ["PICKUP"],
     )
 
@@ -112,9 +125,8 @@ def build_book(shipment: ShipmentRequest, service_code: str, reference: str, reg
         **_build_time(shipment.service.pickup_schedule),
         "reference_id": reference,
         "items": [_build_item(shipment.parcel)],
+        **_build_extras(shipment),
     }
-    if shipment.service.insurance:
-        body["courier_insurance"] = whole(shipment.parcel.item_value)
     if notes := join_notes([shipment.parcel.notes]):
         body["order_note"] = notes
     return Request("POST", wire.ORDERS, body=body)
@@ -163,8 +175,14 @@ def _build_item(parcel: Parcel) -> dict[str, Any]:
     }
 
 
-def parse_booked(order: wire.Order, handover: str) -> Booked:
+def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -> Booked:
+    """The fees are those of the response, else of the offer."""
     courier, status = order.courier or wire.Courier(), BY_WORD.get(order.status) or "confirmed"
+    insurances, _ = sift([courier.insurance], wire.OrderInsurance)
+    destinations, _ = sift([order.destination], wire.OrderDestination)
+    cash, _ = sift([destination.cash_on_delivery for destination in destinations], wire.OrderCash)
+    insurance_fee = next((one.fee for one in insurances if one.fee), None if offer is None else offer.insurance_fee)
+    cod_fee = next((one.fee for one in cash if one.fee), None if offer is None else offer.cod_fee)
     return Booked(
         status="awaiting_dropoff" if status == "confirmed" and handover == "DROP_OFF" else status,
         order_no=order.id,
@@ -172,7 +190,10 @@ def parse_booked(order: wire.Order, handover: str) -> Booked:
         awb=courier.waybill_id or None,
         tracking_url=courier.link or None,
         driver=_build_driver(courier),
-        price=order.price,
+        price=order.price if offer is None else offer.price,
+        insurance_fee=insurance_fee,
+        cod_fee=cod_fee,
+        estimate=None if offer is None else offer.estimate,
         distance=_find_distance(order.delivery),
         sorting_code=courier.routing_code,
     )

@@ -36,10 +36,12 @@ from sapa.shipping.carriers.interface import (
     CarrierArea,
     CarrierAway,
     CarrierEvent,
+    Deduction,
     Level,
     Quote,
     QuoteNote,
     Rejected,
+    ServiceOffer,
     ShipmentRequest,
     TrackingResult,
 )
@@ -66,6 +68,7 @@ class Biteship:
     service_types: Sequence[str] = (calls.SERVICE_TYPE,)
     calls_back = True
     finds_by_reference = False
+    cod_deductions: Sequence[Deduction] = ("cod_fee",)
 
     async def verify(self, connection: CarrierAccount) -> None:
         response = await self._ask(connection, Request("GET", wire.COURIERS_PATH))
@@ -91,22 +94,24 @@ class Biteship:
         if response.status < 400:
             rates = read(response, wire.Rates)
             if rates.success:
-                return calls.parse_rates(rates, shipment.service.insurance)
+                return calls.parse_rates(rates, shipment.service)
         return Quote((), (QuoteNote(self.name, "refused", _parse_problem(connection, response).reason),))
 
     async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
         note = calls.find_note(shipment)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
-        service = await self._choose(connection, shipment)
-        if isinstance(service, Rejected):
-            return service
-        request = calls.build_book(shipment, service, reference, connection.company.region)
+        offer = await self._choose(connection, shipment)
+        if isinstance(offer, Rejected):
+            return offer
+        code = offer.service_code if offer else shipment.service.service_code or ""
+        request = calls.build_book(shipment, code, reference, connection.company.region)
         response = await send_once(connection, _signed(connection, request))
         if response.status in {401, 403}:
             return Rejected("BAD_CREDENTIALS", "Biteship refuses the API key")
         if response.status < 400 and read_booking(response, wire.Verdict).success:
-            return calls.parse_booked(read_booking(response, wire.Order), shipment.service.package_handover)
+            order = read_booking(response, wire.Order)
+            return calls.parse_booked(order, shipment.service.package_handover, offer)
         problem = _parse_problem(connection, response)
         return calls.parse_twin(problem.twin, reference) or Rejected(problem.code, problem.reason)
 
@@ -152,18 +157,17 @@ class Biteship:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> str | Rejected:
-        """The code of the offer; quoted again if only its name is known."""
-        code = shipment.service.service_code or ""
-        if ":" in code:
-            return code
+    async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> ServiceOffer | Rejected | None:
+        """Quoted again if only its name is known, or if the fee for cash is needed. None if its code is enough."""
+        service = shipment.service
+        if ":" in (service.service_code or "") and service.cod_amount is None:
+            return None
         try:
-            offer = choose_offer(await self.quote(connection, shipment), shipment.service)
+            return choose_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
             raise NotSent(f"the price could not be requested: {error}") from None
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
-        return offer if isinstance(offer, Rejected) else offer.service_code
 
     async def _get(self, connection: CarrierAccount, order_no: str) -> wire.Order:
         response = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{build_segment(order_no)}"))

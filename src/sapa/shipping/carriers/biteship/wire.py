@@ -23,6 +23,9 @@ REASON_CODE = "others"
 LONGEST_REASON = 200
 LOCAL_CATEGORY = "others"
 
+COD_TERM = "7_days"
+"""How long after the delivery it remits cash: `3_days`, `5_days` or `7_days`, the cheapest."""
+
 
 class Verdict(Struct, frozen=True):
     """Every response has these: a refusal may be an HTTP 200."""
@@ -54,12 +57,19 @@ class Price(Struct, frozen=True):
     duration: Word | None = None
     service_type: Word | None = None
     insurance_fee: Decimal | None = None
+    cash_on_delivery_fee: Decimal | None = None
+    available_for_cash_on_delivery: bool | None = None
     currency: Word = "IDR"
     available_collection_method: list[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.insurance_fee is not None and self.insurance_fee > self.price:
-            raise ValueError("the insurance is a part of the price")
+        if self.shipping < 0:
+            raise ValueError("the insurance and the fee for cash on delivery are parts of the price")
+
+    @property
+    def shipping(self) -> Decimal:
+        """The price without its other parts."""
+        return self.price - (self.insurance_fee or 0) - (self.cash_on_delivery_fee or 0)
 
 
 class Rates(Struct, frozen=True):
@@ -85,6 +95,21 @@ class Courier(Struct, frozen=True):
     driver_plate_number: str | None = None
     history: list[Raw] | None = None
     """Each is a HistoryEntry."""
+    insurance: Raw = Raw(b"null")
+    """An OrderInsurance."""
+
+
+class OrderInsurance(Struct, frozen=True):
+    fee: Decimal | None = None
+
+
+class OrderCash(Struct, frozen=True):
+    fee: Decimal | None = None
+
+
+class OrderDestination(Struct, frozen=True):
+    cash_on_delivery: Raw = Raw(b"null")
+    """An OrderCash."""
 
 
 class Delivery(Struct, frozen=True):
@@ -98,6 +123,8 @@ class Order(Struct, frozen=True):
     price: Decimal | None = None
     courier: Courier | None = None
     delivery: Delivery | None = None
+    destination: Raw = Raw(b"null")
+    """An OrderDestination."""
     reference_id: str | None = None
 
 

@@ -35,6 +35,7 @@ from sapa.shipping.carriers.interface import (
     CarrierArea,
     CarrierAway,
     CarrierEvent,
+    Deduction,
     Level,
     Quote,
     QuoteNote,
@@ -60,6 +61,7 @@ class Dash:
     service_types: Sequence[str] = wire.SERVICE_TYPES
     calls_back = True
     finds_by_reference = False
+    cod_deductions: Sequence[Deduction] = ()
 
     async def verify(self, connection: CarrierAccount) -> None:
         """With a new token, because a cached one says nothing about the account now."""

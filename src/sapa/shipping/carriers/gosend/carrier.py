@@ -37,6 +37,7 @@ from sapa.shipping.carriers.interface import (
     CarrierAway,
     CarrierEvent,
     Coordinates,
+    Deduction,
     Level,
     Quote,
     QuoteNote,
@@ -64,6 +65,7 @@ class GoSend:
     service_types: Sequence[str] = tuple(wire.METHODS)
     calls_back = True
     finds_by_reference = True
+    cod_deductions: Sequence[Deduction] = ()
 
     async def verify(self, connection: CarrierAccount) -> None:
         """A route that GoSend always serves: if it refuses, the account is at fault."""

@@ -12,6 +12,7 @@ from sapa.shipping.carriers.calls import Request, join_notes, shorten
 from sapa.shipping.carriers.interface import (
     Booked,
     BookedShipment,
+    BookingPayment,
     CarrierArea,
     CarrierAway,
     CarrierEvent,
@@ -43,6 +44,7 @@ from sapa.shipping.carriers.parcels import (
     whole,
 )
 from sapa.shipping.carriers.reading import sift
+from sapa.values.web_addresses import is_web_address
 
 NAME = "kiriminaja"
 SERVICE_TYPE = "EXPRESS"
@@ -64,15 +66,17 @@ def build_price(shipment: ShipmentRequest) -> Request:
     return Request("POST", wire.PRICE, body=body)
 
 
-def parse_prices(prices: wire.Prices, insured: bool) -> Quote:
+def parse_prices(prices: wire.Prices, shipment: ShipmentRequest) -> Quote:
     rows, notes = sift_offers(NAME, prices.results or (), wire.Price)
     if not rows:
         notes.append(QuoteNote(NAME, "no_service", "No courier serves this route and parcel."))
-    return Quote([_build_offer(price, insured) for price in rows], notes)
+    return Quote([_build_offer(price, shipment) for price in rows], notes)
 
 
-def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
-    has_insurance = price.insurance is not None and (insured or price.force_insurance)
+def _build_offer(price: wire.Price, shipment: ShipmentRequest) -> ServiceOffer:
+    is_insured = shipment.service.insurance or bool(price.force_insurance)
+    insurance_fee = price.insurance if is_insured else None
+    has_cod = bool(price.cod)
     return ServiceOffer(
         service_code=f"{price.service}:{price.service_type}",
         service_name=price.service_name or f"{price.service.upper()} {price.service_type}",
@@ -81,9 +85,26 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
         currency="IDR",
         estimate=f"{price.etd} days" if price.etd else None,
         courier=price.service,
-        insurance_fee=price.insurance if has_insurance else None,
+        insurance_fee=insurance_fee,
+        insurance_required=bool(price.force_insurance),
+        cod=has_cod,
+        cod_fee=_find_cod_fee(price, shipment, insurance_fee) if has_cod else None,
         package_handover=("PICKUP", "DROP_OFF") if price.drop else ("PICKUP",),
     )
+
+
+def _find_cod_fee(price: wire.Price, shipment: ShipmentRequest, insurance_fee: Decimal | None) -> Decimal | None:
+    """As KiriminAja computed it, with tax; else by its rate, of the goods, the shipping and the insurance together."""
+    settings, _ = sift([price.setting], wire.PriceSetting)
+    if shipment.service.cod_amount is None or not settings:
+        return None
+    setting = settings[0]
+    if setting.cod_fee_amount:
+        return setting.cod_fee_amount
+    if setting.cod_fee is None:
+        return None
+    subtotal = _build_value(shipment.parcel) + price.cost + (insurance_fee or 0)
+    return max(setting.minimum_cod_fee or Decimal(0), Decimal(whole(subtotal * setting.cod_fee)))
 
 
 def find_obstacle(shipment: ShipmentRequest, region: str) -> Rejected | None:
@@ -147,11 +168,13 @@ def _build_package(shipment: ShipmentRequest, offer: ServiceOffer, reference: st
         "service": service,
         "service_type": service_type,
         "package_type_id": wire.PACKAGE_TYPE,
-        "cod": 0,
+        "cod": whole(shipment.service.cod_amount),
         "drop": shipment.service.package_handover == "DROP_OFF",
     }
     if offer.insurance_fee is not None:
         package["insurance_amount"] = whole(offer.insurance_fee)
+    if offer.cod_fee is not None:
+        package["add_cost"] = whole(offer.cod_fee)
     if destination.zip:
         package["destination_zipcode"] = destination.zip
     if note := build_note(shipment):
@@ -180,7 +203,7 @@ def build_schedule(requested: datetime | None, now: datetime) -> str:
 
 
 def parse_booked(
-    pickup: wire.Pickup, shipment: ShipmentRequest, reference: str, price: Decimal
+    pickup: wire.Pickup, shipment: ShipmentRequest, reference: str, offer: ServiceOffer
 ) -> Booked | Rejected | None:
     """None if the response succeeds without naming our parcel."""
     if not pickup.status:
@@ -188,6 +211,7 @@ def parse_booked(
     detail = next((detail for detail in pickup.details or () if detail.order_id == reference), None)
     if detail is None:
         return None
+    has_content = pickup.qr_url is not None and not is_web_address(pickup.qr_url)
     return Booked(
         status="awaiting_dropoff" if shipment.service.package_handover == "DROP_OFF" else "confirmed",
         order_no=detail.kj_order_id,
@@ -196,9 +220,25 @@ def parse_booked(
         pickup_number=pickup.pickup_number,
         payment_id=pickup.pickup_number,
         payment_status=PAYMENT_BY_WORD.get((pickup.payment_status or "").lower()),
+        payment_qr=pickup.qr_url if has_content else None,
         status_code=100,
-        price=price,
+        price=offer.price,
+        insurance_fee=offer.insurance_fee,
+        cod_fee=offer.cod_fee,
+        estimate=offer.estimate,
     )
+
+
+def build_payment(payment_id: str) -> Request:
+    return Request("POST", wire.PAYMENT, body={"payment_id": payment_id})
+
+
+def parse_payment(inquiry: wire.PaymentInquiry) -> BookingPayment | None:
+    details = inquiry.data
+    if details is None:
+        return None
+    status = None if details.status_code is None else PAYMENT_BY_CODE.get(details.status_code)
+    return BookingPayment(status, details.qr_content or None, details.amount)
 
 
 def build_track(key: str) -> Request:

@@ -25,6 +25,7 @@ from sapa.shipping.carriers.interface import (
     Booked,
     BookedShipment,
     BookingNotFound,
+    BookingPayment,
     Cancelled,
     CancelPending,
     CancelRefused,
@@ -34,6 +35,7 @@ from sapa.shipping.carriers.interface import (
     CarrierArea,
     CarrierAway,
     CarrierEvent,
+    Deduction,
     Level,
     Quote,
     QuoteNote,
@@ -59,6 +61,7 @@ class KiriminAja:
     service_types: Sequence[str] = (calls.SERVICE_TYPE,)
     calls_back = True
     finds_by_reference = True
+    cod_deductions: Sequence[Deduction] = ("cod_fee", "carrier_fee", "insurance_fee")
 
     async def verify(self, connection: CarrierAccount) -> None:
         verdict = read(await self._ask(connection, Request("POST", wire.COURIERS_PATH, body={})), wire.Verdict)
@@ -89,7 +92,7 @@ class KiriminAja:
         prices = read(response, wire.Prices)
         if not prices.status:
             return Quote((), (QuoteNote(self.name, "refused", scrub(connection, prices.reason)),))
-        return calls.parse_prices(prices, shipment.service.insurance)
+        return calls.parse_prices(prices, shipment)
 
     async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
         obstacle = calls.find_obstacle(shipment, connection.company.region)
@@ -105,10 +108,12 @@ class KiriminAja:
         if response.status >= 400:
             return Rejected(str(response.status), _reason(connection, response))
         pickup = read_booking(response, wire.Pickup)
-        outcome = calls.parse_booked(pickup, shipment, reference, offer.price)
+        outcome = calls.parse_booked(pickup, shipment, reference, offer)
         if outcome is None:
             raise Unclear("it accepted the booking without a number")
-        return Rejected(outcome.code, scrub(connection, outcome.reason)) if isinstance(outcome, Rejected) else outcome
+        if isinstance(outcome, Rejected):
+            return Rejected(outcome.code, scrub(connection, outcome.reason))
+        return await self._with_payment(connection, outcome)
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
@@ -163,6 +168,26 @@ class KiriminAja:
         except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
+
+    async def find_payment(self, connection: CarrierAccount, payment_id: str) -> BookingPayment | None:
+        inquiry = read(await self._ask(connection, calls.build_payment(payment_id)), wire.PaymentInquiry)
+        if not inquiry.status and not inquiry.is_not_found:
+            _check(connection, inquiry)
+        return calls.parse_payment(inquiry)
+
+    async def _with_payment(self, connection: CarrierAccount, booked: Booked) -> Booked:
+        """A booking that is not paid yet with its QRIS code. Without it the booking stands, and tracking asks again."""
+        if booked.payment_status != "pending" or booked.payment_id is None:
+            return booked
+        try:
+            payment = await self.find_payment(connection, booked.payment_id)
+        except (CarrierAway, BadCredentials):
+            return booked
+        if payment is None:
+            return booked
+        status = payment.status or booked.payment_status
+        qr = (payment.qr or booked.payment_qr) if status == "pending" else None
+        return msgspec.structs.replace(booked, payment_qr=qr, payment_status=status)
 
     async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> ServiceOffer | Rejected:
         """The present offer: a booking must send KiriminAja's own price, whatever the shop charges."""

@@ -14,6 +14,7 @@ TRACK = "/api/mitra/tracking"
 CANCEL = "/api/mitra/v3/cancel_shipment"
 PRINT = "/api/mitra/v6.1/awb/print"
 COURIERS_PATH = "/api/mitra/couriers"
+PAYMENT = "/api/mitra/v2/get_payment"
 
 AREAS = {
     "provinces": ("/api/mitra/province", None),
@@ -75,6 +76,18 @@ class Price(Struct, frozen=True):
     drop: bool | None = None
     force_insurance: bool | None = None
     insurance: Decimal | None = None
+    cod: bool | None = None
+    setting: Raw = Raw(b"null")
+    """A PriceSetting."""
+
+
+class PriceSetting(Struct, frozen=True):
+    """How the fee for cash on delivery is computed. The rate is a fraction: 0.03 is 3 %."""
+
+    cod_fee: Decimal | None = None
+    minimum_cod_fee: Decimal | None = None
+    cod_fee_amount: Decimal | None = None
+    """The fee for this parcel, with tax; 0 if it was not computed."""
 
 
 class Prices(Verdict, frozen=True):
@@ -92,6 +105,8 @@ class Pickup(Verdict, frozen=True):
     details: list[Detail] | None = None
     pickup_number: Word | None = None
     payment_status: Word | None = None
+    qr_url: str | None = None
+    """The content of the QRIS code, or the address of its picture."""
 
 
 class Images(Struct, frozen=True):
@@ -152,6 +167,16 @@ class Parcel(Struct, frozen=True):
 
 class Payment(Struct, frozen=True):
     status_code: Code | None = None
+
+
+class PaymentDetails(Struct, frozen=True):
+    status_code: Code | None = None
+    qr_content: str | None = None
+    amount: Decimal | None = None
+
+
+class PaymentInquiry(Verdict, frozen=True):
+    data: PaymentDetails | None = None
 
 
 class Callback(Struct, frozen=True):

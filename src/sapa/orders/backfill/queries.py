@@ -1,0 +1,67 @@
+"""How orders of versions that stored no amounts besides the total are completed."""
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.orders.columns import COMPUTED
+
+_AT = """to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+_PAYMENT = """('[{"id":"pay_' || substr(r.id, 7) || '","amount":' || r.total
+                || ',"method":null,"reference":null,"paidAt":"' || r.at
+                || '","createdAt":"' || r.at || '","voidedAt":null}]')::json"""
+_REFUND = """('[{"id":"rfd_' || substr(r.id, 7) || '","amount":' || r.total || ',"shipping":0,"adjustment":' || r.total
+                || ',"lineItems":[],"reason":null,"createdAt":"' || r.at || '"}]')::json"""
+
+# An order that was paid or refunded gets the payment and the refund that its status says, at the time of its last
+# change: no other time is known.
+COMPLETE = sql(
+    f"""
+    WITH incomplete AS (
+        SELECT id, total, currency, updated_at, line_items, fulfillment_status, subtotal, {_AT} AS at,
+               financial_status <> 'pending' AND total > 0 AS is_paid,
+               financial_status = 'refunded' AND total > 0 AS is_refunded
+          FROM orders
+         WHERE company_id = $1 AND subtotal IS NULL AND ($2::text IS NULL OR id = $2)
+         LIMIT $3
+           FOR UPDATE
+    ), completed AS (
+        UPDATE orders AS o
+           SET subtotal = r.total, line_items = {COMPUTED["line_items"]},
+               total_paid = CASE WHEN r.is_paid THEN r.total ELSE 0 END,
+               total_refunded = CASE WHEN r.is_refunded THEN r.total ELSE 0 END,
+               removed_goods = CASE WHEN r.is_refunded THEN r.total ELSE 0 END,
+               outstanding = CASE WHEN r.is_paid THEN 0 ELSE r.total END,
+               payments = CASE WHEN r.is_paid THEN {_PAYMENT} ELSE '[]' END,
+               refunds = CASE WHEN r.is_refunded THEN {_REFUND} ELSE '[]' END
+          FROM incomplete AS r
+         WHERE o.company_id = $1 AND o.id = r.id
+        RETURNING o.id
+    ), transacted AS (
+        INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, occurred_at)
+        SELECT $1, t.prefix || substr(r.id, 7), r.id, t.kind, r.total, r.currency, r.updated_at
+          FROM incomplete AS r
+          JOIN (VALUES ('pay_', 'payment'), ('rfd_', 'refund')) AS t (prefix, kind)
+            ON CASE t.kind WHEN 'payment' THEN r.is_paid ELSE r.is_refunded END
+    )
+    SELECT count(*) FROM completed"""
+)
+
+FIND_COMPANY = sql(
+    "SELECT company_id FROM orders WHERE subtotal IS NULL LIMIT 1",
+    crosses="the worker looks for orders of earlier versions over all companies, then completes one company's",
+)
+
+
+async def complete_order(tx: Tx, company_id: int, id: str) -> None:
+    await COMPLETE.value(tx, company_id, id, 1)
+
+
+async def complete_orders(tx: Tx, company_id: int, limit: int) -> int:
+    """How many were completed."""
+    completed: int = await COMPLETE.value(tx, company_id, None, limit)
+    return completed
+
+
+async def find_company(db: Connection) -> int | None:
+    """A company that has orders to complete."""
+    company_id: int | None = await FIND_COMPANY.value(db)
+    return company_id

@@ -1,0 +1,25 @@
+"""The columns that orders are read from. An order of a version that stored no amounts besides the total lacks some of
+them until the worker has completed it."""
+
+from sapa.orders.types import Order
+
+_LINES = """(SELECT ('[' || string_agg(
+                      left(old.line::text, -1) || ',"discount":null,"total":' || old.total
+                      || ',"discountAllocation":0,"tax":0,"charged":' || old.total || ',"fulfilledQuantity":'
+                      || CASE WHEN r.fulfillment_status = 'fulfilled' THEN old.line ->> 'quantity' ELSE '0' END
+                      || ',"refundedQuantity":0}', ',' ORDER BY old.place) || ']')::json
+              FROM (SELECT line, place,
+                           trim_scale((line ->> 'price')::numeric * (line ->> 'quantity')::integer)::text AS total
+                      FROM json_array_elements(r.line_items) WITH ORDINALITY AS stored (line, place)) AS old)"""
+
+COMPUTED = {
+    "line_items": f"CASE WHEN r.subtotal IS NULL THEN coalesce({_LINES}, r.line_items) ELSE r.line_items END",
+    "subtotal": "coalesce(r.subtotal, r.total)",
+    "total_paid": "coalesce(r.total_paid, CASE WHEN r.financial_status = 'pending' THEN 0 ELSE r.total END)",
+    "total_refunded": "coalesce(r.total_refunded, CASE WHEN r.financial_status = 'refunded' THEN r.total ELSE 0 END)",
+    "outstanding": "coalesce(r.outstanding, CASE WHEN r.financial_status = 'pending' THEN r.total ELSE 0 END)",
+}
+"""The columns of `orders AS r` that such an order lacks."""
+
+READ = ", ".join(f"{COMPUTED.get(name, f'r.{name}')} AS {name}" for name in Order.__struct_fields__)
+"""The columns of any order, complete or not."""

@@ -1,0 +1,42 @@
+"""The history of an order: who changed what, and when."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.actor import Actor
+from sapa.values.ids import IdKind
+
+HISTORY_ID = IdKind("hist_")
+HistoryId = Annotated[str, HISTORY_ID]
+
+Action = Literal["created", "updated", "edited", "payment_recorded", "refund_recorded", "fulfilled"]
+
+
+class Change(Struct, frozen=True):
+    """One field that changed."""
+
+    field: Annotated[str, Meta(examples=["financialStatus"], description="Of a line: `lineItems[li_…].quantity`.")]
+    before: Annotated[Any, Meta(examples=["pending"])]
+    after: Annotated[Any, Meta(examples=["paid"])]
+
+
+class HistoryEntry(Struct, frozen=True, rename="camel"):
+    """One change of an order."""
+
+    id: HistoryId
+    action: Annotated[Action, Meta(examples=["updated"])]
+    actor: Annotated[Raw | None, StoredJson(Actor | None)]
+    reference: Annotated[str | None, Meta(examples=[None], description="The id of the payment, refund or fulfilment.")]
+    changes: Annotated[Raw, StoredJson(list[Change])]
+    created_at: Timestamp
+
+
+class NewHistoryEntry(Struct, frozen=True):
+    """An entry to record with the change."""
+
+    action: Action
+    actor: Actor
+    reference: str | None
+    changes: list[Change]

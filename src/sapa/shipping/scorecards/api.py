@@ -1,0 +1,99 @@
+"""How scorecards are reached."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from sapa.access.actions import read_clock
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Invalid, Unauthorized
+from sapa.http.query_string import PageQuery
+from sapa.http.responses import Page, build_page
+from sapa.shipping.scorecards import queries
+from sapa.shipping.scorecards.types import (
+    FIGURES,
+    Figure,
+    Grouping,
+    ReportPeriod,
+    ScorecardParcel,
+    ScorecardReport,
+)
+from sapa.values.instants import format_instant, truncate_to_milliseconds
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+USUAL_DAYS = 90
+MOST_DAYS = 366
+
+From = Annotated[
+    datetime, Meta(description=f"Shipments created at this instant or later; {USUAL_DAYS} days ago by default.")
+]
+To = Annotated[datetime, Meta(description="Shipments created before this instant; now by default.")]
+
+
+class ScorecardsQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of which shipments, and by what."""
+
+    group_by: Annotated[
+        Grouping,
+        Meta(description="By `carrier`, by carrier and `service`, by carrier and `area`, or by `all` three."),
+    ] = "carrier"
+    created_from: From | None = None
+    created_to: To | None = None
+
+
+class ScorecardParcelsQuery(PageQuery, frozen=True, kw_only=True):
+    """The parcels of which figure."""
+
+    figure: Annotated[
+        Figure, Meta(description="; ".join(f"`{name}`: {meaning}" for name, meaning in FIGURES.items()) + ".")
+    ] = "parcels"
+    carrier: Annotated[str, Meta(max_length=100, description="As in the scorecard.")] | None = None
+    service: Annotated[str, Meta(max_length=200, description="As in the scorecard.")] | None = None
+    area: Annotated[str, Meta(max_length=200, description="As in the scorecard.")] | None = None
+    created_from: From | None = None
+    created_to: To | None = None
+
+
+@routes.get("/scorecards", scope=Scope.ORDERS_READ)
+async def list_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport:
+    """Compare carriers, services and areas.
+
+    For parcels that were picked up: what was quoted against what they took, failed attempts to deliver them, and how
+    many came back. Days are calendar days in Jakarta's time, from pickup to delivery. The parcels of each figure are
+    listed by `GET /shipping/scorecards/parcels`.
+    """
+    period = await _get_period(call, query.created_from, query.created_to)
+    found = await queries.list_scorecards(call.db, call.company.id, period, query.group_by)
+    return ScorecardReport(format_instant(period.start), format_instant(period.end), found)
+
+
+@routes.get("/scorecards/parcels", scope=Scope.ORDERS_READ)
+async def list_scorecard_parcels(call: Call, query: ScorecardParcelsQuery) -> Page[ScorecardParcel]:
+    """List the parcels of a figure of a scorecard.
+
+    Newest first. With the carrier, service, area and period of a scorecard, `total` is the scorecard's figure.
+    """
+    period = await _get_period(call, query.created_from, query.created_to)
+    filters: dict[str, Any] = {
+        "created_from": period.start,
+        "created_to": period.end,
+        "carrier": query.carrier,
+        "service": query.service,
+        "area": query.area,
+        f"is_{query.figure}": True,
+    }
+    wanted = {name: value for name, value in filters.items() if value is not None}
+    found, total = await queries.list_parcels(call.db, call.company.id, wanted, query.limit, query.offset)
+    return build_page(found, query.page, query.limit, total)
+
+
+async def _get_period(call: Call, start: datetime | None, end: datetime | None) -> ReportPeriod:
+    """By the real time, like the creation of shipments."""
+    end = end or truncate_to_milliseconds((await read_clock(call.db, call.company.id)).real)
+    start = start or end - timedelta(days=USUAL_DAYS)
+    if not start < end <= start + timedelta(days=MOST_DAYS):
+        raise Invalid.field("createdTo", f"must be after createdFrom, and at most {MOST_DAYS} days after it")
+    return ReportPeriod(start, end)

@@ -1,0 +1,228 @@
+"""The whole life of cash on delivery with both aggregators: quote, booking, delivery, payment, statement."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.context import AppContext
+from sapa.shipping.connections import actions as connections
+from sapa.values.company import Company
+from tests.factories import make_order
+from tests.shipping.parcels import DELIVERY, PACKAGE, SENDER, advance, body_of, create, get, until_status
+
+AGGREGATORS = ("kiriminaja", "biteship")
+CASH = 150_000
+
+
+@pytest.fixture(params=AGGREGATORS)
+async def aggregator(request: pytest.FixtureRequest, context: AppContext, tester: Company) -> str:
+    """The company's aggregator, connected in its test environment."""
+    adapter = str(request.param)
+    await connections.connect(context, tester, "aggregator_carrier", adapter, {})
+    return adapter
+
+
+async def quote(api: httpx.AsyncClient, **options: Any) -> dict[str, Any]:
+    body = {
+        "provider": "aggregator_carrier", "origin": SENDER, "destination": DELIVERY, "package": PACKAGE,
+        "options": options,
+    }  # fmt: skip
+    response = await api.post("/shipping/calculate-fee", json=body)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()["data"]
+    return found
+
+
+async def deliver(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    """A delivered parcel that collected cash."""
+    booked = await create(api, "aggregator_carrier", autoBook=True, codAmount=CASH, **fields)
+    assert booked["shippingStatus"] == "confirmed", booked["problem"]
+    await until_status(api, booked["id"], awb=...)
+    await advance(api, booked["id"], "delivered")
+    return await until_status(api, booked["id"], "delivered")
+
+
+async def statement(api: httpx.AsyncClient) -> dict[str, Any]:
+    response = await api.get("/shipping/sandbox/cod-statement", params={"provider": "aggregator_carrier"})
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()["data"]
+    return found
+
+
+async def settle(api: httpx.AsyncClient, body: dict[str, Any], status: int = 201) -> dict[str, Any]:
+    response = await api.post("/shipping/settlements", json=body)
+    assert response.status_code == status, response.text
+    settled: dict[str, Any] = response.json()["data"]
+    return settled
+
+
+async def differences(api: httpx.AsyncClient, **params: str) -> list[dict[str, Any]]:
+    response = await api.get("/shipping/cod-differences", params=params)
+    assert response.status_code == 200, response.text
+    assert response.json()["meta"]["total"] == len(response.json()["data"])
+    found: list[dict[str, Any]] = response.json()["data"]
+    return found
+
+
+async def test_from_the_quote_to_the_money(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+    quoted = await quote(sandbox, codAmount=CASH, insurance=True)
+    assert quoted["options"], quoted
+    assert all(option["cod"] and option["codFee"] > 0 for option in quoted["options"])
+    assert "cod_not_offered" in {message["code"] for message in quoted["messages"]}, "the fastest collects nothing"
+    option = next(option for option in quoted["options"] if option["serviceName"] == "JNE Reguler")
+
+    order = await make_order(sandbox)
+    assert order["total"] == CASH
+    done = await deliver(sandbox, orderId=order["id"], serviceCode=option["serviceCode"], insurance=True)
+    assert (done["codAmount"], done["codFee"]) == (CASH, option["codFee"])
+    assert (done["carrierFee"], done["insuranceFee"]) == (option["price"], option["insuranceFee"])
+    assert (done["insuranceAmount"], done["estimate"]) == (PACKAGE["itemValue"], option["estimate"])
+    assert done["codCollectedAt"] == done["eventTimestamp"]
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (paid["financialStatus"], paid["fulfillmentStatus"]) == ("paid", "fulfilled")
+    assert await differences(sandbox) == []
+
+    collected = (await sandbox.get("/shipping/shipments", params={"codState": "collected"})).json()["data"]
+    assert [one["id"] for one in collected] == [done["id"]]
+    said = await statement(sandbox)
+    settled = await settle(sandbox, said)
+    assert (settled["parcels"], settled["differing"], settled["difference"]) == (1, 0, 0)
+    assert await differences(sandbox) == []
+    after = await get(sandbox, done["id"])
+    assert after["codRemittedAmount"] == said["lines"][0]["amount"] == settled["expectedAmount"]
+    assert after["codRemittedAt"] == said["remittedAt"]
+    remitted = (await sandbox.get("/shipping/shipments", params={"codState": "remitted"})).json()["data"]
+    assert [one["id"] for one in remitted] == [done["id"]]
+
+
+async def test_a_rupiah_less_is_found(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+    parcels = [await deliver(sandbox) for _ in range(3)]
+    said = await statement(sandbox)
+    assert sorted(line["parcel"] for line in said["lines"]) == sorted(one["awb"] for one in parcels)
+    said["lines"][1]["amount"] -= 1
+    settled = await settle(sandbox, said)
+    assert (settled["parcels"], settled["differing"], settled["difference"]) == (3, 1, -1)
+    (found,) = await differences(sandbox, state="open")
+    assert (found["kind"], found["difference"]) == ("remitted_amount", -1)
+    assert (found["parcel"], found["line"]) == (said["lines"][1]["parcel"], 2)
+    assert found["actual"] == found["expected"] - 1
+    lines = (await sandbox.get(f"/shipping/settlements/{settled['id']}/lines")).json()["data"]
+    assert [line["difference"] for line in lines] == [0, -1, 0]
+
+
+async def test_a_parcel_that_comes_back_collects_nothing(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+    order = await make_order(sandbox)
+    booked = await create(
+        sandbox, "aggregator_carrier", sim="returned", autoBook=True, codAmount=CASH, orderId=order["id"]
+    )
+    await until_status(sandbox, booked["id"], awb=...)
+    await advance(sandbox, booked["id"], "returned")
+    done = await until_status(sandbox, booked["id"], "returned")
+    assert done["codCollectedAt"] is None
+    assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "pending"
+    line = {"parcel": done["awb"], "amount": -done["carrierFee"]}
+    body = {"provider": "aggregator_carrier", "reference": "R1", "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}
+    await settle(sandbox, body)
+    (found,) = await differences(sandbox)
+    assert (found["kind"], found["difference"]) == ("not_delivered", -done["carrierFee"])
+
+
+@pytest.mark.parametrize(
+    ("amount", "status", "outstanding"),
+    [(100_000, "partially_paid", 50_000), (150_000, "paid", 0), (200_000, "paid", 0)],
+)
+async def test_the_order_owes_another_amount(
+    sandbox: httpx.AsyncClient, amount: int, status: str, outstanding: int
+) -> None:
+    """What the order owes is paid; the rest of the cash is a difference."""
+    order = await make_order(sandbox)
+    created = await deliver_ourselves(sandbox, orderId=order["id"], codAmount=amount)
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (paid["financialStatus"], paid["outstanding"]) == (status, outstanding)
+    ((payment,),) = [paid["payments"]]
+    assert (payment["amount"], payment["method"]) == (min(amount, CASH), "cod")
+    assert payment["reference"] == created["id"]
+    found = [(one["kind"], one["expected"], one["actual"], one["difference"]) for one in await differences(sandbox)]
+    assert found == ([("order_amount", CASH, amount, amount - CASH)] if amount > CASH else [])
+
+
+async def test_an_order_that_was_paid_before(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox)
+    body = {"amount": 40_000, "method": "bank_transfer"}
+    assert (await sandbox.post(f"/orders/{order['id']}/payments", json=body)).status_code == 201
+    created = await deliver_ourselves(sandbox, orderId=order["id"], codAmount=CASH)
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert [payment["amount"] for payment in paid["payments"]] == [40_000, 110_000]
+    assert (paid["financialStatus"], paid["outstanding"]) == ("paid", 0)
+    (found,) = await differences(sandbox, shipmentId=created["id"])
+    assert (found["kind"], found["difference"], found["orderId"]) == ("order_amount", 40_000, order["id"])
+
+
+async def test_two_parcels_of_one_order_at_the_same_time(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox)
+    parcels = [await create(sandbox, "custom", orderId=order["id"], codAmount=75_000) for _ in range(2)]
+    for status in ("confirmed", "delivered"):
+        bodies = [(one["id"], {"shippingStatus": status}) for one in parcels]
+        responses = await asyncio.gather(
+            *(sandbox.patch(f"/shipping/shipments/{id}", json=body) for id, body in bodies)
+        )
+        assert [response.status_code for response in responses] == [200, 200]
+    paid = (await sandbox.get(f"/orders/{order['id']}")).json()["data"]
+    assert (paid["financialStatus"], len(paid["payments"])) == ("paid", 2)
+    assert await differences(sandbox) == []
+
+
+async def test_a_parcel_that_comes_back_after_its_delivery(sandbox: httpx.AsyncClient) -> None:
+    """The order stays paid until a person has found out who has the cash."""
+    order = await make_order(sandbox)
+    created = await deliver_ourselves(sandbox, orderId=order["id"], codAmount=CASH)
+    for status in ("returning", "returned"):
+        response = await sandbox.patch(f"/shipping/shipments/{created['id']}", json={"shippingStatus": status})
+        assert response.status_code == 200, response.text
+    (found,) = await differences(sandbox)
+    assert (found["kind"], found["expected"], found["actual"]) == ("returned", 0, CASH)
+    assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
+
+
+async def deliver_ourselves(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    created = await create(api, "custom", **fields)
+    for status in ("confirmed", "delivered"):
+        response = await api.patch(f"/shipping/shipments/{created['id']}", json={"shippingStatus": status})
+        assert response.status_code == 200, response.text
+    return await get(api, created["id"])
+
+
+async def test_what_cannot_be_collected(sandbox: httpx.AsyncClient) -> None:
+    for provider, fields, field in (
+        ("aggregator_carrier", {"codAmount": 0}, "codAmount"),
+        ("aggregator_carrier", {"codAmount": 150000.5}, "codAmount"),
+        ("aggregator_carrier", {"codAmount": 10, "currency": "USD"}, "codAmount"),
+        ("instant_carrier", {"codAmount": 150000}, "codAmount"),
+        ("ev_courier", {"codAmount": 150000}, "codAmount"),
+        ("custom", {"refundId": "rfd_01jc9y3q5me8w92v7x4t6r0n1k"}, "refundId"),
+    ):
+        response = await sandbox.post("/shipping/shipments", json=body_of(provider, **fields))
+        assert response.status_code == 400, (provider, fields, response.text)
+        assert response.json()["error"]["details"][0]["field"] == field
+    assert (await create(sandbox, "custom", codAmount=150000.5))["codAmount"] == 150000.5
+    response = await sandbox.post(
+        "/shipping/calculate-fee",
+        json={
+            "provider": "instant_carrier", "origin": SENDER, "destination": DELIVERY, "package": PACKAGE,
+            "options": {"codAmount": CASH},
+        },
+    )  # fmt: skip
+    assert response.json()["error"]["details"][0]["field"] == "options.codAmount"
+
+
+async def test_more_than_the_carrier_collects_or_insures(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+    dear = {**PACKAGE, "itemValue": 30_000_000}
+    refused = await create(sandbox, "aggregator_carrier", autoBook=True, codAmount=30_000_000, package=dear)
+    assert (refused["shippingStatus"], refused["needsAction"]) == ("booking_failed", True)
+    assert "cash on delivery" in refused["problem"]
+    refused = await create(sandbox, "aggregator_carrier", autoBook=True, insurance=True, package=dear)
+    assert refused["shippingStatus"] == "booking_failed"
+    fastest = await create(sandbox, "aggregator_carrier", autoBook=True, codAmount=CASH, serviceName="JNE Besok Sampai")
+    assert "does not collect cash on delivery" in fastest["problem"]
