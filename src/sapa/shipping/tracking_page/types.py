@@ -12,7 +12,8 @@ PageLanguage = Literal["id", "en"]
 MOST_LOGO_BYTES = 20 * 1024
 
 DOT = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5E"
+    "rkJggg=="
 )
 """A picture of one pixel."""
 
