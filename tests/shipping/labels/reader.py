@@ -4,8 +4,8 @@ import pypdfium2  # type: ignore[import-untyped]
 import zxingcpp
 from PIL.Image import Image
 
-DPI = 300
-"""Of a laser printer. pdfium stretches a page to whole pixels, which blurs bars of two dots at 203 dpi a little."""
+DPI = 203
+"""The dots of a label printer."""
 
 
 def render(content: bytes, dpi: int = DPI) -> list[Image]:
