@@ -16,7 +16,7 @@ INSET = 0.04 * DOT
 
 
 class InsetCode128(Code128):
-    """Its bars are a little narrower than they should be: renderers fill every dot that a bar touches, and ink spreads."""
+    """Its bars are a little narrower, because renderers fill every dot that a bar touches, and ink spreads."""
 
     def rect(self, x: float, y: float, w: float, h: float) -> None:
         super().rect(x + INSET, y, w - 2 * INSET, h)
