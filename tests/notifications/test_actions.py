@@ -163,7 +163,7 @@ async def test_a_channel_whose_window_is_closed_is_not_used(
         )  # fmt: skip
         await tx.execute(
             "INSERT INTO contact_identities (company_id, kind, key, contact_id, spellings)"
-            " VALUES ($1, 'psid', '7001', 'con_1', '{7001}')",
+            " VALUES ($1, 'psid', '7123456789012345', 'con_1', '{7123456789012345}')",
             company.test,
         )
     for shipment, code in ((known, "WINDOW_CLOSED"), (unknown, "NO_ADDRESS")):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, PrintRequest, show_money
 from sapa.shipping.labels.printer import draw, join, print_apart
+from sapa.shipping.types import SHIPMENT_ID
 from tests.shipping.labels.reader import read_barcodes, read_sizes, read_texts
 
 SENDER = LabelParty("Toko Kopi", "+6281234567890", "Jl. Menteng Raya No. 21", "Jakarta Pusat 10310")
@@ -67,6 +68,13 @@ def test_cash_on_delivery_and_test_parcels_stand_out() -> None:
 )
 def test_a_reader_reads_the_barcode(number: str, dpi: int, format: str) -> None:
     assert read_barcodes(draw(build_print(build_parcel(number), format=format)), dpi) == [number]
+
+
+@pytest.mark.parametrize("format", ["a6", "roll80"])
+def test_any_id_reads_back_at_the_dots_of_a_label_printer(format: str) -> None:
+    """Ids are as long as a barcode gets: its bars have two dots."""
+    ids = [SHIPMENT_ID.new() for _ in range(12)]
+    assert read_barcodes(draw(build_print(*map(build_parcel, ids), format=format)), 203) == ids
 
 
 @pytest.mark.parametrize("format", ["a6", "roll80"])

@@ -23,7 +23,10 @@ async def test_everybody_can_read_a_page_on_a_small_phone_without_scripts(
     complaints: list[str] = []
     for has_scripts in (False, True):
         context = await browser.new_context(
-            viewport={"width": 360, "height": 740}, java_script_enabled=has_scripts, color_scheme=scheme
+            locale="id-ID",
+            viewport={"width": 360, "height": 740},
+            java_script_enabled=has_scripts,
+            color_scheme=scheme,
         )
         page = await context.new_page()
         page.on("console", lambda message: complaints.append(message.text))

@@ -31,6 +31,8 @@ ROLL_SIZE, LEAST_SIZE = 9.0, 8.0
 """On a roll, and on a sheet as long as contents can be left out instead."""
 ITEM_SIZE = 7.0
 MOST_ITEMS = 20
+HAIR = 0.001
+"""Keeps a renderer from rounding a page of whole dots up to one more, and stretching it."""
 TEST = "TEST - JANGAN DIKIRIM"
 
 
@@ -55,7 +57,7 @@ def roll_width() -> float:
 
 def draw_roll(canvas: Canvas, blocks: Sequence[Block]) -> None:
     margin, stack = MARGINS["roll80"], build_stack(blocks)
-    height = align_to_dots(stack.height + 2 * margin)
+    height = align_to_dots(stack.height + 2 * margin) - HAIR
     canvas.setPageSize((ROLL_WIDTH, height))
     stack.paint(canvas, margin, height - margin)
 

@@ -11,8 +11,20 @@ PageLanguage = Literal["id", "en"]
 
 MOST_LOGO_BYTES = 20 * 1024
 
+DOT = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+)
+"""A picture of one pixel."""
+
 DisplayName = Annotated[
-    str, Meta(min_length=1, max_length=60, pattern=r"\S", description="The company's name unless given.")
+    str,
+    Meta(
+        min_length=1,
+        max_length=60,
+        pattern=r"\S",
+        examples=["Toko Kopi"],
+        description="The company's name unless given.",
+    ),
 ]
 Color = Annotated[
     str, Meta(pattern="^#[0-9A-Fa-f]{6}$", examples=["#0f766e"], description="The band on top, as #rrggbb.")
@@ -22,6 +34,7 @@ Logo = Annotated[
     Meta(
         max_length=40_000,
         pattern="^data:image/(png|jpeg|webp);base64,",
+        examples=[DOT],
         description="A PNG, JPEG or WebP picture of at most 20 KiB, as a data URL.",
     ),
 ]
