@@ -13,6 +13,7 @@ from bench.findings import Findings, Table, ratios, spread
 from bench.ground import Ground, SeededCompany, open_ground
 from bench.say import say
 from bench.servers import Server, free_port, run_sapa, run_server, run_worker
+from bench.shipping.search import measure_search
 from sapa.access import actions
 from sapa.access.types import (
     MOST_RATE_LIMIT,
@@ -78,7 +79,8 @@ async def measure_shipping(folder: Path, is_quick: bool) -> Findings:
     async with open_ground(folder) as opened, _run_carrier(opened) as ground:
         company = await _seed(ground)
         results = await _measure(ground, company, scenarios, QUICK_ROUNDS if is_quick else ROUNDS)
-    return Findings([], build_tables(scenarios, results), results)
+        verdicts, searches = await measure_search(ground, company, is_quick)
+    return Findings(verdicts, [*build_tables(scenarios, results), searches], results)
 
 
 @asynccontextmanager

@@ -46,6 +46,9 @@ from sapa.messaging.templates import sync as template_sync
 from sapa.messaging.tickets import TICKETS
 from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget_pages
+from sapa.notifications import actions as notification_actions
+from sapa.notifications import api as notifications
+from sapa.notifications import jobs as notification_jobs
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
 from sapa.orders.backfill import jobs as order_backfill
@@ -69,11 +72,15 @@ from sapa.shipping import api as shipping
 from sapa.shipping import environment as shipping_environment
 from sapa.shipping import jobs as shipping_jobs
 from sapa.shipping.areas import api as areas
+from sapa.shipping.areas import importing as area_imports
 from sapa.shipping.bookings import api as bookings
 from sapa.shipping.carriers import call_log
 from sapa.shipping.connections import actions as carrier_connection_actions
 from sapa.shipping.connections import api as carrier_connections
-from sapa.shipping.events import CashCollected, CashParcelReturned
+from sapa.shipping.events import CashCollected, CashParcelReturned, ShipmentStatusChanged
+from sapa.shipping.labels import actions as label_actions
+from sapa.shipping.labels import api as labels
+from sapa.shipping.labels import jobs as label_jobs
 from sapa.shipping.quotes import actions as quote_actions
 from sapa.shipping.quotes import api as quotes
 from sapa.shipping.returns import api as returns
@@ -85,6 +92,8 @@ from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as tracking_hooks
+from sapa.shipping.tracking_page import api as tracking_page
+from sapa.shipping.tracking_page import pages as tracking_pages
 from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
@@ -120,6 +129,9 @@ ROUTES: list[Routes] = [
     shipping.routes,
     bookings.routes,
     tracking.routes,
+    labels.routes,
+    tracking_page.routes,
+    notifications.routes,
     settlements.routes,
     returns.routes,
     scorecards.routes,
@@ -158,6 +170,8 @@ JOBS: list[Job] = [
     Job("forget the sandbox's outbox", 3600, sandbox_jobs.purge_old),
     Job("forget widget sessions", 600, widget_jobs.purge_old),
     Job("give up on unsettled messages", 5, message_jobs.expire_unsettled),
+    Job("purge labels", 3600, label_actions.purge_old),
+    Job("index areas", 60, area_imports.index_missing),
 ]
 """The names are stored as lease names and metric labels, so they never change; the functions have the current words."""
 
@@ -194,6 +208,8 @@ SERVICES: list[Service] = [
     Service("carrier callbacks", shipping_jobs.process_callbacks),
     Service("bookings", shipping_jobs.reconcile_bookings),
     Service("tracking", shipping_jobs.poll_carriers),
+    Service("labels", label_jobs.print_waiting),
+    Service("notifications", notification_jobs.send_queued),
 ]
 
 HOOKS: list[Hook[AppContext]] = [
@@ -205,7 +221,11 @@ HOOKS: list[Hook[AppContext]] = [
 SIMULATORS: list[Hook[AppContext]] = [*carrier_simulators.HOOKS, *channel_simulators.HOOKS]
 """Stand in for the providers in the test environment; reached on a process's loopback address only."""
 
-PAGES: list[Callable[[AppContext], list[Route]]] = [media_pages.build_pages, widget_pages.pages]
+PAGES: list[Callable[[AppContext], list[Route]]] = [
+    media_pages.build_pages,
+    widget_pages.pages,
+    tracking_pages.build_pages,
+]
 """Pages for browsers, besides the API's documents."""
 
 
@@ -225,6 +245,7 @@ SUBSCRIPTIONS: Subscriptions = {
     CashCollected: [settlement_actions.record_collection],
     CashParcelReturned: [settlement_actions.record_return],
     ReservationsClosed: [closing.close_redemptions],
+    ShipmentStatusChanged: [notification_actions.queue_step],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
 

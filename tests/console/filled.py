@@ -63,6 +63,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
     order = await _make_order(api, ayu, product)
     store = (await api.post("/shipping/store-locations", json=STORE)).json()["data"]
     shipment = await _ship(api, order["id"])
+    file = (await api.post("/shipping/labels", json={"ids": [shipment]})).json()["data"]["id"]
     settlement = await _collect(api)
     job = await make_import(api, FILE)
     draft = await make_import(api, TABLE, start="false")
@@ -76,6 +77,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
         "/{environment}/draft-orders/{id}": f"/draft-orders/{await _make_draft(api, ayu)}",
         "/{environment}/shipments/new": f"/shipments/new?orderId={order['id']}",
         "/{environment}/shipments/{id}": f"/shipments/{shipment}",
+        "/{environment}/labels/{id}": f"/labels/{file}",
         "/{environment}/settlements/{id}": f"/settlements/{settlement}",
         "/{environment}/stores/{id}": f"/stores/{store['id']}",
         "/{environment}/imports/{id}": f"/imports/{job['id']}",

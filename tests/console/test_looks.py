@@ -35,6 +35,9 @@ NO_PAGES = {
     "/{environment}/imports/{id}/errors.csv",
     "/{environment}/exports/{file}",
     "/{environment}/reports/files/{id}",
+    "/{environment}/areas",
+    "/{environment}/labels/{id}/file",
+    "/{environment}/shipments/{id}/print/{document}",
 }
 """Redirects, streams and files."""
 

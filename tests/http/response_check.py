@@ -124,6 +124,9 @@ def _check_body(document: Schema, answer: Schema, response: httpx.Response) -> N
         return
     media = answer["content"].get(response.headers["content-type"])
     assert media is not None, f"the content type {response.headers['content-type']} is not documented"
+    if media["schema"].get("contentMediaType") == "application/pdf":
+        assert response.content.startswith(b"%PDF-")
+        return
     body = response.json()
     _validate(document, media["schema"], body)
     if "x-sapa-codes" in answer:

@@ -86,6 +86,13 @@ async def a_shipment(api: httpx.AsyncClient) -> str:
     return str(answer.json()["data"]["id"])
 
 
+async def a_file_of_labels(api: httpx.AsyncClient) -> str:
+    """Made by the worker: only then does getting it succeed with a body."""
+    answer = await api.post("/shipping/labels", json={"ids": [await a_shipment(api)]})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
 async def a_store_location(api: httpx.AsyncClient) -> str:
     answer = await api.post("/shipping/store-locations", json={"name": "Gudang", "address": "Jl. Merdeka 17"})
     assert answer.status_code == 201, answer.text
@@ -115,6 +122,7 @@ MAKERS: dict[str, Maker] = {
     "tpl_": a_template,
     "shp_": a_shipment,
     "loc_": a_store_location,
+    "lbl_": a_file_of_labels,
     "stl_": a_settlement,
     "cdf_": a_difference,
     "imp_": an_import,

@@ -1,9 +1,15 @@
-"""Choosing an area, from the province down to the sub-district: each list depends on the choice above it."""
+"""Choosing an area: one search over all levels, or lists from the province down to the sub-district if the installation
+has no areas to search."""
 
 from typing import Any
 
-from sapa.console.routes import PageRequest
+from starlette.responses import JSONResponse, Response
+
+from sapa.access import actions as access
+from sapa.console.rendering import HEADERS
+from sapa.console.routes import EVERYBODY, PageRequest, console
 from sapa.http.errors import ApiError
+from sapa.shipping.areas import actions as areas
 
 CHAIN = (
     ("provinces", "provinceId", ""),
@@ -13,11 +19,81 @@ CHAIN = (
 )
 """Each level with its form field and the API's name for its parent."""
 CHOSEN = tuple(field for _, field, _ in CHAIN)
+SEARCH, LABEL, FOUND = "areaSearch", "areaLabel", "area"
+"""Fields of the search: the words, the label of the chosen area, and the choice among the results."""
+FIELDS = (*CHOSEN, SEARCH, LABEL)
+MOST = 8
+_IDS = ("provinceId", "cityId", "districtId", "subDistrictId")
+
+
+@console.get("/{environment}/areas", roles=EVERYBODY)
+async def suggest_areas(page: PageRequest) -> Response:
+    """For the script of the search field."""
+    found = await _search(page, page.request.query_params.get("q", ""))
+    return JSONResponse([{"value": build_value(area), "label": area["label"]} for area in found], headers=HEADERS)
 
 
 async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
+    """What the form offers. A result that was chosen becomes the values of the four levels."""
+    take_found(page, prefix, values)
+    async with page.context.database.connection() as db:
+        is_searchable = await areas.is_searchable(db, await access.get_company(db, page.company_id))
+    lists = {level: [] for level, _, _ in CHAIN} if is_searchable else await _list_chain(page, prefix, values)
+    words = values.get(prefix + SEARCH, "")
+    found = await _search(page, words) if is_searchable and page.form_value("step") == "areas" else []
+    results = [{"value": build_value(area), "label": area["label"]} for area in found]
+    names = {prefix + field: find_name(lists, level, values[prefix + field]) for level, field, _ in CHAIN}
+    if parts := split_label(values.get(prefix + LABEL, "")):
+        names |= {prefix + "kelurahanId": parts[0], prefix + "kecamatanId": parts[1]}
+    return lists | {"names": names, "is_searchable": is_searchable, "results": results, "searched": words}
+
+
+def take_found(page: PageRequest, prefix: str, values: dict[str, str]) -> None:
+    ids, _, label = page.form_value(prefix + FOUND).partition("|")
+    chosen = ids.split("/")
+    if len(chosen) != len(CHOSEN):
+        return
+    values |= {prefix + field: id for field, id in zip(CHOSEN, chosen, strict=True)}
+    values[prefix + LABEL] = label
+    for field, text in name_parts(label).items():
+        values[prefix + field] = values.get(prefix + field) or text
+
+
+def name_parts(label: str) -> dict[str, str]:
+    """The address fields that an area's label fills."""
+    parts = split_label(label)
+    if not parts:
+        return {}
+    return {"city": parts[2], "province": parts[3], **({"zip": parts[4]} if len(parts) > 4 else {})}
+
+
+def split_label(label: str) -> list[str]:
+    """From the sub-district to the province, then the postal code; empty if it is not a label."""
+    parts = label.split(", ")
+    return parts if len(parts) >= len(CHOSEN) else []
+
+
+def build_value(area: dict[str, Any]) -> str:
+    return f"{'/'.join(str(area[name]) for name in _IDS)}|{area['label']}"
+
+
+def find_name(lists: dict[str, Any], level: str, id: str) -> str | None:
+    return next((str(area["name"]) for area in lists[level] if str(area["id"]) == id), None)
+
+
+async def _search(page: PageRequest, words: str) -> list[dict[str, Any]]:
+    """Empty if the carrier cannot be asked for its ids."""
+    try:
+        query = {"q": words, "limit": str(MOST)}
+        found: list[dict[str, Any]] = (await page.call("GET", "/shipping/coverage/search", query))["data"]
+    except ApiError:
+        return []
+    return found
+
+
+async def _list_chain(page: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
     """The lists that the choices allow; a chosen id that is in none of them is removed from the values."""
-    lists: dict[str, Any] = {level: [] for level, _, _ in CHAIN} | {"names": {}}
+    lists: dict[str, Any] = {level: [] for level, _, _ in CHAIN}
     above = ""
     for level, field, parent in CHAIN:
         if parent and not above:
@@ -29,12 +105,7 @@ async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -
         if values[name] not in {str(area["id"]) for area in lists[level]}:
             values[name] = ""
         above = values[name]
-    lists["names"] = {prefix + field: find_name(lists, level, values[prefix + field]) for level, field, _ in CHAIN}
     return lists
-
-
-def find_name(lists: dict[str, Any], level: str, id: str) -> str | None:
-    return next((str(area["name"]) for area in lists[level] if str(area["id"]) == id), None)
 
 
 async def _list(page: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Converts form fields into the API's bodies. Fields have the API's names, with dots for nesting."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sapa.console.routes import PageRequest
@@ -10,13 +10,16 @@ from sapa.http.errors import Invalid
 MINUTE = len("2026-01-31T09:30")
 
 
-def gather(page: PageRequest, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
-    """The body of the form's fields; empty fields and empty objects are null."""
+def gather(
+    page: PageRequest, texts: Iterable[str], numbers: Iterable[str] = (), values: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The body of the form's fields; empty fields and empty objects are null. `values` take precedence."""
     body: dict[str, Any] = {}
+    typed = values or {}
     for name in texts:
-        _put(body, name, page.form_value(name) or None)
+        _put(body, name, typed.get(name, page.form_value(name)) or None)
     for name in numbers:
-        _put(body, name, parse_number(name, page.form_value(name)))
+        _put(body, name, parse_number(name, typed.get(name, page.form_value(name))))
     return {name: _prune(value) for name, value in body.items()}
 
 

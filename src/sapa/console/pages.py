@@ -20,6 +20,7 @@ from sapa.console import (
     order_pages,
     password_reset_pages,
     people_pages,
+    print_pages,
     report_pages,
     request_pages,
     reward_pages,
@@ -32,6 +33,7 @@ from sapa.console import (
     store_pages,
     template_pages,
     ticket_pages,
+    tracking_settings_pages,
     webhook_pages,
 )
 from sapa.console.execute import InProcessApi
@@ -55,6 +57,8 @@ PARTS = [
     draft_pages,
     shipment_forms,
     shipment_pages,
+    print_pages,
+    tracking_settings_pages,
     cash_pages,
     scorecard_pages,
     store_pages,

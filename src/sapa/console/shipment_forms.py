@@ -5,7 +5,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.areas import CHOSEN, list_choices
+from sapa.console.areas import FIELDS as AREA_FIELDS
+from sapa.console.areas import list_choices, take_found
 from sapa.console.fields import gather, spread
 from sapa.console.routes import (
     EVERYBODY,
@@ -24,9 +25,8 @@ NUMBERS = (
     "delivery.kecamatanId", "delivery.kelurahanId", "delivery.coordinates.lat", "delivery.coordinates.lng",
     "codAmount", *(f"package.{name}" for name in PACKAGE),
 )  # fmt: skip
-FIELDS = (
-    *TEXTS, *NUMBERS, "delivery.provinceId", "delivery.cityId", "service", "serviceName", "fee", "insurance",
-)  # fmt: skip
+AREA = tuple(f"delivery.{name}" for name in AREA_FIELDS)
+FIELDS = (*TEXTS, *NUMBERS, *AREA, "service", "serviceName", "fee", "insurance")
 MOST_STORES = "100"
 SERVICE = (
     "serviceCode", "serviceName", "serviceType", "insuranceFee", "codFee", "estimate", "distance", "vehicleType",
@@ -49,13 +49,14 @@ async def show_new_shipment(page: PageRequest) -> Response:
     providers = (await page.call("GET", "/shipping/providers"))["data"]
     values["storeLocationId"] = values["storeLocationId"] or _choose_store(found["data"])
     values["provider"] = values["provider"] or _choose_provider(providers)
+    lists = await list_choices(page, "delivery.", values)
     return page.show(
         "shipment_new.html",
         values=values,
         stores=found["data"],
         providers=providers,
         has_prices=_has_prices(providers, values["provider"]),
-        lists=await list_choices(page, "delivery.", values),
+        lists=lists,
         has_pickup_cities=_has_pickup_cities(values["provider"]),
         cities=await _list_pickup_cities(page, values["provider"]),
         quote=await _find_quote(page),
@@ -71,7 +72,7 @@ async def go_on(page: PageRequest) -> Response:
 
 @console.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment)
 async def create_shipment(page: PageRequest) -> Response:
-    body = gather(page, TEXTS, NUMBERS)
+    body = _gather_body(page)
     body |= {"insurance": bool(page.form_value("insurance"))} | await _choose_service(page)
     if body["delivery"] is not None:
         body["delivery"] |= await _name_area(page)
@@ -79,6 +80,13 @@ async def create_shipment(page: PageRequest) -> Response:
         del body["storeLocationId"]
     made = (await page.call("POST", "/shipping/shipments", body=body, once=page.form_value("once") or None))["data"]
     return go_to(page.path(f"/shipments/{made['id']}"))
+
+
+def _gather_body(page: PageRequest) -> dict[str, Any]:
+    """A result of the area search that was chosen counts like the ids."""
+    values = {name: page.form_value(name) for name in AREA} | {name: page.form_value(name) for name in RECEIVER}
+    take_found(page, "delivery.", values)
+    return gather(page, TEXTS, NUMBERS, values)
 
 
 async def _prefill(page: PageRequest) -> dict[str, str]:
@@ -152,7 +160,7 @@ async def _find_quote(page: PageRequest) -> dict[str, Any] | None:
 
 
 async def _ask_prices(page: PageRequest) -> dict[str, Any]:
-    form = gather(page, TEXTS, NUMBERS)
+    form = _gather_body(page)
     body = {
         "provider": form["provider"],
         "origin": await _read_origin(page),
@@ -205,7 +213,7 @@ async def _choose_service(page: PageRequest) -> dict[str, Any]:
 
 
 async def _name_area(page: PageRequest) -> dict[str, str]:
-    chosen = {f"delivery.{field}": page.form_value(f"delivery.{field}") for field in CHOSEN}
+    chosen = {name: page.form_value(name) for name in (*AREA, *RECEIVER)}
     names = (await list_choices(page, "delivery.", chosen))["names"]
     area_names = {"kecamatan": names["delivery.kecamatanId"], "kelurahan": names["delivery.kelurahanId"]}
     return {field: name for field, name in area_names.items() if name}

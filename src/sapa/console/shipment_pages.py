@@ -1,5 +1,6 @@
 """Shipments: the list, one with its tracking, and its actions."""
 
+from decimal import Decimal
 from secrets import token_hex
 from typing import Any
 
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.console.listing import read_list
+from sapa.console.notification_names import STATUS_NAMES, STEP_NAMES
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
@@ -19,15 +21,25 @@ from sapa.console.routes import (
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping import actions as shipping
 from sapa.shipping.bookings.cancel import is_cancellable
+from sapa.shipping.labels.types import MOST_SHIPMENTS
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.states import BOOKABLE, GROUP_OF, STATUSES, list_next
+from sapa.shipping.states import BOOKABLE, GROUP_OF, NOT_BOOKED_YET, STATUSES, list_next
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.types import SHIPMENT_ID
+from sapa.shipping.weights import build_volumetric_kg
 from sapa.values.json import encode
 
 TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
 """The colour of a status group; others are waiting."""
+PRINTS = (
+    ("label-a6", "Labels, A6"),
+    ("label-roll80", "Labels, 80 mm roll"),
+    ("packing_slip-a6", "Packing slips, A6"),
+    ("packing_slip-roll80", "Packing slips, 80 mm roll"),
+    ("manifest-a6", "Pickup manifest, A4"),
+)
+"""What the list prints, each with its label: the document and its format."""
 FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId", "codState", "returnOf")
 
 
@@ -35,7 +47,15 @@ FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocation
 async def list_shipments(page: PageRequest) -> Response:
     listing = await read_list(page, "/shipping/shipments", *FILTERS)
     providers = [(name, provider.label) for name, provider in PROVIDERS.items()]
-    return page.show("shipments.html", statuses=STATUSES, providers=providers, tone=choose_tone, **listing)
+    return page.show(
+        "shipments.html",
+        statuses=STATUSES,
+        providers=providers,
+        tone=choose_tone,
+        prints=PRINTS,
+        most_printed=MOST_SHIPMENTS,
+        **listing,
+    )
 
 
 @console.get("/{environment}/shipments/{id}", roles=EVERYBODY)
@@ -59,6 +79,12 @@ async def show_shipment(page: PageRequest) -> Response:
         can_book=status in BOOKABLE,
         can_cancel=is_cancellable(stored),
         by_hand=list_next(status, "manual") if provider.is_local else ["returned"] if status == "returning" else [],
+        volumetric=find_volumetric(shipment),
+        can_print=is_printable(shipment),
+        page_address=page.context.settings.server.address + (shipment["trackingPage"] or ""),
+        notifications=(await page.call("GET", f"/shipping/shipments/{id}/notifications"))["data"],
+        step_names=STEP_NAMES,
+        status_names=STATUS_NAMES,
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         qr=_draw_code(shipment["paymentQr"]),
         once=token_hex(16),
@@ -90,6 +116,22 @@ async def _find_order_number(page: PageRequest, id: str | None) -> str | None:
         return str((await page.call("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
     except NotFound:
         return None
+
+
+def is_printable(shipment: dict[str, Any]) -> bool:
+    """Whether it has a number for the barcode."""
+    traits = PROVIDERS[shipment["provider"]]
+    number = shipment["awb"] or (shipment["orderNo"] if traits.pace == "ride" else None)
+    is_booked = bool(number) and shipment["shippingStatus"] not in BOOKABLE | NOT_BOOKED_YET
+    return traits.is_local or is_booked
+
+
+def find_volumetric(shipment: dict[str, Any]) -> Decimal | None:
+    package = shipment["package"] or {}
+    length, width, height = (
+        Decimal(str(package[name])) if package.get(name) else None for name in ("length", "width", "height")
+    )
+    return build_volumetric_kg(length, width, height)
 
 
 def choose_tone(status: str) -> str:

@@ -4,7 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.areas import CHOSEN, list_choices
+from sapa.console.areas import FIELDS as AREA_FIELDS
+from sapa.console.areas import list_choices, take_found
 from sapa.console.fields import gather, spread
 from sapa.console.routes import (
     DEVELOPERS,
@@ -16,7 +17,7 @@ from sapa.console.routes import (
 
 TEXTS = ("name", "contactName", "phone", "email", "address", "notes", "city", "province", "zip")
 NUMBERS = ("kecamatanId", "kelurahanId", "coordinates.lat", "coordinates.lng")
-FIELDS = (*TEXTS, *CHOSEN, "coordinates.lat", "coordinates.lng", "isDefault")
+FIELDS = (*TEXTS, *AREA_FIELDS, "coordinates.lat", "coordinates.lng", "isDefault")
 KEPT = {"kecamatanId": "kecamatan", "kelurahanId": "kelurahan"}
 """Area ids, each with the field of its name."""
 
@@ -89,9 +90,11 @@ async def _show_form(page: PageRequest, store: dict[str, Any] | None, values: di
 
 async def _gather_body(page: PageRequest) -> dict[str, Any]:
     """Adds the names of chosen areas; unchanged ones keep theirs."""
-    body = gather(page, TEXTS, NUMBERS) | {"isDefault": bool(page.form_value("isDefault"))}
+    values = {name: page.form_value(name) for name in (*AREA_FIELDS, "city", "province", "zip")}
+    take_found(page, "", values)
+    body = gather(page, TEXTS, NUMBERS, values) | {"isDefault": bool(page.form_value("isDefault"))}
     for required in ("name", "address"):
         body[required] = body[required] or ""
-    lists = await list_choices(page, "", {field: page.form_value(field) for field in CHOSEN})
+    lists = await list_choices(page, "", values)
     chosen = {words: name for field, words in KEPT.items() if (name := lists["names"][field])}
     return body | chosen

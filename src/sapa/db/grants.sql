@@ -70,6 +70,8 @@ GRANT SELECT, INSERT, DELETE ON carrier_calls TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_bookings TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON areas TO {app};
+GRANT SELECT, INSERT, DELETE ON area_words TO {app};
+GRANT SELECT, INSERT, DELETE ON area_spellings TO {app};
 GRANT SELECT, INSERT, DELETE ON area_arrivals TO {app};
 GRANT SELECT, INSERT ON area_datasets TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON coverage_cache TO {app};
@@ -105,6 +107,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_templates TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON label_batches TO {app};
+GRANT SELECT, INSERT, DELETE ON label_files TO {app};
+GRANT SELECT, INSERT, UPDATE ON tracking_page_settings TO {app};
+GRANT SELECT, INSERT, UPDATE ON notification_settings TO {app};
+GRANT SELECT, INSERT, UPDATE ON shipment_notifications TO {app};
 GRANT SELECT, INSERT, UPDATE ON shipment_bookings TO {app};
 GRANT SELECT, INSERT ON shipment_events TO {app};
 GRANT SELECT, INSERT, UPDATE ON return_numbers TO {app};

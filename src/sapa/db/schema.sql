@@ -1057,6 +1057,8 @@ CREATE TABLE areas (
     name        text        NOT NULL,
     -- Since when a newer file no longer has it.
     retired_at  timestamptz,
+    -- The postal code, if the file has it.
+    zip         text        COLLATE "C",
     CONSTRAINT areas_pkey PRIMARY KEY (code),
     CONSTRAINT areas_level_check CHECK (level BETWEEN 1 AND 4 AND (level = 1) = (parent = 0))
 );
@@ -1069,7 +1071,26 @@ CREATE UNLOGGED TABLE area_arrivals (
     level       smallint    NOT NULL,
     parent      bigint      NOT NULL,
     name        text        NOT NULL,
+    zip         text        COLLATE "C",
     CONSTRAINT area_arrivals_pkey PRIMARY KEY (code)
+);
+
+-- The words of each sub-district: of its own name and postal code (A), its district's (B), its city's (C) and its
+-- province's (D).
+CREATE TABLE area_words (
+    code   bigint   NOT NULL,
+    words  tsvector NOT NULL,
+    CONSTRAINT area_words_pkey PRIMARY KEY (code)
+);
+
+-- Without a list of pending entries, which every search would read.
+CREATE INDEX area_words_idx ON area_words USING gin (words) WITH (fastupdate = off);
+
+-- Each of those words as it is, and with any one letter left out.
+CREATE TABLE area_spellings (
+    spelling  text COLLATE "C" NOT NULL,
+    word      text COLLATE "C" NOT NULL,
+    CONSTRAINT area_spellings_pkey PRIMARY KEY (spelling, word)
 );
 
 -- Append-only: which files were read.
@@ -1588,6 +1609,10 @@ CREATE TABLE shipments (
     quoted_days          numeric,
     cell                 text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (provider || '/' || shipping_status) STORED,
+    -- The carrier's code of the route, which its label shows.
+    sorting_code         text,
+    -- The path of the public page, /t/ and a random token.
+    tracking_page        text           COLLATE "C",
     CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id)
 ) WITH (fillfactor = 80);
 
@@ -1603,6 +1628,96 @@ CREATE INDEX shipments_poll_idx ON shipments (company_id, poll_at) WHERE poll_at
 CREATE INDEX shipments_cancel_at_idx ON shipments (cancel_due_at) WHERE cancel_due_at IS NOT NULL;
 CREATE INDEX shipments_poll_at_idx ON shipments (poll_at) WHERE poll_at IS NOT NULL;
 CREATE INDEX shipments_needing_action_idx ON shipments (company_id, created_at, id) WHERE needs_action;
+CREATE INDEX shipments_tracking_page_idx ON shipments (tracking_page) WHERE tracking_page IS NOT NULL;
+
+-- Files of labels, packing slips and manifests that the worker makes, and their parts.
+CREATE TABLE label_batches (
+    company_id    bigint         NOT NULL,
+    id            text           COLLATE "C" NOT NULL,
+    document      text           COLLATE "C" NOT NULL,
+    format        text           COLLATE "C" NOT NULL,
+    source        text           COLLATE "C" NOT NULL,
+    shipment_ids  text[]         COLLATE "C" NOT NULL,
+    status        text           COLLATE "C" NOT NULL DEFAULT 'queued',
+    error         text,
+    size          bigint,
+    holder        text,
+    held_until    timestamptz    NOT NULL DEFAULT '-infinity',
+    attempts      smallint       NOT NULL DEFAULT 0,
+    created_at    timestamptz(3) NOT NULL DEFAULT now(),
+    finished_at   timestamptz(3),
+    CONSTRAINT label_batches_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT label_batches_document_check CHECK (document IN ('label', 'packing_slip', 'manifest')),
+    CONSTRAINT label_batches_format_check CHECK (format IN ('a6', 'roll80')),
+    CONSTRAINT label_batches_source_check CHECK (source IN ('sapa', 'carrier')),
+    CONSTRAINT label_batches_status_check CHECK (status IN ('queued', 'running', 'succeeded', 'failed')),
+    CONSTRAINT label_batches_shipments_check CHECK (cardinality(shipment_ids) BETWEEN 1 AND 500),
+    CONSTRAINT label_batches_finished_check CHECK ((finished_at IS NULL) = (status IN ('queued', 'running')))
+);
+
+CREATE INDEX label_batches_waiting_idx ON label_batches (created_at) WHERE finished_at IS NULL;
+CREATE INDEX label_batches_created_idx ON label_batches (company_id, created_at);
+
+CREATE TABLE label_files (
+    company_id  bigint  NOT NULL,
+    batch_id    text    COLLATE "C" NOT NULL,
+    number      integer NOT NULL,
+    content     bytea   NOT NULL,
+    CONSTRAINT label_files_pkey PRIMARY KEY (company_id, batch_id, number),
+    CONSTRAINT label_files_batch_fkey FOREIGN KEY (company_id, batch_id)
+        REFERENCES label_batches (company_id, id) ON DELETE CASCADE
+);
+
+-- How a company's public tracking pages look.
+CREATE TABLE tracking_page_settings (
+    company_id    bigint         NOT NULL,
+    display_name  text,
+    color         text           COLLATE "C",
+    logo          bytea,
+    logo_type     text           COLLATE "C",
+    language      text           COLLATE "C" NOT NULL DEFAULT 'id',
+    updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT tracking_page_settings_pkey PRIMARY KEY (company_id),
+    CONSTRAINT tracking_page_settings_color_check CHECK (color ~ '^#[0-9a-f]{6}$'),
+    CONSTRAINT tracking_page_settings_logo_check CHECK (
+        (logo IS NULL) = (logo_type IS NULL) AND octet_length(logo) <= 20480
+        AND logo_type IN ('image/png', 'image/jpeg', 'image/webp')),
+    CONSTRAINT tracking_page_settings_language_check CHECK (language IN ('id', 'en'))
+);
+
+-- Which steps of a parcel customers are told of, and by which template.
+CREATE TABLE notification_settings (
+    company_id  bigint         NOT NULL,
+    enabled     boolean        NOT NULL DEFAULT false,
+    rules       json           NOT NULL,
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT notification_settings_pkey PRIMARY KEY (company_id)
+);
+
+-- One for each step of a shipment, written with the change of its status. What is sending may have been sent, and is
+-- never sent again.
+CREATE TABLE shipment_notifications (
+    company_id   bigint         NOT NULL,
+    shipment_id  text           COLLATE "C" NOT NULL,
+    step         text           COLLATE "C" NOT NULL,
+    status       text           COLLATE "C" NOT NULL DEFAULT 'queued',
+    reason       text,
+    code         text           COLLATE "C",
+    message_id   text           COLLATE "C",
+    -- By company time.
+    occurred_at  timestamptz(3) NOT NULL,
+    due_at       timestamptz    DEFAULT now(),
+    tries        smallint       NOT NULL DEFAULT 0,
+    updated_at   timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT shipment_notifications_pkey PRIMARY KEY (company_id, shipment_id, step),
+    CONSTRAINT shipment_notifications_status_check CHECK (
+        status IN ('queued', 'sending', 'sent', 'skipped', 'failed', 'unknown')),
+    CONSTRAINT shipment_notifications_due_check CHECK ((due_at IS NOT NULL) = (status IN ('queued', 'sending')))
+);
+
+CREATE INDEX shipment_notifications_due_idx ON shipment_notifications (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX shipment_notifications_company_due_idx ON shipment_notifications (company_id, due_at)
+    WHERE due_at IS NOT NULL;
 CREATE INDEX shipments_cod_idx ON shipments (company_id, created_at, id) WHERE cod_amount IS NOT NULL;
 CREATE INDEX shipments_return_idx ON shipments (company_id, return_of) WHERE return_of IS NOT NULL;
 

@@ -211,7 +211,9 @@ def matches_etag(header: str | None, tag: str) -> bool:
 async def send_response(send: Send, exchange: Exchange, response: HttpResponse, cors: Cors) -> None:
     headers = [(b"x-request-id", exchange.request_id.encode()), PRIVATE, *exchange.quota]
     if response.status not in {204, 304}:
-        headers += [JSON, (b"content-length", b"%d" % len(response.body))]
+        headers.append((b"content-length", b"%d" % len(response.body)))
+        if "content-type" not in response.headers:
+            headers.append(JSON)
     headers += [(name.encode(), value.encode("latin-1")) for name, value in response.headers.items()]
     if exchange.key is not None and exchange.key.retirement is not None:
         headers += retirement_headers(exchange.key.retirement)

@@ -1,4 +1,4 @@
-"""What an endpoint returns: a resource, a page of resources, or nothing."""
+"""What an endpoint returns: a resource, a page of resources, a file, or nothing."""
 
 from typing import Annotated, Any, Generic, TypeVar, get_origin
 
@@ -8,6 +8,8 @@ from msgspec import Meta
 from sapa.values.json import encode
 
 Item = TypeVar("Item")
+
+PDF = "application/pdf"
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:30:00.000Z"])]
 """A timestamp as the API writes it: RFC 3339 in UTC with three fractional digits."""
@@ -62,6 +64,13 @@ class Accepted(Envelope, Generic[Item], frozen=True):
 OWN_STATUSES: dict[type, int] = {Created: 201, Accepted: 202}
 
 
+class PdfFile(msgspec.Struct, frozen=True):
+    """A PDF file. It is the whole body, and the browser shows it."""
+
+    filename: str
+    content: bytes
+
+
 def is_envelope(result: Any) -> bool:
     kind = get_origin(result) or result
     return isinstance(kind, type) and issubclass(kind, Envelope)
@@ -83,9 +92,16 @@ class HttpResponse:
 
 
 def encode_result(result: object, status: int) -> HttpResponse:
-    """`{data}` for one resource, an envelope as it is (`{data, meta}` for a page), no body for nothing."""
+    """`{data}` for one resource, an envelope as it is (`{data, meta}` for a page), the bytes of a file, no body for
+    nothing."""
     if result is None:
         return HttpResponse(204)
+    if isinstance(result, PdfFile):
+        return HttpResponse(status, result.content, build_pdf_headers(result))
     if isinstance(result, Envelope):
         return HttpResponse(OWN_STATUSES.get(type(result), status), encode(result))
     return HttpResponse(status, b'{"data":' + encode(result) + b"}")
+
+
+def build_pdf_headers(file: PdfFile) -> dict[str, str]:
+    return {"content-type": PDF, "content-disposition": f'inline; filename="{file.filename}"'}

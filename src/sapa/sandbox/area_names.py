@@ -73,6 +73,11 @@ PLACES: Mapping[tuple[int, str], Mapping[tuple[int, str], Districts]] = {
                 ("Lebak Gede", "40132"),
                 ("Cipaganti", "40131"),
             ],
+            (327307, "Sukajadi", -6.8886, 107.5917): [
+                ("Sukabungah", "40162"),
+                ("Pasteur", "40161"),
+                ("Cipedes", "40162"),
+            ],
             (327309, "Sumur Bandung", -6.9168, 107.6158): [("Braga", "40111"), ("Merdeka", "40113")],
             (327311, "Lengkong", -6.9344, 107.6229): [("Malabar", "40262"), ("Turangga", "40264")],
         },

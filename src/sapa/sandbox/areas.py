@@ -5,11 +5,13 @@ are valid in the sandbox only. Every area has children down to the last level.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from sapa.sandbox.area_names import PLACES
+from sapa.shipping.carriers.interface import AreaPath
 from sapa.values.text_folding import fold
 
 PROVINCES, CITIES, DISTRICTS, SUB_DISTRICTS = 1, 2, 3, 4
@@ -71,6 +73,19 @@ def list_areas(level: int, parent_id: int | str | None = None, search: str | Non
         if area.level == level and (parent is None or area.parent_id == parent.id) and folded in fold(area.name)
     )
     return sorted(found, key=lambda area: (area.name, area.id))
+
+
+@cache
+def list_paths() -> Sequence[AreaPath]:
+    """Every sub-district with the areas that it is in."""
+    paths = []
+    for area in list_areas(SUB_DISTRICTS):
+        district = _BY_ID[area.parent_id or 0]
+        city = _BY_ID[district.parent_id or 0]
+        province = _BY_ID[city.parent_id or 0]
+        names = (area.name, district.name, city.name, province.name)
+        paths.append(AreaPath(province.id, city.id, district.id, area.id, names, area.zip))
+    return paths
 
 
 def list_pickup_cities(search: str | None = None) -> Sequence[SandboxArea]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from sapa.context import AppContext
 from sapa.ports import Port
-from sapa.shipping.carriers.interface import Carrier, CarrierArea
+from sapa.shipping.carriers.interface import AreaPath, Carrier, CarrierArea
 from sapa.values.company import Company
 
 
@@ -43,6 +43,9 @@ class ShippingEnvironment(Protocol):
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         """The sub-districts of a district; None if only the coverage cache can list them."""
 
+    def list_places(self, provider: str) -> Sequence[AreaPath] | None:
+        """All places that a search looks through; None if it looks through the dictionary."""
+
 
 class LiveShipping:
     coverage_days = 7
@@ -65,6 +68,9 @@ class LiveShipping:
         return context.settings.upstreams.get(carrier.name) or carrier.address
 
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
+        return None
+
+    def list_places(self, provider: str) -> Sequence[AreaPath] | None:
         return None
 
 

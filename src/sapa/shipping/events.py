@@ -18,6 +18,13 @@ class CashParcelReturned(Announcement, frozen=True):
     shipment: StoredShipment
 
 
+class ShipmentStatusChanged(Announcement, frozen=True):
+    """A shipment was saved with another shippingStatus."""
+
+    before: StoredShipment
+    after: StoredShipment
+
+
 class ShipmentCreated(Event):
     """A shipment was created."""
 

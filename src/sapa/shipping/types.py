@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from secrets import token_urlsafe
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -150,8 +151,16 @@ read_party = msgspec.json.Decoder(Party).decode
 read_package = msgspec.json.Decoder(Package).decode
 read_driver = msgspec.json.Decoder(ShownDriver).decode
 
+TRACKING_PATH = "/t/"
+"""Where the public tracking pages are."""
+
 NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
+
+
+def new_tracking_page() -> str:
+    """The path of a public tracking page: 128 random bits, so it cannot be guessed."""
+    return TRACKING_PATH + token_urlsafe(16)
 
 
 def choose_payment_status(stored: str | None, reported: str | None) -> str | None:
@@ -228,6 +237,14 @@ class Shipment(Struct, frozen=True, rename="camel"):
     event_timestamp: Annotated[Timestamp | None, Meta(description="When the carrier last reported a change.")]
     needs_action: Annotated[bool, Meta(description="Whether a person should check it.")]
     problem: Annotated[str | None, Meta(description="What went wrong, in words.")]
+    sorting_code: Annotated[str | None, Meta(description="The carrier's code of the route, for the label.")]
+    tracking_page: Annotated[
+        str | None,
+        Meta(
+            examples=["/t/9sXk2vQm4TzRwY7LbN3cHd"],
+            description="The path of its public tracking page on this server. Who has it needs no key.",
+        ),
+    ]
     created_at: Timestamp
     updated_at: Timestamp
 
@@ -291,6 +308,8 @@ class StoredShipment(Struct, frozen=True):
     event_timestamp: datetime | None
     needs_action: bool
     problem: str | None
+    sorting_code: str | None
+    tracking_page: str | None
     created_at: datetime
     updated_at: datetime
     reference: str | None
@@ -458,7 +477,7 @@ class ShipmentNotFound(NotFound):
 
 
 class NotBooked(Conflict):
-    """The shipment has no awb, so the carrier has nothing to cancel."""
+    """The shipment is not booked with a carrier yet: it has no awb."""
 
     code = "NOT_BOOKED"
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from sapa.db.pool import Database, open_database
 from sapa.shipping.areas.files import MOST_BYTES
+from sapa.shipping.areas.importing import index_missing
 from tests.cli.command import Outcome, sapa, sapa_process
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import make_company, make_key
@@ -144,6 +146,79 @@ async def test_a_carrier_that_lists_only_some_levels_is_helped_out(
         ends["delivery"]["kelurahanId"] = 1171011001
         wrong = await client.post("/shipping/shipments", json=body_of("aggregator_carrier", **ends))
     assert field_of(wrong) == "delivery.kelurahanId"
+
+
+async def search(client: httpx.AsyncClient, q: str, provider: str = "custom") -> list[str]:
+    response = await client.get("/shipping/coverage/search", params={"q": q, "provider": provider})
+    assert response.status_code == 200, response.text
+    return [f"{area['subDistrictId']} {area['label']}" for area in response.json()["data"]]
+
+
+async def test_the_dictionary_is_searched_by_words_of_every_level(
+    own: Installation, own_database: Database, tmp_path: Path
+) -> None:
+    villages = b"code,district_code,name,postal_code\n" + b"".join(
+        [
+            b"11.01.01.2001,11.01.01,Sidomulyo,20111\n",
+            b"11.71.01.1001,11.71.01,Kampung \xc3\x89lok,20222\n",
+            b"12.01.01.2001,12.01.01,Sidomulyo,none\n",
+        ]
+    )
+    import_areas(own, write_tarball(tmp_path / "areas.tgz", spoil("villages.csv", villages), "2.2.0"))
+    bukit = "1101012001 Sidomulyo, Bukit Atas, Kabupaten Bukit, Utara, 20111"
+    lembah = "1201012001 Sidomulyo, Lembah Dalam, Kabupaten Lembah, Selatan"
+    elok = "1171011001 Kampung Élok, Pantai Barat, Kota Pantai, Utara, 20222"
+    async with connect(own, (await make_key(own_database, (await make_company(own_database)).live)).raw) as client:
+        assert sorted(await search(client, "sidomulyo")) == [bukit, lembah]
+        assert await search(client, "Sidomulyo, kab. LEMBAH") == [lembah]
+        assert await search(client, "utara sido") == [bukit]
+        assert await search(client, "sidomulio lemba") == [lembah]
+        assert await search(client, "isdomulyo bukti") == [bukit]
+        assert await search(client, "elok") == [elok]
+        assert await search(client, "20222") == [elok]
+        assert await search(client, "20223") == []
+        assert await search(client, "sidmlyo") == []
+        assert await search(client, "' | & !") == []
+    gone = {code: name for code, name in PLACES.items() if not code.startswith("12")}
+    import_areas(own, write_tarball(tmp_path / "fewer.tgz", build_lists(gone), "2.2.1"))
+    async with connect(own, (await make_key(own_database, (await make_company(own_database)).live)).raw) as client:
+        assert await search(client, "sidomulyo") == [bukit.removesuffix(", 20111")]
+
+
+async def test_what_is_found_has_the_ids_of_the_carrier(
+    own: Installation, own_database: Database, tmp_path: Path
+) -> None:
+    import_areas(own, write_tarball(tmp_path / "areas.tgz", build_lists(), "2.3.0"))
+    company = (await make_company(own_database)).live
+    await connect_live(own, own_database, company, "aggregator_carrier", "kiriminaja", api_key="planted-secret-key")
+    lists = {
+        ("provinces", ""): {"id": 7, "name": "Utara", "parent_id": None},
+        ("cities", "7"): {"id": 71, "name": "Bukit", "parent_id": 7},
+        ("districts", "71"): {"id": 711, "name": "BUKIT ATAS", "parent_id": 71},
+        ("sub-districts", "711"): {"id": 7111, "name": "Sido Mulyo", "parent_id": 711},
+    }
+    async with own_database.transaction() as tx:
+        for (level, parent), area in lists.items():
+            await tx.execute(
+                "INSERT INTO coverage_cache (company_id, adapter, level, parent, areas) VALUES ($1, $2, $3, $4, $5)",
+                company, "kiriminaja", level, parent, msgspec.json.encode([area]),
+            )  # fmt: skip
+    async with connect(own, (await make_key(own_database, company)).raw) as client:
+        found = await search(client, "sidomulyo", "aggregator_carrier")
+        assert found == ["7111 Sidomulyo, Bukit Atas, Kabupaten Bukit, Utara"], "only what the carrier serves"
+
+
+async def test_a_dictionary_that_was_imported_before_is_indexed_by_the_worker(
+    own: Installation, own_database: Database, tmp_path: Path
+) -> None:
+    import_areas(own, write_tarball(tmp_path / "areas.tgz", build_lists(), "2.4.0"))
+    async with own_database.transaction() as tx:
+        await tx.execute("DELETE FROM area_words")
+        await tx.execute("DELETE FROM area_spellings")
+    async with connect(own, (await make_key(own_database, (await make_company(own_database)).live)).raw) as client:
+        assert await search(client, "sidomulyo") == []
+        await index_missing(own_database)
+        assert len(await search(client, "sidomulio")) == 2
 
 
 def test_the_licence_is_shown_and_has_to_be_accepted(own: Installation, tmp_path: Path) -> None:

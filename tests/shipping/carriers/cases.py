@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from msgspec import Struct
 
-from sapa.shipping.carriers.abilities import PaidBookings
-from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount
+from sapa.shipping.carriers.abilities import LabelCarrier, PaidBookings
+from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount, CarrierAway
 from tests.shipping.carriers.simulated import build_request, build_scheduled
 
 REFERENCE = "SP01JC9Y3Q5ME8W92V"
@@ -73,6 +74,14 @@ def _book(notes: str | None = None, **service: Any) -> Do:
     return lambda carrier, connection: carrier.book(connection, build_scheduled(**service), REFERENCE)
 
 
+async def _labels(carrier: Carrier, connection: CarrierAccount) -> str:
+    """Why there is no file; test_labels.py fetches files."""
+    assert isinstance(carrier, LabelCarrier)
+    with pytest.raises(CarrierAway) as refusal:
+        await carrier.fetch_labels(connection, ["JNE0001234567"])
+    return str(refusal.value)
+
+
 _JNE: dict[str, Any] = {"service_code": "jne:REG23", "service_name": "JNE Reguler", "fee": Decimal(1)}
 
 _CASH = Decimal(168_000)
@@ -104,6 +113,7 @@ CASES = [
     Case("kiriminaja", "cancel", _cancel(KIRIMINAJA)),
     Case("kiriminaja", "cancel_pending", _cancel(KIRIMINAJA)),
     Case("kiriminaja", "cancel_refused", _cancel(KIRIMINAJA)),
+    Case("kiriminaja", "labels_refused", _labels),
     Case("gosend", "verify", _verify),
     Case("gosend", "quote", _quote()),
     Case("gosend", "quote_same_day", _quote(service_type="SAME_DAY")),

@@ -119,3 +119,87 @@ if (watched) {
     if (!document.hidden) watch();
   });
 }
+
+// One field for an area: results appear while somebody types, and choosing one fills the hidden fields.
+for (const field of document.querySelectorAll("[data-areas]")) {
+  const input = field.querySelector("input[type=search]");
+  const prefix = input.name.slice(0, -"areaSearch".length);
+  const chosen = field.parentElement.querySelector(".area-chosen");
+  const list = document.createElement("ul");
+  list.id = `${input.name}-list`;
+  list.className = "options";
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", input.labels[0].firstChild.textContent);
+  list.hidden = true;
+  field.append(list);
+  field.querySelector("button").hidden = true;
+  for (const [name, value] of [["role", "combobox"], ["aria-expanded", "false"], ["aria-controls", list.id], ["aria-autocomplete", "list"]])
+    input.setAttribute(name, value);
+  let timer, active = -1, asked = 0;
+
+  const close = () => {
+    list.hidden = true;
+    active = -1;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const mark = (place) => {
+    active = place;
+    [...list.children].forEach((option, n) => option.setAttribute("aria-selected", String(n === place)));
+    if (place < 0) return;
+    input.setAttribute("aria-activedescendant", list.children[place].id);
+    list.children[place].scrollIntoView({ block: "nearest" });
+  };
+  const choose = (option) => {
+    const [ids, label] = option.dataset.value.split("|");
+    const form = input.form.elements;
+    ["provinceId", "cityId", "kecamatanId", "kelurahanId"].forEach((name, n) => (form[prefix + name].value = ids.split("/")[n]));
+    form[prefix + "areaLabel"].value = label;
+    const parts = label.split(", ");
+    [["city", 2], ["province", 3], ["zip", 4]].forEach(([name, n]) => parts[n] && form[prefix + name] && (form[prefix + name].value = parts[n]));
+    chosen.textContent = label;
+    chosen.parentElement.hidden = false;
+    input.value = "";
+    close();
+  };
+  const search = async () => {
+    const number = ++asked;
+    if (input.value.trim().length < 3) return close();
+    const answer = await fetch(`${field.dataset.areas}?q=${encodeURIComponent(input.value)}`);
+    if (!answer.ok || number !== asked) return;
+    const found = await answer.json();
+    list.replaceChildren(
+      ...(found.length ? found : [{ label: field.dataset.none }]).map((area, n) => {
+        const option = document.createElement("li");
+        option.id = `${list.id}-${n}`;
+        option.setAttribute("role", "option");
+        option.textContent = area.label;
+        if (area.value) option.dataset.value = area.value;
+        else option.setAttribute("aria-disabled", "true");
+        return option;
+      }),
+    );
+    list.hidden = false;
+    input.setAttribute("aria-expanded", "true");
+    mark(found.length ? 0 : -1);
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(search, 150);
+  });
+  input.addEventListener("keydown", (event) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (list.hidden) return;
+    if (event.key in steps) mark((active + steps[event.key] + list.children.length) % list.children.length);
+    else if (event.key === "Enter" && list.children[active]?.dataset.value) choose(list.children[active]);
+    else if (event.key === "Escape") close();
+    else return;
+    event.preventDefault();
+  });
+  list.addEventListener("pointerdown", (event) => {
+    const option = event.target.closest("[data-value]");
+    event.preventDefault();
+    if (option) choose(option);
+  });
+  input.addEventListener("blur", close);
+}

@@ -97,6 +97,12 @@ async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> Non
     await _lock_contact(tx, company, [changed.old, changed.new], None)
 
 
+async def list_customer_identities(db: Connection, company: Company, customer_id: str) -> list[Identity]:
+    """What the channels know the customer as, the spelling that was met first."""
+    rows = await queries.list_customer_identities(db, company.id, customer_id)
+    return [Identity(row.kind, row.spellings[0]) for row in rows]
+
+
 async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
     """None if neither side has written yet."""
     kind, key = canonical(identity).kind, build_key(identity)

@@ -76,6 +76,16 @@ LIST_IDENTITIES = sql(
     row=IdentityVariants,
 )
 
+LIST_CUSTOMER_IDENTITIES = sql(
+    """
+    SELECT i.kind, i.spellings
+      FROM contacts c
+      JOIN contact_identities i ON i.company_id = $1 AND i.contact_id = c.id
+     WHERE c.company_id = $1 AND c.customer_id = $2
+     ORDER BY i.kind, i.key""",
+    row=IdentityVariants,
+)
+
 SET_CUSTOMER = sql("UPDATE contacts SET customer_id = $3 WHERE company_id = $1 AND id = $2")
 
 SET_NAME = sql("UPDATE contacts SET name = $3 WHERE company_id = $1 AND id = $2 AND name IS DISTINCT FROM $3")
@@ -170,6 +180,10 @@ async def reassign(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> N
 
 async def list_identities(db: Connection, company_id: int, id: str) -> list[IdentityVariants]:
     return await LIST_IDENTITIES.all(db, company_id, id)
+
+
+async def list_customer_identities(db: Connection, company_id: int, customer_id: str) -> list[IdentityVariants]:
+    return await LIST_CUSTOMER_IDENTITIES.all(db, company_id, customer_id)
 
 
 async def set_customer(tx: Tx, company_id: int, id: str, customer_id: str) -> None:

@@ -1,6 +1,6 @@
 """Sends a message: check, store, call the channel. `delivery` handles the channel's response."""
 
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
@@ -18,6 +18,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.messaging.sending import preflight
 from sapa.messaging.sending.delivery import deliver
+from sapa.messaging.sending.drafts import prepare_draft
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     ActiveTicket,
@@ -25,8 +26,10 @@ from sapa.messaging.sending.types import (
     MessageIn,
     SendContext,
     SendPlan,
+    TemplateMessageIn,
     WindowClosed,
 )
+from sapa.messaging.templates.types import Template
 from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, TakenOver, TicketLink
 from sapa.values.company import Company
 
@@ -36,6 +39,19 @@ REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive
 
 async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
     return await _send(call, body, SendContext(agent_id=body.agent_id, yields_to_agent=body.ignore_active_ticket))
+
+
+async def send_automatically(call: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
+    """For a message that no person and no API call asked for; it leaves no record of a call."""
+    return await _send(call, body, SendContext(agent_id=None, feature_source="AUTOMATION"))
+
+
+async def check_template(db: Connection, company: Company, body: TemplateMessageIn) -> Template:
+    """The template, if it exists and these parameters fit it. Raises like a send."""
+    draft = await prepare_draft(db, company, body)
+    if draft.template is None:
+        raise TypeError("a template message has a template")
+    return draft.template
 
 
 async def reply(
@@ -48,7 +64,7 @@ async def reply(
 async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
     plan = await preflight.prepare(call.context, call.company, body, send_context)
     call_record = None
-    if send_context.ticket_id is None:
+    if send_context.is_api_call:
         call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
     message = await call.intend(lambda tx: _record(tx, call.company, plan, call_record, send_context))
     call.is_recorded = True

@@ -171,7 +171,7 @@ SendKind = Literal["message", "template", "media", "interactive"]
 
 
 class SendContext(Struct, frozen=True, kw_only=True):
-    """Why a message is sent: for an API call, or as a reply in a ticket. A reply leaves no record of a call."""
+    """Why a message is sent: for an API call, as a reply in a ticket, or automatically. Only a call is recorded."""
 
     agent_id: int | None
     yields_to_agent: bool = False
@@ -181,6 +181,10 @@ class SendContext(Struct, frozen=True, kw_only=True):
     connection_id: str | None = None
     """The connection that the message has to use."""
     is_handover: bool = False
+
+    @property
+    def is_api_call(self) -> bool:
+        return self.ticket_id is None and self.feature_source == "API"
 
 
 class MessageDraft(Struct, frozen=True, kw_only=True):

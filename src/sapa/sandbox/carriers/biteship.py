@@ -239,6 +239,7 @@ def _build_order(booking: Booking) -> dict[str, Any]:
         "company": booking.body.get("courier_company"),
         "type": booking.body.get("courier_type"),
         "link": _link(booking),
+        "routing_code": f"SBX-{booking.order_no[-4:]}" if has_waybill else None,
         "history": history,
         "insurance": _build_insurance(booking.body),
     }

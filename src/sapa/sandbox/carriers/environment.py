@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sapa.context import AppContext
 from sapa.sandbox.accounts import build_secret, find_company_id
-from sapa.sandbox.areas import SUB_DISTRICTS, list_areas
-from sapa.shipping.carriers.interface import Carrier, CarrierArea
+from sapa.sandbox.areas import SUB_DISTRICTS, list_areas, list_paths
+from sapa.shipping.carriers.interface import AreaPath, Carrier, CarrierArea
 from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 
 
@@ -41,6 +41,9 @@ class SandboxShipping:
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         places = list_areas(SUB_DISTRICTS, district_id)
         return [CarrierArea(place.id, place.name, place.parent_id, place.zip) for place in places]
+
+    def list_places(self, provider: str) -> Sequence[AreaPath] | None:
+        return list_paths()
 
 
 def _purpose(adapter: str) -> str:

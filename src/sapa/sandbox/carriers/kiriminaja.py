@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -31,10 +32,15 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
 )
 from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
+from sapa.shipping.labels.content import LabelParty, ParcelContent, PrintRequest
+from sapa.shipping.labels.printer import print_here
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "kiriminaja"
 PREFIX = f"/sandbox/{NAME}"
+LABEL = f"{NAME}/label"
+"""The purpose of the token in a label's address."""
+LABEL_PATH = "/labels.pdf"
 PAYMENT_PREFIX = "SBX-P-"
 COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
 _NAMES = {"ECO": "Ekonomi", "REG": "Reguler", "ONS": "Besok Sampai"}
@@ -79,6 +85,8 @@ Handler = Callable[[AppContext, int, dict[str, Any]], Awaitable[HookAnswer]]
 
 
 async def serve(context: AppContext, call: HookCall) -> HookAnswer:
+    if (call.method, call.path) == ("GET", PREFIX + LABEL_PATH):
+        return await _serve_labels(context, call)
     key = call.headers.get("authorization", "").removeprefix("Bearer ")
     company_id = find_company_id(context, key, f"{NAME}/api_key")
     if company_id is None:
@@ -314,6 +322,7 @@ async def _track(context: AppContext, company_id: int, body: dict[str, Any]) -> 
     ]
     details = {
         "awb": booking.awb if has_awb else None,
+        "sorting_code": build_sorting_code(booking) if has_awb else None,
         "order_id": booking.reference,
         "service": booking.body.get("service"),
         "service_name": booking.body.get("service_type"),
@@ -323,6 +332,69 @@ async def _track(context: AppContext, company_id: int, body: dict[str, Any]) -> 
     code = _CODES.get(booking.state.state, 500)
     return json_response(
         {"status": True, "text": _WORDS[code], "status_code": code, "details": details, "histories": histories}
+    )
+
+
+def build_sorting_code(booking: Booking) -> str:
+    """By the destination's district, as couriers sort."""
+    return f"{str(booking.body.get('service') or 'SBX').upper()}-{booking.body.get('destination_kecamatan_id')}"
+
+
+async def _print_labels(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    """The address of a file, which needs no key: its token names the company."""
+    awbs = [str(awb) for awb in body["awb"]] if isinstance(body.get("awb"), list) else []
+    async with context.database.connection() as db:
+        found = [await bookings.find(db, company_id, NAME, awb) for awb in awbs]
+    if not awbs or None in found:
+        return json_response({"status": False, "text": "AWB tidak ditemukan", "code": 2})
+    query = urlencode({"awb": ",".join(awbs), "token": build_secret(context, company_id, LABEL)})
+    url = f"{await context.loopback.address()}{PREFIX}{LABEL_PATH}?{query}"
+    return json_response(
+        {"status": True, "text": "Success", "method": "print_awb", "code": "200", "data": {"data": {"url": url}}}
+    )
+
+
+async def _serve_labels(context: AppContext, call: HookCall) -> HookAnswer:
+    company_id = find_company_id(context, call.query.get("token", ""), LABEL)
+    if company_id is None:
+        return json_response({"status": False, "text": "Not found"}, 404)
+    async with context.database.connection() as db:
+        awbs = call.query.get("awb", "").split(",")
+        found = [await bookings.find(db, company_id, NAME, awb) for awb in awbs]
+    parcels = [_build_parcel(booking) for booking in found if booking]
+    request = PrintRequest(document="label", format="a6", shop="KiriminAja (sandbox)", date="", parcels=parcels)
+    return HookAnswer(200, await print_here(request), {"content-type": "application/pdf"})
+
+
+def _build_parcel(booking: Booking) -> ParcelContent:
+    package = booking.body
+    receiver = LabelParty(
+        name=str(package.get("destination_name")),
+        phone=str(package.get("destination_phone")),
+        address=str(package.get("destination_address")),
+        city=str(package.get("destination_zipcode") or ""),
+    )
+    return ParcelContent(
+        number=booking.awb,
+        courier=str(package.get("service") or "").upper(),
+        service=str(package.get("service_type") or ""),
+        sorting_code=build_sorting_code(booking),
+        payment="NON COD",
+        is_cod=False,
+        sender=LabelParty("KiriminAja", "", "", ""),
+        receiver=receiver,
+        origin="",
+        destination="",
+        weight=number(package.get("weight")) / 1000,
+        volumetric_weight=None,
+        quantity=int(number(package.get("qty")) or 1),
+        insurance=None,
+        items=[],
+        order_number=None,
+        pickup_number=None,
+        cod_amount=None,
+        currency="IDR",
+        is_test=True,
     )
 
 
@@ -355,6 +427,7 @@ _HANDLERS: dict[str, Handler] = {
     "/api/mitra/v6.1/request_pickup": _book,
     "/api/mitra/tracking": _track,
     "/api/mitra/v3/cancel_shipment": _cancel,
+    "/api/mitra/v6.1/awb/print": _print_labels,
     "/api/mitra/v2/get_payment": _get_payment,
 }
 

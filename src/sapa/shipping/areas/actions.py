@@ -3,6 +3,7 @@ carrier has no list."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -11,18 +12,30 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping.areas import queries
+from sapa.shipping.areas.search import (
+    build_query,
+    build_tolerant_query,
+    has_distance_of_one,
+    is_tolerant,
+    list_spellings,
+    parse_terms,
+    search_places,
+    split_words,
+)
 from sapa.shipping.areas.types import LEVELS, AreaRequest
 from sapa.shipping.carriers.interface import (
+    AreaPath,
     BadCredentials,
     Carrier,
     CarrierArea,
     CarrierAway,
+    Level,
 )
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections.actions import get_carrier, record_health
+from sapa.shipping.connections.actions import find_adapter, get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
-from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS
 from sapa.shipping.types import CarrierUnavailable, Party
 from sapa.values.company import Company
 from sapa.values.json import encode
@@ -32,6 +45,8 @@ MAX_AGE_DAYS = 90
 """How long a cached list is used while the carrier is away."""
 
 ANSWER_SECONDS = 9.0
+ABBREVIATIONS = {"kab": "kabupaten", "kec": "", "kel": "", "di": "daerah istimewa", "dki": "daerah khusus ibukota"}
+"""How carriers shorten the words before a name."""
 _LONGEST_CODE = 10
 _decode = msgspec.json.Decoder(list[CarrierArea]).decode
 
@@ -56,6 +71,78 @@ async def list_coverage(
         async with context.database.connection() as db:
             coverage = await _save_response(db, company, coverage, request, response)
     return _filter(coverage.areas or [], request, search)
+
+
+async def search(context: AppContext, company: Company, provider: str, text: str, limit: int) -> list[AreaPath]:
+    """Sub-districts by words of any level, the best matches first, with the ids that the provider uses."""
+    if (places := get_environment(company).list_places(provider)) is not None:
+        return search_places(places, text, limit)
+    async with context.database.connection() as db:
+        found = await _search_dictionary(db, parse_terms(text), limit)
+        if not found and not await queries.has_areas(db):
+            raise Invalid.field("q", "cannot be searched yet; the operator imports area data with `sapa areas import`")
+        adapter = None if PROVIDERS[provider].is_local else await find_adapter(db, company, provider)
+    request = AreaRequest(provider, "sub-districts", None)
+    if adapter is None or not _has_list(CARRIERS[adapter], request):
+        return found
+    lists: dict[AreaRequest, list[CarrierArea]] = {}
+    return [path for each in found if (path := await _find_at_carrier(context, company, provider, each, lists))]
+
+
+async def is_searchable(db: Connection, company: Company) -> bool:
+    """Whether a search has areas to look through."""
+    has_places = get_environment(company).list_places(LOCATED_BY_AREAS) is not None
+    return has_places or await queries.has_areas(db)
+
+
+async def _search_dictionary(db: Connection, terms: Sequence[str], limit: int) -> list[AreaPath]:
+    """As it is written; if nothing is found, with one edit in each word."""
+    if not terms:
+        return []
+    if found := await queries.search(db, build_query(terms), limit):
+        return found
+    spellings = {spelling for term in terms if is_tolerant(term) for spelling in list_spellings(term)}
+    similar = await queries.list_similar(db, list(spellings)) if spellings else []
+    return await queries.search(db, build_tolerant_query(terms, similar), limit) if similar else []
+
+
+async def _find_at_carrier(
+    context: AppContext, company: Company, provider: str, path: AreaPath, lists: dict[AreaRequest, list[CarrierArea]]
+) -> AreaPath | None:
+    """The same place with the carrier's own ids, by its names. None if the carrier does not serve it.
+
+    `lists` are those that earlier places needed.
+    """
+    ids: list[int | str] = []
+    for level, name in zip(LEVELS, reversed(path.names), strict=True):
+        request = AreaRequest(provider, cast(Level, level), str(ids[-1]) if ids else None)
+        if request not in lists:
+            lists[request] = await _list_known(context, company, request)
+        area = find_by_name(lists[request], name)
+        if area is None:
+            return None
+        ids.append(area.id)
+    return msgspec.structs.replace(path, province_id=ids[0], city_id=ids[1], district_id=ids[2], sub_district_id=ids[3])
+
+
+async def _list_known(context: AppContext, company: Company, request: AreaRequest) -> list[CarrierArea]:
+    try:
+        return await list_coverage(context, company, request, None)
+    except NotFound:
+        return []
+
+
+def find_by_name(areas: Sequence[CarrierArea], name: str) -> CarrierArea | None:
+    """Carriers spell a name a little differently: `Kota Bandung`, `Bandung`, `Kab. Bandung`."""
+    by_name = {simplify(area.name): area for area in areas}
+    wanted = simplify(name)
+    exact = by_name.get(wanted) or by_name.get(wanted.removeprefix("kota ").removeprefix("kabupaten "))
+    return exact or next((area for known, area in by_name.items() if has_distance_of_one(known, wanted)), None)
+
+
+def simplify(name: str) -> str:
+    words = [ABBREVIATIONS.get(word, word) for word in split_words(name)]
+    return " ".join(" ".join(words).split())
 
 
 async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:

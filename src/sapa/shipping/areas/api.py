@@ -10,7 +10,7 @@ from sapa.http.errors import Invalid, NotFound, Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import SearchText
 from sapa.shipping.areas import actions
-from sapa.shipping.areas.types import AreaRequest, CoverageArea
+from sapa.shipping.areas.types import AreaRequest, CoverageArea, FoundArea
 from sapa.shipping.carriers.interface import Level
 from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS, Provider
@@ -52,6 +52,14 @@ class SubDistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel
     district_id: Annotated[AreaKey, Meta(description="An id of coverage/districts.", examples=["317106"])]
 
 
+class AreaSearchQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What to look for."""
+
+    q: Annotated[SearchText, Meta(description="Words of names, or a postal code.", examples=["sukajadi bandung"])]
+    provider: Provider = LOCATED_BY_AREAS
+    limit: Annotated[int, Meta(ge=1, le=50, description="How many areas to return.")] = 10
+
+
 @routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
 async def list_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
@@ -84,6 +92,21 @@ async def list_districts(call: OutboundCall, query: DistrictsQuery) -> list[Cove
 async def list_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
     """List the sub-districts (kelurahan) of a district."""
     return await _list(call, query, "sub-districts", query.district_id)
+
+
+@routes.get("/coverage/search", scope=Scope.ORDERS_READ, raises=[ProviderNotConnected, CarrierUnavailable])
+async def search_coverage(call: OutboundCall, query: AreaSearchQuery) -> list[FoundArea]:
+    """Search areas by name or postal code.
+
+    The words of `q` may name any level, in any order: `sukajadi bandung`, `40162`, `menteng jakarta pusat`. Each word
+    is the beginning of a name. If nothing matches as written, one wrong, missing, extra or swapped letter in each word
+    is tolerated. The best matches come first.
+    """
+    found = await actions.search(call.context, call.company, query.provider, query.q, query.limit)
+    return [
+        FoundArea(place.province_id, place.city_id, place.district_id, place.sub_district_id, place.label, place.zip)
+        for place in found
+    ]
 
 
 async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:

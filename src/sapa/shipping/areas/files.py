@@ -23,6 +23,9 @@ PUBLISHED = {
 }
 """Digests of reviewed tarballs."""
 
+ZIP_COLUMNS = ("postal_code", "zip", "kodepos")
+"""A list may have one of them; idn-area-data has none."""
+
 MOST_BYTES = 64 * 1_048_576
 _LONGEST_NAME = 200
 _MEMBERS = (*LISTS, "package.json", "LICENSE.md")
@@ -84,9 +87,15 @@ def _parse_list(name: str, content: bytes, level: int, digits: int) -> Iterator[
             if not (code.isascii() and code.isdigit() and len(code) == digits and 0 < len(text) <= _LONGEST_NAME):
                 raise UnusableAreas(f"{name}, line {lines.line_num}: expected a code of {digits} digits and a name.")
             parent = int(code[: _parent_digits(digits)] or 0)
-            yield lines.line_num, AreaRow(int(code), level, parent, text)
+            yield lines.line_num, AreaRow(int(code), level, parent, text, _read_zip_code(record))
     except (UnicodeDecodeError, csv.Error) as error:
         raise UnusableAreas(f"{name} cannot be read: {error}.") from None
+
+
+def _read_zip_code(record: Mapping[str, str | None]) -> str | None:
+    """From an optional column; anything but five digits is left out."""
+    zip = next((value for name in ZIP_COLUMNS if (value := (record.get(name) or "").strip())), "")
+    return zip if len(zip) == 5 and zip.isascii() and zip.isdigit() else None
 
 
 def _parent_digits(digits: int) -> int:

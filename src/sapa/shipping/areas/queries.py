@@ -6,8 +6,8 @@ from msgspec import Raw, Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.shipping.areas.types import AreaDataset, AreaRow
-from sapa.shipping.carriers.interface import CarrierArea
+from sapa.shipping.areas.types import AreaDataset, AreaRow, AreaWords
+from sapa.shipping.carriers.interface import AreaPath, CarrierArea
 
 _LOCK = 0xA5EA5  # any number that no other advisory lock uses
 _DICTIONARY = "the dictionary of places belongs to no company"
@@ -42,11 +42,11 @@ CLEAR_STAGING = sql("DELETE FROM area_arrivals", crosses=_DICTIONARY)
 UPSERT_AREAS = sql(
     """
     WITH changed AS (
-        INSERT INTO areas AS a (code, level, parent, name)
-        SELECT code, level, parent, name FROM area_arrivals WHERE code = ANY($1::bigint[])
+        INSERT INTO areas AS a (code, level, parent, name, zip)
+        SELECT code, level, parent, name, zip FROM area_arrivals WHERE code = ANY($1::bigint[])
         ON CONFLICT (code) DO UPDATE SET level = excluded.level, parent = excluded.parent, name = excluded.name,
-                                         retired_at = NULL
-         WHERE a.retired_at IS NOT NULL OR a.name <> excluded.name
+                                         zip = excluded.zip, retired_at = NULL
+         WHERE a.retired_at IS NOT NULL OR a.name <> excluded.name OR a.zip IS DISTINCT FROM excluded.zip
         RETURNING xmax = 0 AS is_new
     )
     SELECT count(*) FILTER (WHERE is_new) AS created, count(*) FILTER (WHERE NOT is_new) AS updated FROM changed""",
@@ -64,11 +64,62 @@ RETIRE_MISSING = sql(
 
 LIST_AREAS = sql(
     """
-    SELECT code AS id, name, NULLIF(parent, 0) AS parent_id, NULL::text AS zip
+    SELECT code AS id, name, NULLIF(parent, 0) AS parent_id, zip
       FROM areas
      WHERE parent = $1 AND level = $2 AND retired_at IS NULL
      ORDER BY name, code""",
     row=CarrierArea,
+    crosses=_DICTIONARY,
+)
+
+LIST_ALL = sql(
+    "SELECT code, level, parent, name, zip FROM areas WHERE retired_at IS NULL",
+    row=AreaRow,
+    crosses=_DICTIONARY,
+)
+
+IS_INDEXED = sql(
+    """
+    SELECT NOT EXISTS (SELECT FROM areas WHERE level = 4 AND retired_at IS NULL) OR EXISTS (SELECT FROM area_words)""",
+    crosses=_DICTIONARY,
+)
+
+CLEAR_WORDS = sql("DELETE FROM area_words", crosses=_DICTIONARY)
+
+CLEAR_SPELLINGS = sql("DELETE FROM area_spellings", crosses=_DICTIONARY)
+
+INSERT_WORDS = sql(
+    """
+    INSERT INTO area_words (code, words)
+    SELECT code, setweight(to_tsvector('simple', own), 'A') || setweight(to_tsvector('simple', district), 'B')
+                 || setweight(to_tsvector('simple', city), 'C') || setweight(to_tsvector('simple', province), 'D')
+      FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
+           AS input (code, own, district, city, province)""",
+    crosses=_DICTIONARY,
+)
+
+LIST_SIMILAR = sql("SELECT DISTINCT word FROM area_spellings WHERE spelling = ANY($1::text[])", crosses=_DICTIONARY)
+
+# A vague search matches a large part of the country: the best of the first thousand are good enough.
+SEARCH = sql(
+    """
+    WITH found AS MATERIALIZED (
+        SELECT code, words FROM area_words WHERE words @@ $1::text::tsquery LIMIT 1000
+    ), best AS (
+        SELECT code, ts_rank('{0.1, 0.2, 0.4, 1.0}', words, $1::text::tsquery, 1) AS rank
+          FROM found
+         ORDER BY rank DESC, code
+         LIMIT $2
+    )
+    SELECT p.code AS province_id, c.code AS city_id, d.code AS district_id, v.code AS sub_district_id,
+           ARRAY[v.name, d.name, c.name, p.name] AS names, v.zip
+      FROM best
+      JOIN areas v ON v.code = best.code
+      JOIN areas d ON d.code = v.parent
+      JOIN areas c ON c.code = d.parent
+      JOIN areas p ON p.code = c.parent
+     ORDER BY best.rank DESC, v.name, v.code""",
+    row=AreaPath,
     crosses=_DICTIONARY,
 )
 
@@ -129,6 +180,37 @@ async def retire_missing(tx: Tx) -> int:
 async def list_areas(db: Connection, level: int, parent: int) -> list[CarrierArea]:
     """From the dictionary, by name."""
     return await LIST_AREAS.all(db, parent, level)
+
+
+async def list_all(db: Connection) -> list[AreaRow]:
+    return await LIST_ALL.all(db)
+
+
+async def is_indexed(db: Connection) -> bool:
+    """Whether a search finds the sub-districts of the dictionary."""
+    return bool(await IS_INDEXED.value(db))
+
+
+async def clear_index(tx: Tx) -> None:
+    await CLEAR_WORDS.run(tx)
+    await CLEAR_SPELLINGS.run(tx)
+
+
+async def insert_words(tx: Tx, words: Sequence[AreaWords]) -> None:
+    await INSERT_WORDS.run(tx, *(list(column) for column in zip(*words, strict=True)))
+
+
+async def insert_spellings(tx: Tx, spellings: Sequence[tuple[str, str]]) -> None:
+    await tx.copy_records_to_table("area_spellings", records=spellings, columns=["spelling", "word"])
+
+
+async def list_similar(db: Connection, spellings: Sequence[str]) -> list[str]:
+    return [row[0] for row in await db.fetch(LIST_SIMILAR.text, spellings)]
+
+
+async def search(db: Connection, query: str, limit: int) -> list[AreaPath]:
+    """The best matches first."""
+    return await SEARCH.all(db, query, limit)
 
 
 async def has_areas(db: Connection) -> bool:

@@ -21,6 +21,17 @@ class CoverageArea(Struct, frozen=True, rename="camel"):
     zip: Annotated[str | None, Meta(description="If the carrier has it.", examples=["10310"])]
 
 
+class FoundArea(Struct, frozen=True, rename="camel"):
+    """A sub-district that a search found, with the areas that it is in."""
+
+    province_id: Annotated[int | str, Meta(examples=[32])]
+    city_id: Annotated[int | str, Meta(examples=[3273])]
+    district_id: Annotated[int | str, Meta(examples=[327307], description="Use it as kecamatanId.")]
+    sub_district_id: Annotated[int | str, Meta(examples=[3273071001], description="Use it as kelurahanId.")]
+    label: Annotated[str, Meta(examples=["Sukabungah, Sukajadi, Kota Bandung, Jawa Barat, 40162"])]
+    zip: Annotated[str | None, Meta(description="If it is known.", examples=["40162"])]
+
+
 class AreaRow(NamedTuple):
     """An area of a file. The code has no dots; a province's parent is 0."""
 
@@ -28,6 +39,17 @@ class AreaRow(NamedTuple):
     level: int
     parent: int
     name: str
+    zip: str | None = None
+
+
+class AreaWords(NamedTuple):
+    """The words of a sub-district and of the areas that it is in, separated by blanks."""
+
+    code: int
+    own: str
+    district: str
+    city: str
+    province: str
 
 
 class AreaDataset(Struct, frozen=True, rename="camel"):

@@ -58,6 +58,7 @@ OPEN = frozenset({"pending", "sent", "unknown"})
 BOOKING_FIELDS = (
     "driver", "awb", "order_no", "booking_id", "pickup_number", "tracking_url", "status_code", "problem", "poll_at",
     "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp", "carrier_fee", "payment_qr",
+    "sorting_code",
 )  # fmt: skip
 """Fields of a shipment that a finished booking leaves set."""
 PROCEEDING = frozenset({"accepted", "in_delivery", "delivered"})
@@ -251,7 +252,7 @@ def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """Fills in the numbers of the response where the shipment has none yet."""
     names = (
         "order_no", "booking_id", "awb", "pickup_number", "payment_id", "payment_qr", "tracking_url", "status_code",
-        "estimate", "distance",
+        "estimate", "distance", "sorting_code",
     )  # fmt: skip
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}

@@ -23,6 +23,9 @@ MOST_WORDS = 300
 SHORTEST_SECRET = 4
 BOOK_SECONDS = 30.0
 BOOK_CONNECT_SECONDS = 3.0
+FILE_SECONDS = 20.0
+MOST_FILE_BYTES = 16 * 1_048_576
+PDF_START = b"%PDF-"
 _BEARER = re.compile(r"bearer\s+\S+", re.IGNORECASE)
 _BUSY = frozenset({429, 502, 503, 504})
 
@@ -135,6 +138,23 @@ async def _call(
         seconds=seconds,
         connect_seconds=min(seconds, connect_seconds),
     )
+
+
+async def fetch_pdf(connection: CarrierAccount, address: str) -> bytes:
+    """A file that the carrier named. Only an address of its own API is trusted; any other goes through the guard."""
+    is_own = address.startswith(connection.address + "/")
+    if not (is_own or address.startswith("https://")):
+        raise CarrierAway("its file could not be fetched: the address is not https")
+    try:
+        if is_own:
+            response = await connection.client.call("GET", address, seconds=FILE_SECONDS, most_bytes=MOST_FILE_BYTES)
+        else:
+            response = await connection.client.fetch(address, MOST_FILE_BYTES, seconds=FILE_SECONDS)
+    except (NotSent, Unclear) as error:
+        raise CarrierAway(f"its file could not be fetched: {scrub(connection, str(error))}") from None
+    if response.status != 200 or not response.body.startswith(PDF_START):
+        raise CarrierAway(f"it answered {response.status} without a PDF file")
+    return response.body
 
 
 def parse(response: ProviderResponse, shape: type[Shape]) -> Shape:

@@ -177,6 +177,7 @@ class Booked(Struct, frozen=True):
     """The content of the QRIS code that pays the booking."""
     estimate: str | None = None
     distance: Decimal | None = None
+    sorting_code: str | None = None
 
     def __post_init__(self) -> None:
         _keep_web_addresses(self, "tracking_url")
@@ -235,6 +236,7 @@ class CarrierEvent(Struct, frozen=True):
     reason: str | None = None
     cancelled_by: str | None = None
     payment_status: str | None = None
+    sorting_code: str | None = None
     is_present: bool = False
     """The present status, without a reliable time: `occurred_at` may be too early."""
 
@@ -258,6 +260,22 @@ class CarrierArea(Struct, frozen=True):
     name: str
     parent_id: int | str | None
     zip: str | None = None
+
+
+class AreaPath(Struct, frozen=True):
+    """A sub-district and the areas that it is in."""
+
+    province_id: int | str
+    city_id: int | str
+    district_id: int | str
+    sub_district_id: int | str
+    names: Sequence[str]
+    """From the sub-district to the province."""
+    zip: str | None
+
+    @property
+    def label(self) -> str:
+        return ", ".join([*self.names, *([self.zip] if self.zip else [])])
 
 
 class BookedShipment(Struct, frozen=True):

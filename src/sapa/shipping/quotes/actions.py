@@ -13,6 +13,7 @@ from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     CarrierAway,
+    Parcel,
     Quote,
     QuoteNote,
     ServiceOffer,
@@ -31,6 +32,7 @@ from sapa.shipping.quotes.types import (
 )
 from sapa.shipping.shipments.validation import get_pickup_city
 from sapa.shipping.types import CarrierUnavailable
+from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -54,6 +56,11 @@ class QuoteLookup(Struct, frozen=True):
 async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
     """Without an offer there is at least one message; raises CarrierUnavailable if the carrier does not respond."""
     request = build_request(company, body)
+    result = await _quote_in_time(context, company, body, request)
+    return _with_weights(result, request.parcel)
+
+
+async def _quote_in_time(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
     if PROVIDERS[body.provider].is_local:
         message = f"{body.provider} has no price list. Send your own fee when you create the shipment."
         return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", message)])
@@ -62,6 +69,21 @@ async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteRe
             return await _quote(context, company, body, request)
     except TimeoutError:
         raise CarrierUnavailable(f"The carrier of {body.provider} did not respond in time. Try again.") from None
+
+
+def _with_weights(result: QuoteResult, parcel: Parcel) -> QuoteResult:
+    """Not cached: they follow from the request."""
+    sides = (parcel.length, parcel.width, parcel.height)
+    options = [
+        msgspec.structs.replace(
+            option,
+            chargeable_weight=build_chargeable_kg(parcel.weight, build_volumetric_kg(*sides, option.courier)),
+        )
+        if option.service_type == "EXPRESS"
+        else option
+        for option in result.options
+    ]
+    return msgspec.structs.replace(result, options=options, volumetric_weight=build_volumetric_kg(*sides))
 
 
 async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:

@@ -63,6 +63,14 @@ class QuoteOption(Struct, frozen=True, rename="camel"):
     distance: Annotated[Decimal | None, Meta(description="In kilometres.")]
     vehicle_type: str | None
     package_handover: Annotated[list[str], Meta(examples=[["PICKUP"]])]
+    chargeable_weight: Annotated[
+        Decimal | None,
+        Meta(
+            examples=[2],
+            description="The kilograms that the courier charges: the larger of weight and volumetric weight. Null for "
+            "services that charge by distance.",
+        ),
+    ] = None
 
 
 class QuoteMessage(Struct, frozen=True, rename="camel"):
@@ -78,6 +86,13 @@ class QuoteResult(Struct, frozen=True, rename="camel"):
 
     options: list[QuoteOption]
     messages: list[QuoteMessage]
+    volumetric_weight: Annotated[
+        Decimal | None,
+        Meta(
+            examples=[1.334],
+            description="Length × width × height ÷ 6000, in kilograms. Null if a dimension is missing.",
+        ),
+    ] = None
 
 
 class QuoteAnswer(Envelope, frozen=True, rename="camel"):

@@ -13,20 +13,22 @@ from sapa.events import Event, emit, emit_all
 from sapa.orders import actions as orders
 from sapa.ports import publish
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.events import (
     CashCollected,
     CashParcelReturned,
     ShipmentBooked,
     ShipmentCancelled,
     ShipmentCreated,
+    ShipmentStatusChanged,
     ShipmentStatusUpdated,
     ShipmentUpdated,
 )
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import queries
 from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
-from sapa.shipping.states import GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
-from sapa.shipping.types import NotEditable, Shipment, ShownDriver, StoredShipment
+from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
+from sapa.shipping.types import NotEditable, Shipment, ShownDriver, StoredShipment, new_tracking_page
 from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode
@@ -39,12 +41,26 @@ PAYMENT_PERIOD = timedelta(hours=24)
 SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
 """Seconds until a carrier is polled; longer after a callback."""
 
+SORTING_CODE_SECONDS = 5
+
 _UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
 
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
     """Raises ShipmentNotFound."""
     return await queries.get_stored(db, company_id, id)
+
+
+async def list_stored(db: Connection, company_id: int, ids: Sequence[str]) -> list[StoredShipment]:
+    """In the order of the ids; unknown ones are left out."""
+    found = {stored.id: stored for stored in await queries.list_stored(db, company_id, ids)}
+    return [found[id] for id in ids if id in found]
+
+
+async def find_by_tracking_page(db: Connection, path: str) -> tuple[int, StoredShipment] | None:
+    """The company and the shipment of a public tracking page."""
+    place = await queries.find_tracking_page(db, path)
+    return None if place is None else (place.company_id, await queries.get_stored(db, place.company_id, place.id))
 
 
 async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
@@ -77,6 +93,8 @@ async def create(tx: Tx, company: Company, shipment: StoredShipment) -> StoredSh
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
         await _record_step(tx, company, stored)
+        draft = msgspec.structs.replace(stored, shipping_status="draft")
+        await publish(tx, company, ShipmentStatusChanged(draft, stored))
     return stored
 
 
@@ -86,6 +104,8 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
         return before
     after = await _with_milestones(tx, company, before, after)
     is_visible = after.shipment != before.shipment
+    if after.tracking_page is None:  # it is older than the pages are
+        after = msgspec.structs.replace(after, tracking_page=new_tracking_page())
     stored = await queries.save_shipment(tx, company.id, after, is_visible)
     for event in build_events(before, stored) if is_visible else ():
         await emit(tx, company, event)
@@ -93,6 +113,8 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
         await _record_step(tx, company, stored)
     await _fulfil_order(tx, company, before, stored)
     await _announce_arrival(tx, company, before, stored)
+    if stored.shipping_status != before.shipping_status:
+        await publish(tx, company, ShipmentStatusChanged(before, stored))
     return stored
 
 
@@ -184,6 +206,17 @@ async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
         await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
 
 
+def name_courier(shipment: StoredShipment) -> str:
+    """The courier that carries it: an aggregator's service code starts with it."""
+    if shipment.selected_expedition:
+        return shipment.selected_expedition
+    courier, colon, _ = (shipment.service_code or "").partition(":")
+    if colon:
+        return courier.upper()
+    adapter = CARRIERS.get(shipment.adapter or "")
+    return adapter.label if adapter else shipment.provider_label
+
+
 def encode_driver(driver: Driver | None) -> Raw | None:
     if driver is None:
         return None
@@ -199,7 +232,15 @@ def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | N
     is_unpaid = shipment.payment_status == "pending" and clock.real - shipment.created_at < PAYMENT_PERIOD
     pace = "ride" if is_unpaid else PROVIDERS[shipment.provider].pace
     seconds = (LATER if source == CALLED else SOON)[pace]
+    if source == CALLED and _lacks_sorting_code(shipment):
+        seconds = SORTING_CODE_SECONDS
     return clock.now + timedelta(seconds=seconds)
+
+
+def _lacks_sorting_code(shipment: StoredShipment) -> bool:
+    """Callbacks bring the awb; the code for the label is in the carrier's tracking only."""
+    is_to_be_printed = shipment.awb is not None and shipment.shipping_status in ACCEPTED
+    return is_to_be_printed and shipment.sorting_code is None and PROVIDERS[shipment.provider].pace == "parcel"
 
 
 async def reschedule_rewound(db: Connection) -> None:

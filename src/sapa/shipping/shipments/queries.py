@@ -12,7 +12,7 @@ from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ParcelMatch
+from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ParcelMatch, ShipmentKey
 from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
 
 Row = TypeVar("Row", bound=Struct)
@@ -29,6 +29,16 @@ _NEXT = len(WRITTEN.names) + 3
 GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)
 
 GET_STORED = sql(f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=StoredShipment)
+
+LIST_STORED = sql(
+    f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = ANY($2::text[])", row=StoredShipment
+)
+
+FIND_TRACKING_PAGE = sql(
+    "SELECT company_id, id FROM shipments WHERE tracking_page = $1 LIMIT 1",
+    row=ShipmentKey,
+    crosses="a public tracking page names no company; its address is as good as a key",
+)
 
 FIND_ORDER_ID = sql("SELECT order_id FROM shipments WHERE company_id = $1 AND id = $2")
 
@@ -180,6 +190,14 @@ async def get_shipment(db: Connection, company_id: int, id: str) -> Shipment:
 
 async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
     return _found(await GET_STORED.find(db, company_id, id))
+
+
+async def list_stored(db: Connection, company_id: int, ids: Sequence[str]) -> list[StoredShipment]:
+    return await LIST_STORED.all(db, company_id, ids)
+
+
+async def find_tracking_page(db: Connection, path: str) -> ShipmentKey | None:
+    return await FIND_TRACKING_PAGE.find(db, path)
 
 
 async def find_order_id(db: Connection, company_id: int, id: str) -> str | None:

@@ -17,6 +17,13 @@ class DueShipment(Struct, frozen=True):
     id: str
 
 
+class ShipmentKey(Struct, frozen=True):
+    """A shipment and its company."""
+
+    company_id: int
+    id: str
+
+
 class ParcelMatch(Struct, frozen=True):
     """A shipment that has a number of a carrier's statement."""
 

@@ -32,6 +32,7 @@ from sapa.shipping.types import (
     ShipmentPatch,
     Spot,
     StoredShipment,
+    new_tracking_page,
     read_package,
     read_party,
 )
@@ -138,6 +139,7 @@ def build_draft(company: Company, provider: str) -> StoredShipment:
         "currency": company.currency,
         "shipping_status": "draft",
         "needs_action": False,
+        "tracking_page": new_tracking_page(),
         "cancel_tries": 0,
         "failed_attempts": 0,
     }

@@ -133,6 +133,11 @@ async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
     return await load_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
+async def list_history(db: Connection, company_id: int, id: str) -> list[ShipmentEvent]:
+    """Each event once, oldest first."""
+    return merge_history(await queries.list_events(db, company_id, id))
+
+
 async def load_tracking(
     db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:

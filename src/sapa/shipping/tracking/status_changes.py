@@ -95,6 +95,7 @@ def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
         awb=shipment.awb or event.awb,
         order_no=shipment.order_no or event.order_no,
         tracking_url=shipment.tracking_url or event.tracking_url,
+        sorting_code=shipment.sorting_code or event.sorting_code,
         payment_status=payment_status,
         payment_qr=shipment.payment_qr if payment_status == "pending" else None,
     )

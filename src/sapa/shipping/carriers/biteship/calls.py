@@ -195,6 +195,7 @@ def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -
         cod_fee=cod_fee,
         estimate=None if offer is None else offer.estimate,
         distance=_find_distance(order.delivery),
+        sorting_code=courier.routing_code,
     )
 
 
@@ -226,6 +227,7 @@ def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[Carri
             awb=courier.waybill_id or None,
             tracking_url=courier.link or None,
             driver=_build_driver(courier),
+            sorting_code=courier.routing_code,
         )
         for entry, instant in sorted(dated, key=lambda pair: pair[1])
     ]

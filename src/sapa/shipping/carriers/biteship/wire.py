@@ -88,6 +88,7 @@ class Courier(Struct, frozen=True):
     tracking_id: Word | None = None
     waybill_id: Word | None = None
     link: str | None = None
+    routing_code: Word | None = None
     driver_name: str | None = None
     driver_phone: str | None = None
     driver_photo_url: str | None = None

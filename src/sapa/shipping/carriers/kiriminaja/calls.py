@@ -256,7 +256,13 @@ def build_track(key: str) -> Request:
 def parse_found(tracking: wire.Tracking) -> Booked:
     details = tracking.details or wire.TrackDetails()
     status = find_status(tracking.status_code, tracking.text) or "confirmed"
-    return Booked(status=status, order_no=None, awb=details.awb, status_code=tracking.status_code)
+    return Booked(
+        status=status,
+        order_no=None,
+        awb=details.awb,
+        status_code=tracking.status_code,
+        sorting_code=details.sorting_code,
+    )
 
 
 def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence[CarrierEvent]:
@@ -275,6 +281,7 @@ def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence
             awb=details.awb,
             status_code=entry.status_code,
             receiver=entry.receiver or None,
+            sorting_code=details.sorting_code,
             proof=_list_proof(details.images) if entry.status_code == 200 else (),
         )
         for entry in reversed(histories)
@@ -294,6 +301,10 @@ def build_cancel(awb: str, reason: str) -> Request:
     text = text if len(text) >= wire.SHORTEST_REASON else f"Dibatalkan {text}".strip()
     params = {"awb": awb, "reason": text}
     return Request("POST", wire.CANCEL, params=params, body=params)
+
+
+def build_labels(awbs: Sequence[str]) -> Request:
+    return Request("POST", wire.PRINT, body={"awb": list(awbs)})
 
 
 def build_areas(level: Level, parent: str | None) -> Request:

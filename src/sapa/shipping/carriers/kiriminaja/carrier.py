@@ -13,6 +13,7 @@ from sapa.shipping.carriers.calls import (
     Request,
     Timeouts,
     ask,
+    fetch_pdf,
     parse,
     read,
     read_booking,
@@ -145,6 +146,14 @@ class KiriminAja:
         tracking = await self._track(connection, shipment.awb or shipment.reference)
         _check(connection, tracking)
         return TrackingResult(calls.parse_tracked(tracking, shipment))
+
+    async def fetch_labels(self, connection: CarrierAccount, awbs: Sequence[str]) -> bytes:
+        """KiriminAja answers with the address of a PDF."""
+        labels = read(await self._ask(connection, calls.build_labels(awbs)), wire.Labels)
+        _check(connection, labels)
+        if labels.data is None or labels.data.data is None:
+            raise CarrierAway("it answered without a file")
+        return await fetch_pdf(connection, labels.data.data.url)
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes

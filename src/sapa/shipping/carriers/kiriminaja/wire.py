@@ -12,6 +12,7 @@ PRICE = "/api/mitra/v6.1/shipping_price"
 BOOK = "/api/mitra/v6.1/request_pickup"
 TRACK = "/api/mitra/tracking"
 CANCEL = "/api/mitra/v3/cancel_shipment"
+PRINT = "/api/mitra/v6.1/awb/print"
 COURIERS_PATH = "/api/mitra/couriers"
 PAYMENT = "/api/mitra/v2/get_payment"
 
@@ -117,6 +118,7 @@ class Images(Struct, frozen=True):
 class TrackDetails(Struct, frozen=True):
     order_id: Word | None = None
     awb: Word | None = None
+    sorting_code: Word | None = None
     images: Images | None = None
 
 
@@ -133,6 +135,19 @@ class Tracking(Verdict, frozen=True):
     details: TrackDetails | None = None
     histories: list[Raw] | None = None
     """Each is a HistoryEntry."""
+
+
+class LabelFile(Struct, frozen=True):
+    url: str
+
+
+class LabelFiles(Struct, frozen=True):
+    data: LabelFile | None = None
+
+
+class Labels(Verdict, frozen=True):
+    data: LabelFiles | None = None
+    """It nests the file's address twice."""
 
 
 class Parcel(Struct, frozen=True):

@@ -1,0 +1,90 @@
+"""Printing: labels, packing slips and manifests of one shipment or of many."""
+
+from typing import cast
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.console.rendering import HEADERS
+from sapa.console.routes import EVERYBODY, PageRequest, console, go_to
+from sapa.console.shipment_pages import FILTERS, PRINTS, is_printable, list_shipments
+from sapa.http.errors import Invalid, NotFound
+from sapa.http.responses import PDF, Accepted, PdfFile, build_pdf_headers
+from sapa.shipping.labels import actions as labels
+from sapa.shipping.labels.content import Format
+from sapa.shipping.labels.types import BATCH_ID, MOST_SHIPMENTS, Document
+from sapa.shipping.types import SHIPMENT_ID
+from sapa.values.company import Company
+
+TITLES = {"label": "Labels", "packing_slip": "Packing slips", "manifest": "Pickup manifest"}
+SINGLE = {"label": "label", "packing-slip": "packing_slip"}
+PAGE = 100
+
+
+@console.post("/{environment}/shipments/print", roles=EVERYBODY, shown_by=list_shipments)
+async def print_shipments(page: PageRequest) -> Response:
+    """Those that are ticked, or all that match the list's filters."""
+    if page.form_value("print") not in dict(PRINTS):
+        raise Invalid.field("print", "choose what to print")
+    document, _, format = page.form_value("print").partition("-")
+    ids = await _list_matching(page) if page.form_value("all") else page.form_values("id")
+    if not ids:
+        raise Invalid.field("id", "choose at least one shipment that is booked")
+    body = {"ids": ids, "document": document, "format": format}
+    made = (await page.call("POST", "/shipping/labels", body=body))["data"]
+    return go_to(page.path(f"/labels/{made['id']}"))
+
+
+async def _list_matching(page: PageRequest) -> list[str]:
+    """Up to as many as a file may have; those without a number yet are left out."""
+    params = page.request.query_params
+    query = {name: params.get(name, "").strip() for name in ("search", *FILTERS)}
+    ids: list[str] = []
+    number, goes_on = 1, True
+    while goes_on and len(ids) < MOST_SHIPMENTS:
+        found = await page.call("GET", "/shipping/shipments", query | {"limit": str(PAGE), "page": str(number)})
+        ids += [shipment["id"] for shipment in found["data"] if is_printable(shipment)]
+        number, goes_on = number + 1, found["meta"]["hasNextPage"]
+    return ids[:MOST_SHIPMENTS]
+
+
+@console.get("/{environment}/labels/{id}", roles=EVERYBODY)
+async def show_file(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    if not BATCH_ID.matches(id):
+        raise NotFound
+    async with page.context.database.connection() as db:
+        batch = await labels.get_batch(db, page.company_id, id)
+    return page.show("print.html", batch=batch, title=TITLES[batch.document])
+
+
+@console.get("/{environment}/labels/{id}/file", roles=EVERYBODY)
+async def download_file(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    if not BATCH_ID.matches(id):
+        raise NotFound
+    async with page.context.database.connection() as db:
+        company = await access.get_company(db, page.company_id)
+        file = await labels.get_file(db, company, id)
+    if isinstance(file, Accepted):
+        return go_to(page.path(f"/labels/{id}"))
+    return _send(file)
+
+
+@console.get("/{environment}/shipments/{id}/print/{document}", roles=EVERYBODY)
+async def print_shipment(page: PageRequest) -> Response:
+    id, name = page.request.path_params["id"], page.request.path_params["document"]
+    format = page.request.query_params.get("format", "a6")
+    if not SHIPMENT_ID.matches(id) or name not in SINGLE or format not in {"a6", "roll80"}:
+        raise NotFound
+    document = cast(Document, SINGLE[name])
+    return _send(await labels.print_one(page.context, await _get_company(page), id, document, cast(Format, format)))
+
+
+async def _get_company(page: PageRequest) -> Company:
+    async with page.context.database.connection() as db:
+        return await access.get_company(db, page.company_id)
+
+
+def _send(file: PdfFile) -> Response:
+    return Response(file.content, headers=HEADERS | build_pdf_headers(file), media_type=PDF)

@@ -1,0 +1,158 @@
+"""Labels over HTTP: one at once, many through the worker, and what cannot be printed."""
+
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_company, make_key, make_order
+from tests.shipping import parcels
+from tests.shipping.labels.reader import read_barcodes, read_sizes, read_texts
+
+PATIENCE = 60
+
+
+async def book(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    created = await parcels.create(api, "aggregator_carrier", autoBook=True, **fields)
+    return await parcels.until_status(api, created["id"], awb=...)
+
+
+async def fetch(api: httpx.AsyncClient, id: str, document: str = "label", **params: str) -> httpx.Response:
+    return await api.get(f"/shipping/shipments/{id}/{document}", params=params)
+
+
+async def order_file(api: httpx.AsyncClient, ids: list[str], **fields: Any) -> dict[str, Any]:
+    response = await api.post("/shipping/labels", json={"ids": ids, **fields})
+    assert response.status_code == 201, response.text
+    created: dict[str, Any] = response.json()["data"]
+    return created
+
+
+async def await_file(api: httpx.AsyncClient, id: str) -> httpx.Response:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        response = await api.get(f"/shipping/labels/{id}")
+        if response.status_code != 202:
+            return response
+        assert response.json()["data"]["status"] in {"queued", "running"}
+        assert time.monotonic() < deadline, response.text
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.smoke
+async def test_the_label_of_a_booked_shipment_is_a_pdf_with_its_awb(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox, lineItems=[{"title": "Kopi Gayo", "price": 85000, "quantity": 2}])
+    shipment = await book(sandbox, orderId=order["id"])
+    response = await fetch(sandbox, shipment["id"])
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/pdf")
+    assert response.headers["content-disposition"] == f'inline; filename="label-{shipment["awb"]}.pdf"'
+    assert read_barcodes(response.content) == [shipment["awb"]]
+    (text,) = read_texts(response.content)
+    assert all(words in text for words in ("Ayu Lestari", f"Pesanan {order['orderNumber']}", "2 × Kopi Gayo"))
+    roll = await fetch(sandbox, shipment["id"], format="roll80")
+    assert read_sizes(roll.content)[0][0] == 80
+    slip = await fetch(sandbox, shipment["id"], "packing-slip")
+    assert "Kopi Gayo" in read_texts(slip.content)[0]
+
+
+@pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])
+async def test_a_shipment_without_a_carrier_prints_its_id_or_its_own_awb(
+    sandbox: httpx.AsyncClient, provider: str
+) -> None:
+    shipment = await parcels.create(sandbox, provider)
+    assert read_barcodes((await fetch(sandbox, shipment["id"])).content) == [shipment["id"]]
+    await parcels.change(sandbox, shipment["id"], awb="RESI-0042")
+    assert read_barcodes((await fetch(sandbox, shipment["id"])).content) == ["RESI-0042"]
+    await parcels.change(sandbox, shipment["id"], awb="résumé")
+    assert read_barcodes((await fetch(sandbox, shipment["id"])).content) == [shipment["id"]]
+
+
+@pytest.mark.parametrize("provider", parcels.WITH_API)
+async def test_a_shipment_that_is_not_booked_has_no_label(sandbox: httpx.AsyncClient, provider: str) -> None:
+    shipment = await parcels.create(sandbox, provider)
+    assert parcels.error_of(await fetch(sandbox, shipment["id"])) == (409, "NOT_BOOKED")
+    refused = await sandbox.post("/shipping/labels", json={"ids": [shipment["id"]]})
+    assert parcels.error_of(refused) == (409, "NOT_BOOKED")
+    assert shipment["id"] in refused.json()["error"]["message"]
+
+
+async def test_the_sorting_code_of_the_carrier_is_on_the_label(sandbox: httpx.AsyncClient) -> None:
+    created = await parcels.create(sandbox, "aggregator_carrier", autoBook=True)
+    shipment = await parcels.until_status(sandbox, created["id"], sortingCode=...)
+    (text,) = read_texts((await fetch(sandbox, shipment["id"])).content)
+    assert shipment["sortingCode"] in text
+
+
+async def test_the_carriers_own_label_is_fetched_where_it_has_one(sandbox: httpx.AsyncClient) -> None:
+    shipment, own = await book(sandbox), await parcels.create(sandbox, "custom")
+    response = await fetch(sandbox, shipment["id"], source="carrier")
+    assert "KiriminAja (sandbox)" in read_texts(response.content)[0]
+    assert read_barcodes(response.content) == [shipment["awb"]]
+    assert read_barcodes((await fetch(sandbox, own["id"], source="carrier")).content) == [own["id"]]
+    batch = await order_file(sandbox, [own["id"], shipment["id"]], source="carrier")
+    assert read_barcodes((await await_file(sandbox, batch["id"])).content) == [own["id"], shipment["awb"]]
+
+
+async def test_the_worker_makes_one_file_of_many_in_the_order_of_the_ids(sandbox: httpx.AsyncClient) -> None:
+    created = [await parcels.create(sandbox, "custom") for _ in range(4)]
+    ids = [shipment["id"] for shipment in reversed(created)]
+    batch = await order_file(sandbox, [*ids, ids[0]], format="roll80")
+    assert (batch["status"], batch["shipments"], batch["format"]) == ("queued", 4, "roll80")
+    response = await await_file(sandbox, batch["id"])
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/pdf")
+    assert read_barcodes(response.content) == ids
+    slips = await order_file(sandbox, ids, document="packing_slip")
+    assert len(read_texts((await await_file(sandbox, slips["id"])).content)) == 4
+    manifest = await order_file(sandbox, ids, document="manifest")
+    (page,) = read_texts((await await_file(sandbox, manifest["id"])).content)
+    assert "4 paket" in page
+
+
+async def test_a_repeated_request_makes_one_file(sandbox: httpx.AsyncClient) -> None:
+    shipment = await parcels.create(sandbox, "custom")
+    body, headers = {"ids": [shipment["id"]]}, {"idempotency-key": "print-1"}
+    first, second = [await sandbox.post("/shipping/labels", json=body, headers=headers) for _ in range(2)]
+    assert first.json() == second.json()
+
+
+async def test_only_known_shipments_up_to_500_are_taken(
+    installation: Installation, database: Database, sandbox: httpx.AsyncClient
+) -> None:
+    shipment = await parcels.create(sandbox, "custom")
+    foreign = await make_company(database)
+    async with connect(installation, (await make_key(database, foreign.test)).raw) as other:
+        theirs = await parcels.create(other, "custom")
+    refused = await sandbox.post("/shipping/labels", json={"ids": [shipment["id"], theirs["id"]]})
+    assert parcels.field_of(refused) == "ids[1]"
+    for ids in ([], ["shp_1"], [shipment["id"]] * 501):
+        assert (await sandbox.post("/shipping/labels", json={"ids": ids})).status_code == 400
+
+
+async def test_a_carrier_that_does_not_answer_leaves_our_own_label(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    shipment = await book(sandbox)
+    async with database.transaction() as tx:
+        await tx.execute(
+            "UPDATE sandbox_bookings SET awb = 'GONE' WHERE company_id = $1 AND awb = $2", company.test, shipment["awb"]
+        )
+    refused = await fetch(sandbox, shipment["id"], source="carrier")
+    assert parcels.error_of(refused) == (502, "CARRIER_UNAVAILABLE")
+    assert "source=sapa" in refused.json()["error"]["message"]
+    failed = await await_file(sandbox, (await order_file(sandbox, [shipment["id"]], source="carrier"))["id"])
+    assert parcels.error_of(failed) == (409, "PRINTING_FAILED")
+    assert read_barcodes((await fetch(sandbox, shipment["id"])).content) == [shipment["awb"]]
+
+
+@pytest.mark.long
+async def test_500_labels_are_one_file_and_each_reads_back(sandbox: httpx.AsyncClient) -> None:
+    numbers = {}
+    for n in range(500):
+        shipment = await parcels.create(sandbox, "parcel_carrier", awb=f"RESI{n:08}")
+        numbers[shipment["id"]] = shipment["awb"]
+    batch = await order_file(sandbox, list(numbers))
+    assert read_barcodes((await await_file(sandbox, batch["id"])).content) == list(numbers.values())

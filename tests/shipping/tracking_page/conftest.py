@@ -1,0 +1,3 @@
+"""A real browser for the public page."""
+
+from tests.console.conftest import browser  # noqa: F401 - a fixture
