@@ -34,7 +34,7 @@ from sapa.notifications.types import (
 )
 from sapa.orders import actions as orders
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.types import ShipmentStatusChanged
+from sapa.shipping.events import ShipmentStatusChanged
 from sapa.values.company import Company
 from sapa.values.json import encode
 

@@ -1,5 +1,5 @@
 -- Every shipment has a public tracking page at an address that cannot be guessed.
--- runs with code since: 0027
+-- runs with code since: 0032
 
 SET LOCAL lock_timeout = '5s';
 

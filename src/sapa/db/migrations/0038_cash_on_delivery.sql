@@ -1,5 +1,5 @@
 -- Shipments collect cash on delivery. Carriers' statements are reconciled with them, and every difference is listed.
--- runs with code since: 0027
+-- runs with code since: 0032
 
 SET LOCAL lock_timeout = '5s';
 

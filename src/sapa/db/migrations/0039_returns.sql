@@ -1,5 +1,5 @@
 -- A delivered shipment can be sent back: a return shipment has a number of its own and may name a refund.
--- runs with code since: 0027
+-- runs with code since: 0032
 
 SET LOCAL lock_timeout = '5s';
 
