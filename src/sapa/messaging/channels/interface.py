@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Struct
 
@@ -87,6 +87,8 @@ class Media(Struct, frozen=True, tag=True, tag_field="content"):
     url: str
     caption: str | None = None
     filename: str | None = None
+    media_id: str | None = None
+    """The channel's id of the file, if it was uploaded there; it is used instead of the URL."""
 
 
 class Button(Struct, frozen=True):
@@ -130,18 +132,115 @@ class LinkButton(Struct, frozen=True, tag=True, tag_field="content"):
     url: str
 
 
-class TemplateCall(Struct, frozen=True, tag=True, tag_field="content"):
+class MapLocation(Struct, frozen=True, tag=True, tag_field="content"):
+    """A place on the map."""
+
+    latitude: float
+    longitude: float
+    name: str | None = None
+    address: str | None = None
+
+
+class CatalogProduct(Struct, frozen=True, tag=True, tag_field="content"):
+    """A product of the company's catalogue at the channel."""
+
+    product_id: str
+    catalog_id: str | None = None
+
+
+class ProductSection(Struct, frozen=True):
+    """Products of a catalogue under a title."""
+
+    title: str
+    product_ids: Sequence[str]
+
+
+class FlowButton(Struct, frozen=True, tag=True, tag_field="content", kw_only=True):
+    """A button that opens a form of the channel."""
+
+    body: str
+    button: str
+    flow_id: str
+    token: str
+    screen: str | None = None
+    """The first screen; without one the company's server chooses it."""
+    data: Mapping[str, Any] | None = None
+    is_draft: bool = False
+    header: str | None = None
+    footer: str | None = None
+
+
+class ProductCard(Struct, frozen=True, tag=True, tag_field="content"):
+    """One product of the company's catalogue."""
+
+    product: CatalogProduct
+    body: str | None = None
+    footer: str | None = None
+
+
+class ProductChoices(Struct, frozen=True, tag=True, tag_field="content"):
+    """Several products of the company's catalogue."""
+
+    catalog_id: str
+    header: str
+    body: str
+    sections: Sequence[ProductSection]
+    footer: str | None = None
+
+
+class LocationRequest(Struct, frozen=True, tag=True, tag_field="content"):
+    """Asks for the customer's location."""
+
+    body: str
+
+
+class TemplateParameter(Struct, frozen=True, tag=True, tag_field="content"):
+    """The value of a text's parameter. Its name is None where parameters are numbered."""
+
+    text: str
+    name: str | None = None
+
+
+class ButtonParameter(Struct, frozen=True, kw_only=True):
+    """The value of a template's button."""
+
+    index: int
+    """Its place among all buttons, from 0."""
+    type: Literal["quick_reply", "url", "copy_code", "otp", "flow", "catalog", "mpm"]
+    text: str | None = None
+    """The payload, the end of the URL, the code, the flow's token, or the product of the thumbnail."""
+    data: Mapping[str, Any] | None = None
+    """Of a flow."""
+    sections: Sequence[ProductSection] = ()
+    """Of several products."""
+
+
+class CardParameters(Struct, frozen=True, kw_only=True):
+    """The values of a card."""
+
+    header: Media | CatalogProduct | None = None
+    body: Sequence[TemplateParameter] = ()
+    buttons: Sequence[ButtonParameter] = ()
+
+
+class TemplateCall(Struct, frozen=True, tag=True, tag_field="content", kw_only=True):
     """A template with its parameters; `rendered` is the text for channels without templates."""
 
     name: str
     language: str
-    params: Sequence[str]
-    header_media: Media | None
     rendered: str
+    header_media: Media | None = None
+    header: TemplateParameter | MapLocation | CatalogProduct | None = None
+    """The value of a header that is not a file."""
+    body: Sequence[TemplateParameter] = ()
+    buttons: Sequence[ButtonParameter] = ()
+    cards: Sequence[CardParameters] = ()
+    offer_ends_at: datetime | None = None
     subject: str | None = None
 
 
-Content = Text | Media | Buttons | Choices | LinkButton | TemplateCall
+Interactive = Buttons | Choices | LinkButton | FlowButton | ProductCard | ProductChoices | LocationRequest
+Content = Text | Media | Interactive | TemplateCall
 
 
 class Attachment(Struct, frozen=True):
@@ -302,12 +401,14 @@ class NumberChanged(Struct, frozen=True, tag=True, tag_field="item"):
 
 
 class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
-    """The channel's decision on a template."""
+    """The channel's decision on a template. What it does not mention is None."""
 
     name: str
     language: str
-    status: str
+    status: str | None = None
     reason: str | None = None
+    quality: str | None = None
+    category: str | None = None
 
 
 Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict
@@ -345,6 +446,10 @@ class Capabilities(Struct, frozen=True):
     """The largest callback; None for a channel that nobody calls back for. Its token may be public."""
     has_threads: bool = False
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
+    interactives: frozenset[type[Struct]] = frozenset({Buttons, Choices, LinkButton})
+    """The interactive contents that it sends, natively or as text."""
+    has_quotes: bool = False
+    """Whether a message can quote another one."""
 
 
 class Channel(Protocol):
