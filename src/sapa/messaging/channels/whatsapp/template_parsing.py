@@ -2,7 +2,7 @@
 template cannot be sent."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qs, urlsplit
 
@@ -248,11 +248,17 @@ def _find_problem(found: Node, content: TemplateContent) -> str | None:
     buttons = [*content.buttons, *(button for card in content.cards for button in card.buttons)]
     if any(button.type == "unknown" for button in buttons):
         return "It has a button of a type that cannot be sent yet."
+    if any(button.type == "otp" for button in buttons) and not list_variables(content.body):
+        return "Its body has no place for the code."
     return _find_bad_variable(content)
 
 
 def _find_bad_variable(content: TemplateContent) -> str | None:
-    for words in (content.body, content.header.text if content.header else None, *(card.body for card in content.cards)):
+    for words in (
+        content.body,
+        content.header.text if content.header else None,
+        *(card.body for card in content.cards),
+    ):
         names = list_variables(words or "")
         numbers = [str(number) for number in range(1, len(names) + 1)]
         is_valid = all(map(_is_name, names)) if content.parameter_format == "NAMED" else list(names) == numbers

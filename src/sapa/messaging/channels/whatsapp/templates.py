@@ -46,9 +46,7 @@ async def submit_template(connection: ChannelAccount, template: NewTemplate) -> 
     return _read_decision(await meta.post(connection, _path(connection), body), template)
 
 
-async def edit_template(
-    connection: ChannelAccount, id: str, template: NewTemplate
-) -> ChannelTemplate | SendRefusal:
+async def edit_template(connection: ChannelAccount, id: str, template: NewTemplate) -> ChannelTemplate | SendRefusal:
     """The name and the language stay; the answer has no status, because the review starts again."""
     body = await _build(connection, template)
     if isinstance(body, SendRefusal):
@@ -60,7 +58,7 @@ async def edit_template(
 
 async def delete_template(connection: ChannelAccount, name: str, id: str | None) -> SendRefusal | None:
     url = f"{connection.address}/{_path(connection)}"
-    params = {"name": name, **({"hsm_id": id} if id else {})}
+    params = {"name": name, **({"hsm_id": id} if id and id.isdigit() else {})}
     response = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params=params)
     refused = meta.read_refusal(response, classify)
     graph_error = meta.parse_graph_error(parse_json(response.body))
