@@ -237,6 +237,9 @@ class TemplateCall(Struct, frozen=True, tag=True, tag_field="content", kw_only=T
     cards: Sequence[CardParameters] = ()
     offer_ends_at: datetime | None = None
     subject: str | None = None
+    """The filled header, if it is a text."""
+    text: str = ""
+    """The filled body."""
 
 
 Interactive = Buttons | Choices | LinkButton | FlowButton | ProductCard | ProductChoices | LocationRequest

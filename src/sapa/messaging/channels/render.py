@@ -6,9 +6,13 @@ from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
+    FlowButton,
     LinkButton,
     ListRow,
+    LocationRequest,
     Media,
+    ProductCard,
+    ProductChoices,
     TemplateCall,
     Text,
 )
@@ -27,6 +31,8 @@ def render(content: Content) -> str:
             return paragraphs(content.body, f"{content.display_text}: {content.url}")
         case Buttons() | Choices():
             return paragraphs(content.header, content.body, _numbered(content), content.footer)
+        case FlowButton() | ProductCard() | ProductChoices() | LocationRequest():
+            return content.body or ""
 
 
 def render_without_choices(content: Buttons | Choices) -> str:

@@ -31,6 +31,7 @@ from sapa.messaging.messages.types import (
     Message,
     MessageStatusUpdated,
     MessageUpdate,
+    MessageWithEvents,
     NewEvent,
     NewMessage,
     SendError,
@@ -62,6 +63,14 @@ async def list_of_ticket(
     found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
     page = found[:limit][::-1]
     return page, page[0].message_id2 if len(found) > limit else None
+
+
+async def get_with_events(db: Connection, company: Company, id: str) -> MessageWithEvents:
+    message = await queries.get_message(db, company.id, id)
+    events = await queries.list_events(db, company.id, id)
+    return MessageWithEvents(
+        **{name: getattr(message, name) for name in message.__struct_fields__} | {"events": events}
+    )
 
 
 async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:

@@ -103,8 +103,8 @@ async def get_template(call: Call, id: TemplateId) -> Template:
 async def update_template(call: OutboundCall, id: TemplateId, body: TemplatePatch) -> Template:
     """Update a template.
 
-    Absent fields keep their values, null clears a field. The channel reviews the change. It takes one only of a template
-    that is approved, rejected or paused, and an approved template keeps its category.
+    Absent fields keep their values, null clears a field. The channel reviews the change. It takes changes of templates
+    that are approved, rejected or paused, and an approved template keeps its category.
     """
     account = await _find_template_account(call)
 

@@ -135,6 +135,13 @@ def mask_values(filled: FilledTemplate) -> FilledTemplate:
     )
 
 
+def list_secrets(filled: FilledTemplate) -> Sequence[str]:
+    """The values that `mask_values` hides."""
+    header = [filled.header.text] if isinstance(filled.header, TemplateParameter) else []
+    buttons = [button.text for button in filled.buttons if button.text]
+    return list(dict.fromkeys([*header, *(parameter.text for parameter in filled.body), *buttons]))
+
+
 def _find_label(button: TemplateButton) -> str | None:
     """What a button takes from `params`; None for nothing."""
     if button.type == "url" and list_variables(button.url or ""):

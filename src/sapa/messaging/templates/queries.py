@@ -184,8 +184,8 @@ LIST_BY_NAME = sql(
 
 LIST_NAMES = sql("SELECT DISTINCT name FROM message_templates WHERE company_id = $1 ORDER BY name LIMIT $2")
 
-# Not submitted yet, or submitted with an unknown outcome. An approved one is of a test environment, from before those had
-# a review.
+# Not submitted yet, or submitted with an unknown outcome. An approved one is of a test environment, from before they
+# had a review.
 LIST_UNSUBMITTED = sql(
     f"""
     SELECT {COLUMNS}
