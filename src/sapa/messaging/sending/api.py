@@ -53,8 +53,8 @@ async def send_message_template(call: OutboundCall, body: TemplateMessageIn) -> 
     Channels that approve templates send it as approved, at any time. The others send it as text.
 
     `params` fill the parameters of the body, then of the header, then of the buttons in their order. `components` names
-    them by their places instead; cards, products, locations and the end of an offer are only there. The one-time code of
-    an authentication template is one param: it goes into the text and the button. The stored message does not contain
+    them by their places instead; cards, products, locations and the end of an offer are only there. The one-time code
+    of an authentication template is one param: it goes into the text and the button. The stored message does not have
     it.
     """
     return await actions.send(call, body)
@@ -93,7 +93,7 @@ async def remove_reaction(call: OutboundCall, message_id2: MessageId2) -> None:
     await signals.react(call, message_id2, None)
 
 
-@routes.post("/{messageId2}/read", scope=Scope.MESSAGES_WRITE, raises=SIGNALLING)
+@routes.post("/{messageId2}/read", scope=Scope.MESSAGES_WRITE, status=204, raises=SIGNALLING)
 async def mark_message_read(call: OutboundCall, message_id2: MessageId2) -> None:
     """Show the customer that their message was read.
 
@@ -102,7 +102,7 @@ async def mark_message_read(call: OutboundCall, message_id2: MessageId2) -> None
     await signals.mark_read(call, message_id2, is_typing=False)
 
 
-@routes.post("/{messageId2}/typing", scope=Scope.MESSAGES_WRITE, raises=SIGNALLING)
+@routes.post("/{messageId2}/typing", scope=Scope.MESSAGES_WRITE, status=204, raises=SIGNALLING)
 async def show_typing(call: OutboundCall, message_id2: MessageId2) -> None:
     """Show the customer that somebody is answering their message.
 

@@ -42,13 +42,13 @@ async def react(call: OutboundCall, id: str, emoji: str | None) -> MessageWithEv
         raise ChannelUnsupported(f"{connection.source} does not support reactions.")
     await _signal(channel.react(connection, target.to, target.message_id, emoji))
 
-    async def conclude(tx: Tx) -> MessageWithEvents:
+    async def record(tx: Tx) -> MessageWithEvents:
         now = (await read_clock(tx, call.company.id)).now
         amendment = MessageAmendment("reaction", target.message_id, now, emoji)
         await messages.amend(tx, call.company, connection.source, amendment)
         return await messages.get_with_events(tx, call.company, id)
 
-    return await call.conclude(conclude)
+    return await call.transact(record)
 
 
 async def mark_read(call: OutboundCall, id: str, is_typing: bool) -> None:
