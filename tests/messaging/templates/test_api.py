@@ -12,7 +12,7 @@ from tests.conftest import Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.provider import NUMBER_SENT, Live, open_live
-from tests.messaging.send_steps import NUMBER, make_template
+from tests.messaging.send_steps import NUMBER, make_code_template, make_template
 
 Json = dict[str, Any]
 FULL: Json = {
@@ -31,14 +31,16 @@ async def test_a_template_is_approved_at_once_in_the_test_environment(sandbox: h
     assert (created["header"], created["footer"]) == (FULL["header"], FULL["footer"])
     assert [button["text"] for button in created["buttons"]] == ["Terima kasih", "Lihat"]
     assert (await sandbox.get(f"/templates/{created['id']}")).json()["data"] == created
-    assert (await sandbox.get("/sandbox/outbox")).json()["meta"]["total"] == 0
+    (submitted,) = (await sandbox.get("/sandbox/outbox")).json()["data"]
+    assert (submitted["method"], submitted["path"].rpartition("/")[2]) == ("POST", "message_templates")
 
 
 async def test_a_header_may_be_given_as_its_text_and_the_source_follows_the_category(
     sandbox: httpx.AsyncClient,
 ) -> None:
-    created = await make_template(sandbox, header="Pesanan", category="AUTHENTICATION")
-    assert (created["header"], created["source"]) == ({"type": "text", "text": "Pesanan"}, "AUTH")
+    created = await make_template(sandbox, header="Pesanan")
+    assert (created["header"], created["source"]) == ({"type": "text", "text": "Pesanan"}, "CRM")
+    assert (await make_code_template(sandbox))["source"] == "AUTH"
 
 
 async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) -> None:
@@ -67,7 +69,7 @@ async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) 
         ({"body": "Halo {{0}}"}, "must number"),
         ({"header": {"type": "text"}}, "header.text: "),
         ({"header": {"type": "image", "text": "x"}}, "header.text: "),
-        ({"header": "Halo {{1}}"}, "must not have parameters"),
+        ({"header": "Halo {{1}} dan {{2}}"}, "at most one parameter"),
         ({"footer": "x" * 61}, "footer: "),
         ({"buttons": [{"type": "url", "text": "x"}]}, "buttons[0].url: "),
         ({"buttons": [{"type": "quick_reply", "text": "x", "url": "https://a.example"}]}, "buttons[0].url: "),
@@ -84,9 +86,9 @@ async def test_an_invalid_template_is_refused(sandbox: httpx.AsyncClient, fields
 
 async def test_changes_keep_what_is_absent_and_clear_what_is_null(sandbox: httpx.AsyncClient) -> None:
     created = await make_template(sandbox, **FULL)
-    changed = await sandbox.put(f"/templates/{created['id']}", json={"body": "Hai {{1}}", "footer": None})
+    changed = await sandbox.put(f"/templates/{created['id']}", json={"body": "Hai {{1}}, halo.", "footer": None})
     data = changed.json()["data"]
-    assert (data["body"], data["footer"], data["header"]) == ("Hai {{1}}", None, created["header"])
+    assert (data["body"], data["footer"], data["header"]) == ("Hai {{1}}, halo.", None, created["header"])
     assert data["buttons"] == created["buttons"]
     assert (await sandbox.put(f"/templates/{created['id']}", json={"body": "Hai {{3}}"})).status_code == 400
     assert (await sandbox.put(f"/templates/{created['id']}", json={"name": "other"})).status_code == 400
@@ -118,9 +120,9 @@ async def test_the_list_and_its_filters(sandbox: httpx.AsyncClient) -> None:
     for name, language, category in (
         ("order_update", "id", "UTILITY"),
         ("order_update", "en", "UTILITY"),
-        ("login_code", "id", "AUTHENTICATION"),
     ):
         await make_template(sandbox, name=name, language=language, category=category)
+    await make_code_template(sandbox)
     for params, names in (
         ({}, ["login_code", "order_update", "order_update"]),
         ({"search": "login"}, ["login_code"]),
@@ -146,11 +148,11 @@ async def test_of_several_languages_the_requested_one_is_sent(sandbox: httpx.Asy
 
 
 async def test_a_media_header_needs_a_file_with_each_send(sandbox: httpx.AsyncClient) -> None:
-    await make_template(sandbox, body="Halo", header={"type": "image"})
+    url = "https://shop.example/kopi.png"
+    await make_template(sandbox, body="Halo", header={"type": "image"}, examples={"header": url})
     body = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update"}
     refused = await sandbox.post("/messages/send-template", json=body)
     assert refused.json()["error"]["message"].startswith("mediaUrl: is required")
-    url = "https://shop.example/kopi.png"
     sent = await sandbox.post("/messages/send-template", json={**body, "mediaUrl": url})
     assert sent.json()["data"]["mediaUrl"] == url
     assert url in (await sandbox.get("/sandbox/outbox")).json()["data"][0]["body"]
@@ -162,7 +164,7 @@ async def live_company(installation: Installation, database: Database, company: 
         yield opened
 
 
-LIVE: Json = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "Halo {{1}}"}
+LIVE: Json = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "Halo {{1}}, apa kabar?"}
 
 
 async def test_a_live_template_waits_for_the_channel_s_decision(live_company: Live) -> None:
@@ -171,12 +173,12 @@ async def test_a_live_template_waits_for_the_channel_s_decision(live_company: Li
     assert created["status"] == "PENDING"
     (request,) = live_company.peer.requests
     assert request.path.endswith("/message_templates")
-    assert (request.json["name"], request.json["components"][0]["text"]) == ("order_update", "Halo {{1}}")
+    assert (request.json["name"], request.json["components"][0]["text"]) == ("order_update", "Halo {{1}}, apa kabar?")
     send = {"to": NUMBER, "template_name": "order_update", "params": ["Ayu"]}
     refused = await live_company.post("/messages/send-template", **send)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_NOT_APPROVED")
     changed = await live_company.client.put(
-        f"http://probe/messaging/v1/templates/{created['id']}", json={"body": "Hai {{1}}"}
+        f"http://probe/messaging/v1/templates/{created['id']}", json={"body": "Hai {{1}}, halo."}
     )
     assert changed.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
     verdict = {"event": "APPROVED", "message_template_name": "order_update", "message_template_language": "id"}
