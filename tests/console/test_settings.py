@@ -130,6 +130,7 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
         "button_type": ["url", "quick_reply"],
         "button_text": ["Lihat", ""],
         "button_target": ["https://toko.example", ""],
+        "button_more": ["", ""],
     }
     wrong = await owner.post("/test/templates", data=form | {"body": "Halo {{2}}"})
     assert wrong.status_code == 400
@@ -143,9 +144,9 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
     assert "Pesanan &lt;Anda&gt;" in shown
     assert "Halo Ayu,\npesanan INV-7 dikirim." in shown
     plain = {"button_text": ["", ""], "button_target": ["", ""]}
-    assert (await owner.post(page, data=form | plain | {"body": "Halo {{1}}!"})).status_code == 303
+    assert (await owner.post(page, data=form | plain | {"body": "Halo {{1}}, hai!"})).status_code == 303
     listed = (await owner.get("/test/templates?search=order")).text
-    assert "Halo {{1}}!" in listed
+    assert "Halo {{1}}, hai!" in listed
     assert "order_update" not in (await owner.get("/live/templates")).text
     foreign = await owner.get(page.replace("/test/", "/live/"))
     assert foreign.status_code == 404

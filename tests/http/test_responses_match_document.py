@@ -89,8 +89,8 @@ class Caller:
             booked = await self.client.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
             self.made[SHIPMENT_ID.example] = booked.json()["data"]["id"]
         if self.operation.id == "send_message_template":
-            kind = {"category": "AUTHENTICATION", "source": "AUTH"}
-            template = {"name": "order_update", "language": "id", "body": "Halo {{1}}", **kind}
+            body = "Halo {{1}}, pesanan {{2}} sudah dikirim."
+            template = {"name": "order_update", "language": "id", "category": "UTILITY", "body": body}
             assert (await self.client.post("/templates", json=template)).status_code == 201
 
     async def _make_redemption(self) -> None:

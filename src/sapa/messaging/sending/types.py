@@ -12,7 +12,14 @@ from sapa.messaging.channels.interface import Content, Identity, MediaType, Sour
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import FeatureSource, Message
 from sapa.messaging.templates.filling import MASK
-from sapa.messaging.templates.types import CatalogProductId, Params, ProductSectionIn, Template, TemplateValues
+from sapa.messaging.templates.types import (
+    AnySource,
+    CatalogProductId,
+    Params,
+    ProductSectionIn,
+    Template,
+    TemplateValues,
+)
 
 MAX_METADATA_BYTES = 10_000
 
@@ -87,12 +94,12 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
     template_name: Annotated[str, Meta(min_length=1, max_length=512, examples=["order_update"])] = field(
         name="template_name"
     )
-    template_source: Literal["CRM", "AUTH"] | None = field(default=None, name="template_source")
+    template_source: AnySource | None = field(default=None, name="template_source")
     params: Params = []
     media_url: (
         Annotated[str, Meta(max_length=2048, description="Required for a template with a media header.")] | None
     ) = None
-    components: TemplateValues | None = None
+    components: Annotated[TemplateValues | None, Meta(examples=[None])] = None
     language: (
         Annotated[
             str, Meta(max_length=20, description="Required if the template has several and you want a certain one.")
@@ -110,7 +117,7 @@ class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_u
     filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
 
-Short = Annotated[str, Meta(min_length=1, max_length=60)]
+Short = Annotated[str, Meta(min_length=1, max_length=60, examples=["INV-1042"])]
 Title = Annotated[str, Meta(min_length=1, max_length=20, examples=["Ya"])]
 InteractiveBody = Annotated[str, Meta(min_length=1, max_length=1024, examples=["Apakah pesanan sudah benar?"])]
 

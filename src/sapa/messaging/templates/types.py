@@ -77,10 +77,20 @@ TtlSeconds = Annotated[
 _BUTTONS = [{"type": "url", "text": "Lihat pesanan", "url": "https://shop.example/orders"}]
 Buttons = Annotated[list[TemplateButton], Meta(max_length=10, examples=[_BUTTONS])]
 Cards = Annotated[
-    list[TemplateCard], Meta(max_length=10, description="A carousel: 2 to 10 cards with the same parts each.")
+    list[TemplateCard],
+    Meta(max_length=10, examples=[[]], description="A carousel: 2 to 10 cards with the same parts each."),
 ]
 
 _SENDABLE = "False for a template with parts that Sapa cannot send yet. It is listed, and refused by its name."
+
+
+_EXAMPLES = {"body": ["Ayu", "INV-1042"]}
+AnyCategory = Annotated[Category, Meta(examples=["UTILITY"])]
+AnyFormat = Annotated[ParameterFormat, Meta(examples=["POSITIONAL"])]
+AnySource = Annotated[TemplateSource, Meta(examples=["CRM"])]
+Offer = Annotated[LimitedTimeOffer | None, Meta(examples=[None])]
+Rules = Annotated[Authentication | None, Meta(examples=[None])]
+Examples = Annotated[TemplateExamples | None, Meta(examples=[_EXAMPLES])]
 
 
 class Template(Struct, frozen=True, rename="camel"):
@@ -89,10 +99,10 @@ class Template(Struct, frozen=True, rename="camel"):
     id: TemplateId
     name: Annotated[str, Meta(examples=["order_update"])]
     language: Annotated[str, Meta(examples=["id"])]
-    source: TemplateSource
-    category: Category
-    parameter_format: ParameterFormat
-    header: Annotated[Raw | None, StoredJson(Header | None)]
+    source: AnySource
+    category: AnyCategory
+    parameter_format: AnyFormat
+    header: Annotated[Raw | None, StoredJson(Header | None), Meta(examples=[{"type": "text", "text": "Pesanan Anda"}])]
     body: Annotated[str, Meta(examples=[_BODY])]
     footer: Annotated[str | None, Meta(examples=["Toko Kopi"])]
     buttons: Annotated[Raw, StoredJson(list[TemplateButton]), Meta(examples=[[{**_BUTTONS[0], "phoneNumber": None}]])]
@@ -100,11 +110,11 @@ class Template(Struct, frozen=True, rename="camel"):
     limited_time_offer: Annotated[Raw | None, StoredJson(LimitedTimeOffer | None), Meta(examples=[None])]
     ttl_seconds: Annotated[int | None, Meta(examples=[None])]
     authentication: Annotated[Raw | None, StoredJson(Authentication | None), Meta(examples=[None])]
-    examples: Annotated[Raw | None, StoredJson(TemplateExamples | None), Meta(examples=[{"body": ["Ayu", "INV-1042"]}])]
+    examples: Annotated[Raw | None, StoredJson(TemplateExamples | None), Meta(examples=[_EXAMPLES])]
     status: Approval
     reason: Annotated[str | None, Meta(examples=[None], description="Why the channel did not approve it.")]
     quality: Annotated[Quality | None, Meta(examples=["GREEN"], description="The channel's rating; null without one.")]
-    sendable: Annotated[bool, Meta(description=_SENDABLE)]
+    sendable: Annotated[bool, Meta(examples=[True], description=_SENDABLE)]
     not_sendable_reason: Annotated[str | None, Meta(examples=[None])]
     synced_at: Annotated[Timestamp | None, Meta(description="When it was last synchronised with the channel.")]
     created_at: Timestamp
@@ -116,34 +126,34 @@ class TemplateIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
     name: TemplateName
     language: Language
-    category: Category
+    category: AnyCategory
     body: Body | None = None
-    source: TemplateSource | None = None
+    source: AnySource | None = None
     parameter_format: ParameterFormat = "POSITIONAL"
     header: HeaderText | Header | None = None
     footer: Footer | None = None
     buttons: Buttons = []
     cards: Cards = []
-    limited_time_offer: LimitedTimeOffer | None = None
+    limited_time_offer: Offer = None
     ttl_seconds: TtlSeconds | None = None
-    authentication: Authentication | None = None
-    examples: TemplateExamples | None = None
+    authentication: Rules = None
+    examples: Examples = None
 
 
 class TemplatePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Changes to a template: absent fields keep their values, null clears a field."""
 
-    category: Category | UnsetType = UNSET
-    parameter_format: ParameterFormat | UnsetType = UNSET
+    category: AnyCategory | UnsetType = UNSET
+    parameter_format: AnyFormat | UnsetType = UNSET
     body: Body | UnsetType = UNSET
     header: HeaderText | Header | None | UnsetType = UNSET
     footer: Footer | None | UnsetType = UNSET
     buttons: Buttons | UnsetType = UNSET
     cards: Cards | UnsetType = UNSET
-    limited_time_offer: LimitedTimeOffer | None | UnsetType = UNSET
+    limited_time_offer: Offer | UnsetType = UNSET
     ttl_seconds: TtlSeconds | None | UnsetType = UNSET
-    authentication: Authentication | None | UnsetType = UNSET
-    examples: TemplateExamples | None | UnsetType = UNSET
+    authentication: Rules | UnsetType = UNSET
+    examples: Examples | UnsetType = UNSET
 
 
 ParamText = Annotated[str, Meta(max_length=4096)]
@@ -241,8 +251,8 @@ class TemplateValues(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         ]
         | None
     ) = None
-    buttons: Annotated[list[ButtonValue], Meta(max_length=10)] = []
-    cards: Annotated[list[CardValue], Meta(max_length=10)] = []
+    buttons: Annotated[list[ButtonValue], Meta(max_length=10, examples=[[{"index": 0, "suffix": "1042"}]])] = []
+    cards: Annotated[list[CardValue], Meta(max_length=10, examples=[[]])] = []
     limited_time_offer: OfferValue | None = None
 
 
@@ -251,7 +261,7 @@ class PreviewIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
     params: Params = []
     media_url: MediaUrl | None = None
-    components: TemplateValues | None = None
+    components: Annotated[TemplateValues | None, Meta(examples=[None])] = None
 
 
 class Preview(Struct, frozen=True, rename="camel"):
