@@ -227,7 +227,7 @@ def _check_body(field: str, example_field: str, text: str, examples: CardExample
         raise Invalid.field(field, "must not begin or end with a parameter; punctuation does not count as text")
     if not all(part.strip() for part in parts):
         raise Invalid.field(field, "must have text between two parameters")
-    if sum(len(part.split()) for part in parts) < len(parts) - 1:
+    if sum(_has_words(word) for part in parts for word in part.split()) < len(parts) - 1:
         raise Invalid.field(field, "has too many parameters for its length; add text or remove parameters")
     _check_examples(example_field, examples.body, names)
 

@@ -164,7 +164,7 @@ def _review_body(body: Json, is_named: bool, most: int) -> None:
         _refuse("variables cannot be at the beginning or the end", VARIABLE_AT_END)
     if any(not piece.strip() for piece in pieces[1:-1]):
         _refuse("variables cannot be side by side", BODY_FORMAT)
-    if sum(len(piece.split()) for piece in pieces) < len(pieces) - 1:
+    if sum(bool(_WORD(word)) for piece in pieces for word in piece.split()) < len(pieces) - 1:
         _refuse("there are too many variables for the length", TOO_MANY_VARIABLES)
     example = body.get("example") or {}
     if is_named:
