@@ -199,47 +199,166 @@ async def test_a_template_that_the_channel_refuses_says_why(live_company: Live) 
     assert "Too many variables" in created["reason"]
 
 
-async def test_a_live_template_is_deleted_at_the_channel_with_its_last_language(live_company: Live) -> None:
-    live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"})]
+async def test_a_live_template_is_deleted_at_the_channel_language_by_language(live_company: Live) -> None:
+    live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"}), (200, {"id": "89", "status": "APPROVED"})]
     created = [
         (await live_company.post("/templates", **{**LIVE, "language": language})).json()["data"]
         for language in ("id", "en")
     ]
     live_company.peer.answers = [(500, {}), (200, {"success": True})]
     address = "http://probe/messaging/v1/templates/"
-    assert (await live_company.client.delete(address + created[0]["id"])).status_code == 204
-    assert [request.method for request in live_company.peer.requests] == ["POST", "POST"]
-    refused = await live_company.client.delete(address + created[1]["id"])
+    refused = await live_company.client.delete(address + created[0]["id"])
     assert refused.json()["error"]["code"] == "TEMPLATE_NOT_DELETED"
-    assert (await live_company.client.delete(address + created[1]["id"])).status_code == 204
-    assert [request.method for request in live_company.peer.requests] == ["POST", "POST", "DELETE", "DELETE"]
+    for template in created:
+        assert (await live_company.client.delete(address + template["id"])).status_code == 204
+    deletions = [request.query for request in live_company.peer.requests if request.method == "DELETE"]
+    assert deletions == [{"name": "order_update", "hsm_id": id} for id in ("88", "88", "89")]
 
 
-async def test_the_channels_templates_and_decisions_are_adopted(live_company: Live, company: Environments) -> None:
+LISTED: list[Json] = [
+    {"name": "order_update", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "1",
+     "components": [{"type": "BODY", "text": "Halo {{1}}, apa kabar?"}], "quality_score": {"score": "GREEN"}},
+    {"name": "broken", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "6",
+     "components": [{"type": "BODY", "text": "Halo \0"}]},
+    {"name": "promo", "language": "id", "category": "MARKETING", "status": "PAUSED", "id": "2",
+     "components": [{"type": "HEADER", "format": "IMAGE", "example": {"header_handle": ["https://cdn.example/1"]}},
+                    {"type": "BODY", "text": "Diskon"}]},
+    {"name": "named", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "3",
+     "parameter_format": "NAMED", "components": [{"type": "BODY", "text": "Halo {{name}}, hai."}]},
+    {"name": "titled", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "4",
+     "components": [{"type": "HEADER", "format": "TEXT", "text": "Nota {{1}}"}, {"type": "BODY", "text": "Halo"}]},
+    {"name": "code", "language": "en", "category": "AUTHENTICATION", "status": "APPROVED", "id": "7",
+     "components": [
+         {"type": "BODY", "text": "*{{1}}* is your verification code.", "add_security_recommendation": True},
+         {"type": "FOOTER", "text": "This code expires in 5 minutes.", "code_expiration_minutes": 5},
+         {"type": "BUTTONS", "buttons": [{"type": "URL", "text": "Copy code", "example": ["x"], "url":
+          "https://www.whatsapp.com/otp/code/?otp_type=COPY_CODE&code_expiration_minutes=5&code=otp{{1}}"}]}]},
+    {"name": "thinking", "language": "id", "category": "UTILITY", "status": "THINKING", "id": "5",
+     "components": [{"type": "BODY", "text": "Halo"}]},
+    {"name": "animated", "language": "id", "category": "MARKETING", "status": "APPROVED", "id": "8",
+     "components": [{"type": "HEADER", "format": "GIF"}, {"type": "BODY", "text": "Halo"}]},
+    {"name": "newer", "language": "id", "category": "MARKETING", "status": "APPROVED", "id": "9",
+     "components": [{"type": "BODY", "text": "Halo"}, {"type": "HOLOGRAM"}]},
+    {"name": "pressed", "language": "id", "category": "MARKETING", "status": "APPROVED", "id": "10",
+     "components": [{"type": "BODY", "text": "Halo"}, {"type": "BUTTONS", "buttons": [{"type": "PAY", "text": "Bayar"}]}]},
+]  # fmt: skip
+
+
+async def test_everything_at_the_channel_is_listed(live_company: Live, company: Environments) -> None:
     live_company.peer.answers = [None]  # unknown outcome
     created = (await live_company.post("/templates", **LIVE)).json()["data"]
     assert created["status"] == "PENDING"
-    listed = [
-        {"name": "order_update", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "1",
-         "components": [{"type": "BODY", "text": "Halo {{1}}"}]},
-        {"name": "broken", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "6",
-         "components": [{"type": "BODY", "text": "Halo \0"}]},
-        {"name": "promo", "language": "id", "category": "MARKETING", "status": "PAUSED", "id": "2",
-         "components": [{"type": "HEADER", "format": "IMAGE"}, {"type": "BODY", "text": "Diskon"}]},
-        {"name": "named", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "3",
-         "components": [{"type": "BODY", "text": "Halo {{name}}"}]},
-        {"name": "titled", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "4",
-         "components": [{"type": "HEADER", "format": "TEXT", "text": "{{1}}"}, {"type": "BODY", "text": "Halo"}]},
-        {"name": "odd", "language": "id", "category": "UTILITY", "status": "THINKING", "id": "5",
-         "components": [{"type": "BODY", "text": "Halo"}]},
-    ]  # fmt: skip
-    live_company.peer.answers = [(200, {"data": listed})]
+    live_company.peer.answers = [(200, {"data": LISTED})]
     for _ in range(2):
         await synchronise_company(live_company.context, company.live)
         found = {template["name"]: template for template in await live_company.get("/templates")}
-        assert set(found) == {"order_update", "promo"}
+        assert set(found) == {each["name"] for each in LISTED}
         assert (found["order_update"]["id"], found["order_update"]["status"]) == (created["id"], "APPROVED")
+        assert found["order_update"]["quality"] == "GREEN"
         assert (found["promo"]["status"], found["promo"]["header"]) == ("PAUSED", {"type": "image", "text": None})
+        assert (found["code"]["source"], found["code"]["body"]) == ("AUTH", "{{1}} is your verification code.")
+        assert found["code"]["buttons"][0]["otpType"] == "copy_code"
+        assert found["code"]["authentication"] == {"securityRecommendation": True, "codeExpirationMinutes": 5}
+        assert (found["thinking"]["status"], "THINKING" in found["thinking"]["reason"]) == ("PENDING", True)
+        unsendable = {name: one["notSendableReason"] for name, one in found.items() if not one["sendable"]}
+        assert set(unsendable) == {"animated", "newer", "pressed"}
+        assert "HOLOGRAM" in unsendable["newer"]
+    for name in unsendable:
+        refused = await live_company.post("/messages/send-template", to=NUMBER, template_name=name)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_NOT_SENDABLE")
+        assert name in refused.json()["error"]["message"]
+        assert unsendable[name] in refused.json()["error"]["message"]
+
+
+async def test_content_that_changes_at_the_channel_is_followed_and_what_is_deleted_there_goes(
+    live_company: Live, company: Environments
+) -> None:
+    live_company.peer.answers = [(200, {"data": LISTED})]
+    await synchronise_company(live_company.context, company.live)
+    changed = {**LISTED[0], "category": "MARKETING", "status": "DISABLED",
+               "components": [{"type": "BODY", "text": "Hai {{1}}, apa kabar?"}]}  # fmt: skip
+    live_company.peer.answers = [(200, {"data": [changed, {**LISTED[2], "status": "DELETED"}]})]
+    await synchronise_company(live_company.context, company.live)
+    (left,) = await live_company.get("/templates")
+    assert (left["body"], left["category"], left["status"]) == ("Hai {{1}}, apa kabar?", "MARKETING", "DISABLED")
+
+
+async def test_a_list_that_cannot_be_read_deletes_nothing(live_company: Live, company: Environments) -> None:
+    live_company.peer.answers = [(200, {"data": LISTED})]
+    await synchronise_company(live_company.context, company.live)
+    for answer in ((500, {}), (400, {"error": {"code": 190, "message": "expired"}})):
+        live_company.peer.answers = [answer]
+        refused = await live_company.post("/templates/sync")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATES_NOT_READ")
+    assert len(await live_company.get("/templates")) == len(LISTED)
+
+
+async def test_verdicts_on_status_quality_and_category_are_followed(live_company: Live, company: Environments) -> None:
+    live_company.peer.answers = [(200, {"data": LISTED[:1]})]
+    await synchronise_company(live_company.context, company.live)
+    (template,) = await live_company.get("/templates")
+    named = {"message_template_id": 1, "message_template_name": "order_update", "message_template_language": "id"}
+    paused = {"event": "PAUSED", "reason": "NONE", "other_info": {"title": "FIRST_PAUSE", "description": "Low quality"}}
+    for field, value in (
+        ("message_template_status_update", paused),
+        ("message_template_quality_update", {"previous_quality_score": "GREEN", "new_quality_score": "RED"}),
+        ("template_category_update", {"new_category": "MARKETING", "previous_category": "UTILITY"}),
+    ):
+        await live_company.hook.send_change({**named, **value}, field=field)
+
+    async def followed() -> Json | None:
+        found: Json = await live_company.get(f"/templates/{template['id']}")
+        return found if found["category"] == "MARKETING" else None
+
+    found = await eventually(followed)
+    assert (found["status"], found["reason"], found["quality"]) == ("PAUSED", "FIRST_PAUSE: Low quality", "RED")
+    announced = {**named, "new_category": "MARKETING", "correct_category": "UTILITY"}
+    await live_company.hook.send_change(announced, field="template_category_update")
+    await live_company.hook.send_change({**named, "event": "DELETED"}, field="message_template_status_update")
+
+    async def gone() -> bool | None:
+        return (await live_company.get("/templates")) == [] or None
+
+    await eventually(gone)
+
+
+async def test_a_template_that_the_channel_has_is_changed_there_first(live_company: Live) -> None:
+    live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"})]
+    created = (await live_company.post("/templates", **LIVE)).json()["data"]
+    address = f"http://probe/messaging/v1/templates/{created['id']}"
+    live_company.peer.answers = [(400, {"error": {"code": 100, "message": "Too often", "error_subcode": 2388003}})]
+    refused = await live_company.client.put(address, json={"body": "Hai {{1}}, halo."})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_NOT_CHANGED")
+    assert (await live_company.get(f"/templates/{created['id']}"))["body"] == LIVE["body"]
+    live_company.peer.answers = [(200, {"success": True})]
+    changed = (await live_company.client.put(address, json={"body": "Hai {{1}}, halo."})).json()["data"]
+    assert (changed["body"], changed["status"]) == ("Hai {{1}}, halo.", "PENDING")
+    request = live_company.peer.requests[-1]
+    assert (request.path, request.json["components"][0]["text"]) == ("/88", "Hai {{1}}, halo.")
+    again = await live_company.client.put(address, json={"body": "Hai {{1}}, sekali lagi."})
+    assert again.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
+
+
+async def test_an_approved_template_keeps_its_category(live_company: Live) -> None:
+    live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED", "category": "MARKETING"})]
+    created = (await live_company.post("/templates", **LIVE)).json()["data"]
+    assert created["category"] == "MARKETING"  # as the channel decided
+    address = f"http://probe/messaging/v1/templates/{created['id']}"
+    refused = await live_company.client.put(address, json={"category": "UTILITY"})
+    assert (refused.status_code, refused.json()["error"]["details"][0]["field"]) == (400, "category")
+
+
+async def test_templates_of_another_account_cannot_be_sent(
+    live_company: Live, database: Database, company: Environments
+) -> None:
+    live_company.peer.answers = [(200, {"data": LISTED[:1]})]
+    await synchronise_company(live_company.context, company.live)
+    async with database.connection() as db:
+        await db.execute("UPDATE message_templates SET owner_id = '9999' WHERE company_id = $1", company.live)
+    live_company.peer.answers = [(200, {"data": []})]
+    await synchronise_company(live_company.context, company.live)
+    (template,) = await live_company.get("/templates")
+    assert (template["status"], "another account" in template["reason"]) == ("DISABLED", True)
 
 
 async def test_a_missing_template_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
@@ -249,3 +368,37 @@ async def test_a_missing_template_is_submitted_in_the_next_round(live_company: L
     await synchronise_company(live_company.context, company.live)
     assert (await live_company.get(f"/templates/{created['id']}"))["status"] == "APPROVED"
     assert [request.method for request in live_company.peer.requests] == ["POST", "GET", "POST"]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "final"),
+    [
+        ("sim_pending_x", "PENDING", "PENDING"),
+        ("sim_slow_x", "PENDING", "APPROVED"),
+        ("sim_rejected_x", "REJECTED", "REJECTED"),
+        ("sim_paused_x", "APPROVED", "PAUSED"),
+        ("sim_disabled_x", "APPROVED", "DISABLED"),
+    ],
+)
+async def test_the_simulator_decides_by_the_name(
+    sandbox: httpx.AsyncClient, name: str, status: str, final: str
+) -> None:
+    created = await make_template(sandbox, name=name)
+    assert created["status"] == status
+
+    async def decided() -> Json | None:
+        found: Json = (await sandbox.get(f"/templates/{created['id']}")).json()["data"]
+        return found if found["status"] == final else None
+
+    found = await eventually(decided)
+    assert (found["quality"] == "RED") == (final == "PAUSED")
+    assert (await sandbox.post("/templates/sync")).json()["data"] == {"found": 1}
+    assert (await sandbox.get(f"/templates/{created['id']}")).json()["data"]["status"] == final
+
+
+async def test_the_simulator_refuses_what_we_could_not_know(sandbox: httpx.AsyncClient) -> None:
+    """A template that the channel has in the same language, although we do not know it."""
+    created = await make_template(sandbox)
+    assert (await sandbox.delete(f"/templates/{created['id']}")).status_code == 204
+    again = await make_template(sandbox)
+    assert again["status"] == "APPROVED"
