@@ -240,7 +240,8 @@ LISTED: list[Json] = [
     {"name": "newer", "language": "id", "category": "MARKETING", "status": "APPROVED", "id": "9",
      "components": [{"type": "BODY", "text": "Halo"}, {"type": "HOLOGRAM"}]},
     {"name": "pressed", "language": "id", "category": "MARKETING", "status": "APPROVED", "id": "10",
-     "components": [{"type": "BODY", "text": "Halo"}, {"type": "BUTTONS", "buttons": [{"type": "PAY", "text": "Bayar"}]}]},
+     "components": [{"type": "BODY", "text": "Halo"},
+                    {"type": "BUTTONS", "buttons": [{"type": "PAY", "text": "Bayar"}]}]},
 ]  # fmt: skip
 
 
@@ -396,8 +397,7 @@ async def test_the_simulator_decides_by_the_name(
     assert (await sandbox.get(f"/templates/{created['id']}")).json()["data"]["status"] == final
 
 
-async def test_the_simulator_refuses_what_we_could_not_know(sandbox: httpx.AsyncClient) -> None:
-    """A template that the channel has in the same language, although we do not know it."""
+async def test_a_deleted_template_can_be_made_again(sandbox: httpx.AsyncClient) -> None:
     created = await make_template(sandbox)
     assert (await sandbox.delete(f"/templates/{created['id']}")).status_code == 204
     again = await make_template(sandbox)
