@@ -80,6 +80,10 @@ class Caller:
         if "{messageId2}" in self.operation.path:
             sent = await self.client.post("/messages/send", json={"to": "+12015550100", "message": "Halo"})
             self.made[MESSAGE_ID.example] = sent.json()["data"]["messageId2"]
+        if self.operation.id in {"mark_message_read", "show_typing"}:
+            ticket = (await self.client.get(f"/tickets/{await a_ticket(self.client)}")).json()["data"]
+            received = next(one for one in ticket["messages"] if one["direction"] == "in")
+            self.made[MESSAGE_ID.example] = received["messageId2"]
         if self.operation.path.startswith("/tickets/{id}"):
             self.made[TICKET_ID.example] = await a_ticket(self.client)
         if "/agents/{id}" in self.operation.path or "agentId" in (self.body or {}):

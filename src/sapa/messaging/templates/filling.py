@@ -101,7 +101,7 @@ def fill_template(
     """Raises TemplateParamsMismatch with all places that the template wants, or Invalid for a value that no place can
     have."""
     values = values or TemplateValues()
-    mismatches = list(_list_mismatches(content, params, values, media_url))
+    mismatches = list(_list_mismatches(content, params, values))
     if mismatches:
         wanted = [FieldError(place, text) for place, text in _list_wanted(content)]
         raise TemplateParamsMismatch(
@@ -187,9 +187,7 @@ def _join(names: Sequence[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in names)
 
 
-def _list_mismatches(
-    content: TemplateContent, params: Sequence[str], values: TemplateValues, media_url: str | None
-) -> Iterator[FieldError]:
+def _list_mismatches(content: TemplateContent, params: Sequence[str], values: TemplateValues) -> Iterator[FieldError]:
     places = list_param_places(content, values)
     if len(params) != len(places):
         labels = [place.label if place.place == "body" else f"{place.place}: {place.label}" for place in places]

@@ -88,9 +88,9 @@ _EXAMPLES = {"body": ["Ayu", "INV-1042"]}
 AnyCategory = Annotated[Category, Meta(examples=["UTILITY"])]
 AnyFormat = Annotated[ParameterFormat, Meta(examples=["POSITIONAL"])]
 AnySource = Annotated[TemplateSource, Meta(examples=["CRM"])]
-Offer = Annotated[LimitedTimeOffer | None, Meta(examples=[None])]
-Rules = Annotated[Authentication | None, Meta(examples=[None])]
-Examples = Annotated[TemplateExamples | None, Meta(examples=[_EXAMPLES])]
+AnyOffer = Annotated[LimitedTimeOffer | None, Meta(examples=[None])]
+AnyAuthentication = Annotated[Authentication | None, Meta(examples=[None])]
+AnyExamples = Annotated[TemplateExamples | None, Meta(examples=[_EXAMPLES])]
 
 
 class Template(Struct, frozen=True, rename="camel"):
@@ -134,10 +134,10 @@ class TemplateIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     footer: Footer | None = None
     buttons: Buttons = []
     cards: Cards = []
-    limited_time_offer: Offer = None
+    limited_time_offer: AnyOffer = None
     ttl_seconds: TtlSeconds | None = None
-    authentication: Rules = None
-    examples: Examples = None
+    authentication: AnyAuthentication = None
+    examples: AnyExamples = None
 
 
 class TemplatePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -150,10 +150,10 @@ class TemplatePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     footer: Footer | None | UnsetType = UNSET
     buttons: Buttons | UnsetType = UNSET
     cards: Cards | UnsetType = UNSET
-    limited_time_offer: Offer | UnsetType = UNSET
+    limited_time_offer: AnyOffer | UnsetType = UNSET
     ttl_seconds: TtlSeconds | None | UnsetType = UNSET
-    authentication: Rules | UnsetType = UNSET
-    examples: Examples | UnsetType = UNSET
+    authentication: AnyAuthentication | UnsetType = UNSET
+    examples: AnyExamples | UnsetType = UNSET
 
 
 ParamText = Annotated[str, Meta(max_length=4096)]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from sapa.sandbox.channels.graph_errors import GraphRefusal
 from sapa.sandbox.channels.template_review import Json, index_components, list_variables
@@ -210,11 +210,11 @@ def _find(sent: Sequence[Json], type: str) -> Json | None:
     return next((part for part in sent if str(part.get("type")).lower() == type), None)
 
 
-def _refuse(code: int, message: str, details: str) -> None:
+def _refuse(code: int, message: str, details: str) -> NoReturn:
     raise WrongTemplate(code, message, details)
 
 
-def _violate(field: str) -> None:
+def _violate(field: str) -> NoReturn:
     raise WrongTemplate(
         100, f"Your request has violated JSON schema constraint 'required' for the JSON field '{field}'", None
     )

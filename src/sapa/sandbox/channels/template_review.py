@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 from sapa.sandbox.channels.graph_errors import GraphRefusal
 
@@ -293,7 +293,7 @@ def _read_text(part: Json, most: int) -> str:
     return str(text)
 
 
-def _refuse(advice: str, subcode: int | None = None) -> None:
+def _refuse(advice: str, subcode: int | None = None) -> NoReturn:
     raise Refused(
         GraphRefusal(
             code=100,
