@@ -81,7 +81,8 @@ class Caller:
             sent = await self.client.post("/messages/send", json={"to": "+12015550100", "message": "Halo"})
             self.made[MESSAGE_ID.example] = sent.json()["data"]["messageId2"]
         if self.operation.id in {"mark_message_read", "show_typing"}:
-            ticket = (await self.client.get(f"/tickets/{await a_ticket(self.client)}")).json()["data"]
+            ticket_id = await a_ticket(self.client, "MSGAPP_CLOUD")
+            ticket = (await self.client.get(f"/tickets/{ticket_id}")).json()["data"]
             received = next(one for one in ticket["messages"] if one["direction"] == "in")
             self.made[MESSAGE_ID.example] = received["messageId2"]
         if self.operation.path.startswith("/tickets/{id}"):
