@@ -360,8 +360,11 @@ def _fill_buttons(
         elif index in named:
             filled.append(_fill_button(index, button, named[index]))
         elif _find_label(button):
-            type = "copy_code" if button.type == "copy_code" else "url"
-            filled.append(ButtonParameter(index=index, type=type, text=next(supply)))
+            filled.append(
+                ButtonParameter(
+                    index=index, type="copy_code" if button.type == "copy_code" else "url", text=next(supply)
+                )
+            )
     return filled
 
 

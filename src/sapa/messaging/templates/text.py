@@ -90,11 +90,15 @@ def _list_lines(buttons: Sequence[TemplateButton], values: Sequence[ButtonParame
     texts = {value.index: value.text or "" for value in values}
     for index, button in enumerate(buttons):
         if button.type == "url":
-            yield f"{button.text}: {replace_variables(button.url or '', lambda name, at=index: texts[at])}"
+            yield f"{button.text}: {_fill_url(button.url or '', texts.get(index, ''))}"
         elif button.type == "phone_number":
             yield f"{button.text}: {button.phone_number}"
         elif button.type == "copy_code":
             yield texts[index]
+
+
+def _fill_url(url: str, end: str) -> str:
+    return replace_variables(url, lambda name: end)
 
 
 def _fill_card(card: TemplateCard, values: CardParameters) -> str:

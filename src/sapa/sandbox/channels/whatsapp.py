@@ -54,8 +54,8 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     if body["type"] == "template" and (refusal := await templates.find_refusal(context, account, body["template"])):
         return await _record(context, account, call, build_refusal(refusal))
     if body["type"] == "reaction":
-        accepted = {"messaging_product": "whatsapp", "messages": [{"id": f"wamid.{new_token(32)}"}]}
-        return await _record(context, account, call, build_answer(accepted))
+        sent = {"messaging_product": "whatsapp", "messages": [{"id": f"wamid.{new_token(32)}"}]}
+        return await _record(context, account, call, build_answer(sent))
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(

@@ -88,11 +88,11 @@ def _interactive(content: Interactive) -> dict[str, Any]:
         case FlowButton():
             return {"type": "flow", **_frame(content), "action": {"name": "flow", "parameters": _flow(content)}}
         case ProductCard():
-            action = {"catalog_id": content.product.catalog_id, "product_retailer_id": content.product.product_id}
-            return {"type": "product", **_frame(content), "action": action}
+            shown = {"catalog_id": content.product.catalog_id, "product_retailer_id": content.product.product_id}
+            return {"type": "product", **_frame(content), "action": shown}
         case ProductChoices():
-            action = {"catalog_id": content.catalog_id, "sections": build_sections(content.sections)}
-            return {"type": "product_list", **_frame(content), "action": action}
+            listed = {"catalog_id": content.catalog_id, "sections": build_sections(content.sections)}
+            return {"type": "product_list", **_frame(content), "action": listed}
         case LocationRequest():
             return {"type": "location_request_message", **_frame(content), "action": {"name": "send_location"}}
 
