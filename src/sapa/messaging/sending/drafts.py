@@ -130,7 +130,7 @@ async def _draft_template(
         buttons=filled.buttons,
         cards=filled.cards,
         offer_ends_at=filled.offer_ends_at,
-        subject=preview.header,
+        subject=preview.header if content.header is not None and content.header.type == "text" else None,
         text=preview.body,
     )
     return MessageDraft(

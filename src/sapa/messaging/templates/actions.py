@@ -132,7 +132,8 @@ async def settle(tx: Tx, company: Company, template: Template, owner: str, decid
 
 async def reject(tx: Tx, company: Company, template: Template, reason: str) -> Template:
     """The channel refused to review the template."""
-    return await queries.reject(tx, company.id, template.id, reason) or template
+    rejected = await queries.reject(tx, company.id, template.id, reason)
+    return rejected or await queries.get_template(tx, company.id, template.id)
 
 
 async def drop_missing(tx: Tx, company: Company, owner: str, found: Sequence[ChannelTemplate], since: datetime) -> None:

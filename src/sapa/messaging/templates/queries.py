@@ -136,11 +136,12 @@ RECORD_SUBMISSION = sql(
     row=Template,
 )
 
+# Of two submissions at the same time the channel refuses the second, because it has the first.
 REJECT = sql(
     f"""
     UPDATE message_templates
        SET status = 'REJECTED', reason = $3, updated_at = GREATEST(clock_timestamp(), updated_at)
-     WHERE company_id = $1 AND id = $2
+     WHERE company_id = $1 AND id = $2 AND provider_id IS NULL
     RETURNING {COLUMNS}""",
     row=Template,
 )
