@@ -7,12 +7,13 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
+from tests.conftest import Installation
 from tests.factories import Environments
 from tests.messaging.send_steps import NUMBER, get_message, get_record, list_records, make_code_template, make_template
 
 Json = dict[str, Any]
 
-CODE = "482913"
+CODE = "48291375"
 TABLES = (
     "messages", "message_events", "events", "tickets", "ticket_events", "timeline_entries", "api_requests",
     "deferred_messages", "audit_entries",
@@ -32,7 +33,11 @@ async def read_sent(client: httpx.AsyncClient) -> Json:
 
 @pytest.mark.parametrize("key", [None, "login-1"])
 async def test_a_code_goes_to_the_channel_and_is_stored_only_in_the_sealed_history(
-    sandbox: httpx.AsyncClient, database: Database, company: Environments, key: str | None
+    installation: Installation,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
+    key: str | None,
 ) -> None:
     await make_code_template(sandbox)
     body = build(template_name="login_code", template_source="AUTH", params=[CODE])
@@ -53,6 +58,7 @@ async def test_a_code_goes_to_the_channel_and_is_stored_only_in_the_sealed_histo
         for table in TABLES:
             rows = await find_text(db, table, company.test)
             assert CODE not in rows, table
+    assert CODE not in installation.log.read_text()
 
 
 async def find_text(db: Any, table: str, company_id: int) -> str:
