@@ -103,9 +103,11 @@ def fill_template(
     values = values or TemplateValues()
     mismatches = list(_list_mismatches(content, params, values))
     if mismatches:
+        first = mismatches[0]
+        reason = first.message if first.field == "params" else f"{first.field}: {first.message}"
         wanted = [FieldError(place, text) for place, text in _list_wanted(content)]
         raise TemplateParamsMismatch(
-            f"The template {name} takes other parameters: {mismatches[0].message}.", details=[*mismatches, *wanted]
+            f"The template {name} takes other parameters: {reason}.", details=[*mismatches, *wanted]
         )
     _check_params(params)
     supply = iter(params)
@@ -196,9 +198,9 @@ def _list_mismatches(content: TemplateContent, params: Sequence[str], values: Te
     yield from _compare_header("components.header", content.header, values.header)
     yield from _compare_buttons("components.buttons", content.buttons, values.buttons)
     yield from _compare_cards(content, values)
-    offer = content.limited_time_offer
-    if (offer is not None and offer.has_expiration) != (values.limited_time_offer is not None):
-        wanted = "is required: when the offer ends" if values.limited_time_offer is None else "the offer does not end"
+    offer, offer_ends = content.limited_time_offer, values.limited_time_offer
+    if (offer is not None and offer.has_expiration) != (offer_ends is not None):
+        wanted = "is required: when the offer ends" if offer_ends is None else "must be absent: the offer does not end"
         yield FieldError("components.limitedTimeOffer", wanted)
 
 
