@@ -5,21 +5,23 @@ from collections.abc import Mapping
 from sapa.messaging.channels.interface import (
     Button,
     Buttons,
-    CatalogProduct,
     Choices,
     Content,
-    FlowButton,
     LinkButton,
     ListRow,
-    LocationRequest,
     Media,
+    Section,
+    TemplateCall,
+    Text,
+)
+from sapa.messaging.channels.native_contents import (
+    CatalogProduct,
+    FlowButton,
+    LocationRequest,
     ProductCard,
     ProductChoices,
     ProductSection,
-    Section,
-    TemplateCall,
     TemplateParameter,
-    Text,
 )
 
 PICTURE = "https://shop.example/kopi.jpg"

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import MapLocation, Media, TemplateParameter
+from sapa.messaging.channels.interface import (
+    Media,
+)
+from sapa.messaging.channels.native_contents import (
+    MapLocation,
+    TemplateParameter,
+)
 from sapa.messaging.channels.template_content import Header, TemplateButton, TemplateCard, TemplateContent
 from sapa.messaging.templates.filling import FilledTemplate, fill_template, list_param_places, list_secrets, mask_values
 from sapa.messaging.templates.text import preview

@@ -6,15 +6,17 @@ from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
-    FlowButton,
     LinkButton,
     ListRow,
-    LocationRequest,
     Media,
-    ProductCard,
-    ProductChoices,
     TemplateCall,
     Text,
+)
+from sapa.messaging.channels.native_contents import (
+    FlowButton,
+    LocationRequest,
+    ProductCard,
+    ProductChoices,
 )
 
 

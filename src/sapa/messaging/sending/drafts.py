@@ -11,21 +11,23 @@ from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import (
     Button,
     Buttons,
-    CatalogProduct,
     Choices,
     Content,
-    FlowButton,
     LinkButton,
     ListRow,
-    LocationRequest,
     Media,
     MediaType,
-    ProductCard,
-    ProductChoices,
-    ProductSection,
     Section,
     TemplateCall,
     Text,
+)
+from sapa.messaging.channels.native_contents import (
+    CatalogProduct,
+    FlowButton,
+    LocationRequest,
+    ProductCard,
+    ProductChoices,
+    ProductSection,
 )
 from sapa.messaging.sending.types import (
     MAX_METADATA_BYTES,

@@ -4,7 +4,12 @@ import re
 from collections.abc import Iterator
 
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import TemplateCall, TemplateParameter
+from sapa.messaging.channels.interface import (
+    TemplateCall,
+)
+from sapa.messaging.channels.native_contents import (
+    TemplateParameter,
+)
 
 MAX_HEADER = 60
 MAX_TEXT = 1024

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from sapa.http.errors import FieldError, Invalid
 from sapa.messaging.channels.interface import (
-    ButtonParameter,
     CardParameters,
+    Media,
+)
+from sapa.messaging.channels.native_contents import (
+    ButtonParameter,
     CatalogProduct,
     MapLocation,
-    Media,
     ProductSection,
     TemplateParameter,
 )

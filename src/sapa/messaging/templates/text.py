@@ -6,11 +6,13 @@ from difflib import get_close_matches
 import msgspec
 
 from sapa.messaging.channels.interface import (
-    ButtonParameter,
     CardParameters,
+    Media,
+)
+from sapa.messaging.channels.native_contents import (
+    ButtonParameter,
     CatalogProduct,
     MapLocation,
-    Media,
     TemplateParameter,
 )
 from sapa.messaging.channels.render import paragraphs

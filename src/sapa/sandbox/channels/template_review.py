@@ -43,7 +43,7 @@ _PHONE = re.compile(r"\+?[0-9]{5,20}", re.ASCII).fullmatch
 _WORD = re.compile(r"\w").search
 
 
-class Refused(Exception):
+class ReviewRefusal(Exception):
     def __init__(self, refusal: GraphRefusal) -> None:
         self.refusal = refusal
 
@@ -52,8 +52,8 @@ def review(body: Json) -> GraphRefusal | None:
     """Why the template is refused; None if it is approved."""
     try:
         _review(body)
-    except Refused as refused:
-        return refused.refusal
+    except ReviewRefusal as refusal:
+        return refusal.refusal
     return None
 
 
@@ -263,7 +263,7 @@ def _review_url(button: Json, category: str) -> None:
 
 def _review_phone(button: Json, category: str) -> None:
     if not _PHONE(str(button.get("phone_number", ""))):
-        raise Refused(GraphRefusal(code=192, message="Invalid phone number"))
+        raise ReviewRefusal(GraphRefusal(code=192, message="Invalid phone number"))
 
 
 def _review_code(button: Json, category: str) -> None:
@@ -294,7 +294,7 @@ def _read_text(part: Json, most: int) -> str:
 
 
 def _refuse(advice: str, subcode: int | None = None) -> NoReturn:
-    raise Refused(
+    raise ReviewRefusal(
         GraphRefusal(
             code=100,
             message="Invalid parameter",

@@ -8,21 +8,23 @@ from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
-    FlowButton,
     Identity,
     Interactive,
     LinkButton,
-    LocationRequest,
     Media,
     OutgoingMessage,
-    ProductCard,
-    ProductChoices,
     SendReceipt,
     SendRefusal,
     TemplateCall,
     Text,
 )
 from sapa.messaging.channels.meta import read_refusal
+from sapa.messaging.channels.native_contents import (
+    FlowButton,
+    LocationRequest,
+    ProductCard,
+    ProductChoices,
+)
 from sapa.messaging.channels.reading import nodes, parse_json, text
 from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.messaging.channels.whatsapp.people import BSUID

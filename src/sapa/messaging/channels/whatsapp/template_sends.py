@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sapa.messaging.channels.interface import (
-    ButtonParameter,
     CardParameters,
+    Media,
+    TemplateCall,
+)
+from sapa.messaging.channels.native_contents import (
+    ButtonParameter,
     CatalogProduct,
     MapLocation,
-    Media,
     ProductSection,
-    TemplateCall,
     TemplateParameter,
 )
 
