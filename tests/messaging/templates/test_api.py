@@ -340,6 +340,27 @@ async def test_a_template_that_the_channel_has_is_changed_there_first(live_compa
     assert again.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
 
 
+async def test_a_message_that_the_channel_holds_back_is_pending_until_it_reports(live_company: Live) -> None:
+    held = {"messages": [{"id": "wamid.held", "message_status": "held_for_quality_assessment"}]}
+    live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"}), (200, held)]
+    await live_company.post("/templates", **LIVE)
+    send = {"to": NUMBER, "template_name": "order_update", "params": ["Ayu"]}
+    answer = await live_company.post("/messages/send-template", **send)
+    message = answer.json()["data"]
+    assert (answer.status_code, message["ack"], message["messageId"]) == (202, 0, "wamid.held")
+    assert (message["error"]["code"], message["sentAt"]) == ("HELD", None)
+    report = {"id": "wamid.held", "status": "delivered", "timestamp": "1700000000", "recipient_id": "628123456789"}
+    await live_company.hook.send_change({"statuses": [report]})
+
+    async def delivered() -> Json | None:
+        found: Json = await live_company.get(f"/messages/{message['messageId2']}")
+        return found if found["status"] == "delivered" else None
+
+    found = await eventually(delivered)
+    assert found["error"] is None
+    assert "held" in [event["kind"] for event in found["events"]]
+
+
 async def test_an_approved_template_keeps_its_category(live_company: Live) -> None:
     live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED", "category": "MARKETING"})]
     created = (await live_company.post("/templates", **LIVE)).json()["data"]

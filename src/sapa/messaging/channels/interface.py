@@ -206,6 +206,8 @@ class SendReceipt(Struct, frozen=True):
     """The recipient's id at the channel, if it differs."""
     missing: str | None = None
     """The part that was not sent, and why: the message went in two parts, and only the first was accepted."""
+    held: str | None = None
+    """Why the channel has not sent the message yet, and may still drop it."""
 
 
 class SendRefusal(Struct, frozen=True):

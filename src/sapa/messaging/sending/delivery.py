@@ -146,7 +146,7 @@ async def retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
 
 async def _accept(
     tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, receipt: SendReceipt
-) -> Message:
+) -> Message | Accepted[Message]:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
     if receipt.alias is not None:  # lock order: contacts, messages, tickets
@@ -154,9 +154,10 @@ async def _accept(
     message = plan.show(await messages.accept(tx, company, connection.source, id, receipt, now))
     if plan.connected.has_error:
         await accounts.record_health(tx, company.id, connection.id, None)
+    result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
-        await history.record_response(tx, call_record, message)
-    return message
+        await history.record_response(tx, call_record, result)
+    return result
 
 
 async def _defer(

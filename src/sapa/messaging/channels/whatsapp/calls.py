@@ -32,6 +32,9 @@ from sapa.messaging.channels.whatsapp.template_sends import build_media, build_s
 from sapa.outbound.client import ProviderResponse, Unclear
 
 
+HELD = "The channel holds messages with this template until it knows how customers receive the first ones."
+
+
 def build_message(message: OutgoingMessage) -> dict[str, Any]:
     return {
         "messaging_product": "whatsapp",
@@ -140,10 +143,12 @@ def parse_sent(response: ProviderResponse, to: Identity) -> SendReceipt | SendRe
     if refused := read_refusal(response, classify):
         return refused
     found = parse_json(response.body)
-    message_id = next((text(each, "id") for each in nodes(found, "messages")), None)
+    message = next(iter(nodes(found, "messages")), {})
+    message_id = text(message, "id")
     if message_id is None:
         raise Unclear("the channel accepted the message but returned no id")
-    return SendReceipt(message_id, _alias(found, to))
+    held = HELD if text(message, "message_status") == "held_for_quality_assessment" else None
+    return SendReceipt(message_id, _alias(found, to), held=held)
 
 
 def _alias(found: Any, to: Identity) -> Identity | None:
