@@ -34,8 +34,8 @@ _BODY = "Halo Ayu, pesanan INV-1042 sudah dikirim."
 
 
 _CODES = (
-    "The channel's own code; UNCLEAR while the outcome is unknown, HELD while the channel holds the message back, NO_WORD "
-    "if the channel never reported on it."
+    "The channel's own code; UNCLEAR while the outcome is unknown, HELD while the channel holds the message back, "
+    "NO_WORD if the channel never reported on it."
 )
 
 

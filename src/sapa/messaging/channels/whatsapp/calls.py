@@ -31,7 +31,6 @@ from sapa.messaging.channels.whatsapp.people import BSUID
 from sapa.messaging.channels.whatsapp.template_sends import build_media, build_sections, build_template
 from sapa.outbound.client import ProviderResponse, Unclear
 
-
 HELD = "The channel holds messages with this template until it knows how customers receive the first ones."
 
 
