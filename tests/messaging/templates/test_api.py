@@ -90,6 +90,12 @@ async def test_changes_keep_what_is_absent_and_clear_what_is_null(sandbox: httpx
     data = changed.json()["data"]
     assert (data["body"], data["footer"], data["header"]) == ("Hai {{1}}, halo.", None, created["header"])
     assert data["buttons"] == created["buttons"]
+
+    async def approved() -> bool | None:
+        found = (await sandbox.get(f"/templates/{created['id']}")).json()["data"]
+        return found["status"] == "APPROVED" or None
+
+    await eventually(approved)
     assert (await sandbox.put(f"/templates/{created['id']}", json={"body": "Hai {{3}}"})).status_code == 400
     assert (await sandbox.put(f"/templates/{created['id']}", json={"name": "other"})).status_code == 400
 

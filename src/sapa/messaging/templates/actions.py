@@ -74,13 +74,13 @@ async def create(tx: Tx, company: Company, body: TemplateIn) -> Template:
 async def prepare_change(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> tuple[Template, TemplateContent]:
     """The template and its content after the change, which is checked but not stored yet."""
     template = await queries.lock_template(tx, company.id, id)
+    content = _revise(parse_content(template), patch)
+    check_content(content)
     is_there = await queries.find_provider_id(tx, company.id, id) is not None
     if is_there and template.status in {"PENDING", "DISABLED"}:
         raise TemplateOnChannel
-    content = _revise(parse_content(template), patch)
     if is_there and template.status == "APPROVED" and content.category != template.category:
         raise Invalid.field("category", "must stay as it is while the template is approved")
-    check_content(content)
     return template, add_preset(template.language, content)
 
 

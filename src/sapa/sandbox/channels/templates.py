@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
@@ -118,8 +119,9 @@ async def _edit(tx: Tx, account: SandboxAccount, row: TemplateRow, changes: Json
     body = stored | changes
     if refusal := review(body):
         return build_refusal(refusal)
-    await _decide(tx, account, body, _get_scenario(row.name))
-    return build_answer({"success": True, "id": build_id(row.name, row.language), "category": body["category"]})
+    scenario = _get_scenario(row.name)
+    await _decide(tx, account, body, replace(scenario, later=scenario.later or scenario.answered))
+    return build_answer({"success": True})
 
 
 async def _decide(tx: Tx, account: SandboxAccount, body: Json, scenario: TemplateScenario) -> None:
