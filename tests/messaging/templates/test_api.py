@@ -6,8 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
+from sapa.access.actions import get_company
 from sapa.db.pool import Database
+from sapa.messaging.channels.abilities import ChannelTemplate
+from sapa.messaging.templates import actions, queries
 from sapa.messaging.templates.sync import synchronise_company
+from sapa.messaging.templates.text import parse_content
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
@@ -387,6 +391,28 @@ async def test_templates_of_another_account_cannot_be_sent(
     await synchronise_company(live_company.context, company.live)
     (template,) = await live_company.get("/templates")
     assert (template["status"], "another account" in template["reason"]) == ("DISABLED", True)
+
+
+@pytest.mark.parametrize("is_refused_first", [True, False])
+async def test_of_two_submissions_at_once_the_first_counts(
+    live_company: Live, database: Database, company: Environments, is_refused_first: bool
+) -> None:
+    """The channel has the template from one of them, and refuses the other because of it."""
+    live_company.peer.answers = [None]  # unknown outcome: the worker submits it again
+    created = (await live_company.post("/templates", **LIVE)).json()["data"]
+    async with database.connection() as db:
+        owner = await get_company(db, company.live)
+        template = await queries.get_template(db, company.live, created["id"])
+    accepted = ChannelTemplate(
+        name="order_update", language="id", status="APPROVED", content=parse_content(template), id="88"
+    )
+    for is_refused in (is_refused_first, not is_refused_first):
+        async with database.transaction() as tx:
+            if is_refused:
+                await actions.reject(tx, owner, template, "Content in this language already exists")
+            else:
+                await actions.settle(tx, owner, template, "3344", accepted)
+    assert (await live_company.get(f"/templates/{created['id']}"))["status"] == "APPROVED"
 
 
 async def test_a_missing_template_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
