@@ -148,6 +148,8 @@ def _show_card(card: Json, examples: Mapping[str, Any]) -> Json:
 def _show_button(button: Json) -> Json:
     apps = button.get("supportedApps") or []
     more = " ".join(f"{app['packageName']} {app['signatureHash']}" for app in apps)
+    if "autofillText" in button:
+        more += f" | {button['autofillText']}"
     if button["type"] == "url":
         more = button.get("example") or ""
     elif button["type"] == "flow":
@@ -230,9 +232,11 @@ def build_button(typed: Mapping[str, str]) -> Json:
         case "flow":
             button |= {"flowAction": "navigate", "navigateScreen": more} if more else {}
         case "otp" if more:
-            words = more.split()
+            apps, _, autofill = more.partition("|")
+            words = apps.split()
             pairs = zip(words[::2], words[1::2], strict=False)
             button["supportedApps"] = [{"packageName": name, "signatureHash": hash} for name, hash in pairs]
+            button |= {"autofillText": autofill.strip()} if autofill.strip() else {}
             button |= {"zeroTapTermsAccepted": True} if target == "zero_tap" else {}
     return button
 

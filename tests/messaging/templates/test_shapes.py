@@ -10,7 +10,6 @@ from sapa.db.pool import Database
 from tests.messaging.send_steps import NUMBER
 from tests.messaging.templates.shapes import HANDLE, SHAPES, Json, Shape
 
-
 OWN = (
     "header", "buttons", "cards", "parameterFormat", "category", "limitedTimeOffer", "authentication", "ttlSeconds",
 )  # fmt: skip
