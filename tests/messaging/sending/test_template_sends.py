@@ -16,7 +16,7 @@ Json = dict[str, Any]
 CODE = "48291375"
 TABLES = (
     "messages", "message_events", "events", "tickets", "ticket_events", "timeline_entries", "api_requests",
-    "deferred_messages", "audit_entries",
+    "deferred_messages",
 )  # fmt: skip
 
 
