@@ -1308,6 +1308,7 @@ CREATE TABLE sandbox_counts (
 
 CREATE TABLE sandbox_templates (
     company_id  bigint NOT NULL,
+    -- The business account that has it.
     source      text   COLLATE "C" NOT NULL,
     name        text   COLLATE "C" NOT NULL,
     language    text   COLLATE "C" NOT NULL,

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
-from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import SandboxAccount
@@ -25,8 +24,6 @@ from sapa.sandbox.channels.template_checks import find_mistake, find_status_mist
 from sapa.sandbox.channels.template_review import review
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-OWNER = Source.MSGAPP_CLOUD
-"""All simulated numbers of a company belong to one business account."""
 MAX_TEMPLATES = 6_000
 PAGE = 25
 DECISION_SECONDS = 1.0
@@ -85,7 +82,7 @@ async def find_refusal(context: AppContext, account: SandboxAccount, template: J
     """Why a message with this template is refused; None if it is accepted."""
     name, language = str(template.get("name")), str((template.get("language") or {}).get("code"))
     async with context.database.connection() as db:
-        row = await queries.find_template(db, account.company_id, OWNER, name, language)
+        row = await queries.find_template(db, account.company_id, _owner(account), name, language)
     mistake = find_status_mistake(row.status if row else None, name, language)
     if mistake is not None or row is None:
         return mistake
@@ -96,10 +93,10 @@ async def _create(tx: Tx, account: SandboxAccount, body: Json) -> HookAnswer:
     if refusal := review(body):
         return build_refusal(refusal)
     name, language = str(body["name"]), str(body["language"])
-    if await queries.find_template(tx, account.company_id, OWNER, name, language):
+    if await queries.find_template(tx, account.company_id, _owner(account), name, language):
         advice = f"There is already a template with the name {name} in {language}."
         return build_refusal(_invalid(2388024, "Content in this language already exists", advice))
-    if await queries.count_templates(tx, account.company_id, OWNER) >= MAX_TEMPLATES:
+    if await queries.count_templates(tx, account.company_id, _owner(account)) >= MAX_TEMPLATES:
         return build_refusal(_invalid(2388019, "Too many templates", f"There are {MAX_TEMPLATES} templates already."))
     scenario = _get_scenario(name)
     body = body | {"category": scenario.category or str(body["category"]).upper()}
@@ -131,7 +128,7 @@ async def _decide(tx: Tx, account: SandboxAccount, body: Json, scenario: Templat
     if scenario.quality:
         body = body | {"quality_score": {"score": scenario.quality}}
     content = msgspec.json.encode(body)
-    await queries.put_template(tx, company_id, OWNER, name, language, content, status, scenario.reason)
+    await queries.put_template(tx, company_id, _owner(account), name, language, content, status, scenario.reason)
     for post in _build_callbacks(account, name, language, body, scenario):
         await schedule(tx, company_id, account.hook, post.headers, post.body, DECISION_SECONDS)
 
@@ -167,7 +164,7 @@ async def _list(context: AppContext, account: SandboxAccount, call: HookCall) ->
     limit, after = call.query.get("limit", ""), call.query.get("after", "")
     size = int(limit) if limit.isdigit() and 0 < int(limit) <= 1000 else PAGE
     async with context.database.connection() as db:
-        rows = await queries.list_templates(db, account.company_id, OWNER)
+        rows = await queries.list_templates(db, account.company_id, _owner(account))
     wanted = [row for row in rows if call.query.get("name") in {None, row.name}]
     start = int(after) if after.isdigit() else 0
     page = wanted[start : start + size]
@@ -180,14 +177,14 @@ async def _list(context: AppContext, account: SandboxAccount, call: HookCall) ->
 async def _delete(tx: Tx, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """By name in all languages, or one language by its id."""
     name, id = call.query.get("name", ""), call.query.get("hsm_id")
-    rows = [row for row in await queries.list_templates(tx, account.company_id, OWNER) if row.name == name]
+    rows = [row for row in await queries.list_templates(tx, account.company_id, _owner(account)) if row.name == name]
     wanted = [row for row in rows if id in {None, build_id(row.name, row.language)}]
     if not wanted:
         return build_refusal(
             _invalid(2593002, "Message Template Not Found", f"There is no template with the name {name}.")
         )
     for row in wanted:
-        await queries.delete_template(tx, account.company_id, OWNER, row.name, row.language)
+        await queries.delete_template(tx, account.company_id, _owner(account), row.name, row.language)
     return build_answer({"success": True})
 
 
@@ -234,12 +231,17 @@ def _get_scenario(name: str) -> TemplateScenario:
 
 
 async def _find_by_id(db: Connection, account: SandboxAccount, id: str) -> TemplateRow | None:
-    rows = await queries.list_templates(db, account.company_id, OWNER)
+    rows = await queries.list_templates(db, account.company_id, _owner(account))
     return next((row for row in rows if build_id(row.name, row.language) == id), None)
 
 
 def build_id(name: str, language: str) -> str:
-    return str(int.from_bytes(sha256(f"{OWNER}/{name}/{language}".encode()).digest()[:6]))
+    return str(int.from_bytes(sha256(f"{name}/{language}".encode()).digest()[:6]))
+
+
+def _owner(account: SandboxAccount) -> str:
+    """The business account: all numbers of a company belong to the same one."""
+    return account.public["waba_id"]
 
 
 def _invalid(subcode: int, title: str, advice: str) -> GraphRefusal:
