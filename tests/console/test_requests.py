@@ -20,6 +20,7 @@ from tests.messaging.send_steps import (
     build_message,
     get_record,
     list_records,
+    make_code_template,
     make_template,
     send,
 )
@@ -134,3 +135,38 @@ def test_wherever_a_key_is_put_it_is_masked(headers: dict[str, str], body: Any) 
     assert RAW not in text
     assert RAW[9:] not in text
     assert ("other-secret-of-theirs" in text) is (headers.get("x-other") == "other-secret-of-theirs")
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_masked"),
+    [
+        ({"template_name": "login_code", "params": ["482913"]}, True),
+        ({"template_name": "login_code", "params": ["482913", "more"]}, True),
+        ({"template_name": "login_kode", "params": ["482913"]}, True),
+        ({"template_name": "login_code", "components": {"body": ["482913"]}}, True),
+        ({"template_name": "order_update", "template_source": "AUTH", "params": ["482913", "x"]}, True),
+        ({"template_name": "order_update", "params": ["482913", "INV-1"]}, False),
+    ],
+)
+async def test_one_time_codes_are_masked(
+    owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, fields: dict[str, Any], is_masked: bool
+) -> None:
+    await make_code_template(sandbox)
+    await make_template(sandbox)
+    body = {"to": "+628123456789", "sources": "MSGAPP_CLOUD", **fields}
+    await sandbox.post("/messages/send-template", json=body)
+    (record,) = (await list_records(sandbox))["data"]
+    assert record["request"]["body"] == body  # the API's history is verbatim
+    listed, shown = (await owner.get("/test/requests")).text, (await owner.get(address_of(record))).text
+    assert fields["template_name"] in shown
+    assert ("482913" in shown) is not is_masked
+    assert "482913" not in listed
+
+
+async def test_a_code_in_a_body_that_is_no_json_is_masked(owner: httpx.AsyncClient, sandbox: httpx.AsyncClient) -> None:
+    await sandbox.post(
+        "/messages/send-template", content=b'{"params": ["482913"', headers={"content-type": "application/json"}
+    )
+    (record,) = (await list_records(sandbox))["data"]
+    assert "482913" in record["request"]["body"]
+    assert "482913" not in (await owner.get(address_of(record))).text

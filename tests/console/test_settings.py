@@ -142,6 +142,7 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
         "button_type": ["url", "quick_reply"],
         "button_text": ["Lihat", ""],
         "button_target": ["https://toko.example", ""],
+        "button_more": ["", ""],
     }
     wrong = await owner.post("/test/templates", data=form | {"body": "Halo {{2}}"})
     assert wrong.status_code == 400
@@ -155,9 +156,9 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
     assert "Pesanan &lt;Anda&gt;" in shown
     assert "Halo Ayu,\npesanan INV-7 dikirim." in shown
     plain = {"button_text": ["", ""], "button_target": ["", ""]}
-    assert (await owner.post(page, data=form | plain | {"body": "Halo {{1}}!"})).status_code == 303
+    assert (await owner.post(page, data=form | plain | {"body": "Halo {{1}}, hai!"})).status_code == 303
     listed = (await owner.get("/test/templates?search=order")).text
-    assert "Halo {{1}}!" in listed
+    assert "Halo {{1}}, hai!" in listed
     assert "order_update" not in (await owner.get("/live/templates")).text
     foreign = await owner.get(page.replace("/test/", "/live/"))
     assert foreign.status_code == 404
@@ -165,3 +166,57 @@ async def test_a_template_is_made_previewed_changed_and_deleted(
     assert (await owner.get(page)).status_code == 404
     audit = (await owner.get("/test/audit")).text
     assert all(f"template.{verb}" in audit for verb in ("created", "changed", "deleted"))
+
+
+async def test_templates_with_cards_and_codes_are_made_and_shown(owner: httpx.AsyncClient) -> None:
+    token = await read_token(owner)
+    button = {"button_type": ["quick_reply"], "button_text": [""], "button_target": [""], "button_more": [""]}
+    carousel = {
+        "token": token,
+        "name": "kopi_pilihan",
+        "language": "id",
+        "category": "MARKETING",
+        "header": "none",
+        "body": "Pilihan kopi minggu ini.",
+        **button,
+        "card_header": ["image", "image", "image"],
+        "card_sample": ["https://toko.example/a.jpg", "https://toko.example/b.jpg", ""],
+        "card_body": ["Kopi {{1}} segar.", "Kopi {{1}} enak.", ""],
+        "card_examples": ["Gayo", "Toraja", ""],
+    }
+    for card in ("card0", "card1"):
+        carousel |= {
+            f"{card}_type": ["url", "quick_reply"],
+            f"{card}_text": ["Beli", ""],
+            f"{card}_target": ["https://toko.example/p/{{1}}", ""],
+            f"{card}_more": ["", ""],
+        }
+    wrong = await owner.post("/test/templates", data=carousel | {"card_body": ["Kopi {{1}}", "", ""]})
+    assert wrong.status_code == 400
+    assert 'id="cards[0].body-problem"' in wrong.text
+    created = await owner.post("/test/templates", data=carousel)
+    assert created.status_code == 303, created.text
+    page = created.headers["location"].removeprefix("/console")
+    shown = (await owner.get(page)).text
+    for words in ("Kopi {{1}} segar.", "Kopi {{1}} enak.", "https://toko.example/b.jpg", "Toraja"):
+        assert words in shown
+    code = {
+        "token": token,
+        "name": "kode_masuk",
+        "language": "id",
+        "category": "AUTHENTICATION",
+        "minutes": "5",
+        "advice": "on",
+        "button_type": ["otp"],
+        "button_text": ["Salin kode"],
+        "button_target": ["one_tap"],
+        "button_more": ["com.toko.app K8a/AINcGX7"],
+    }
+    refused = await owner.post("/test/templates", data=code | {"minutes": "500"})
+    assert 'id="authentication.codeExpirationMinutes-problem"' in refused.text
+    created = await owner.post("/test/templates", data=code)
+    assert created.status_code == 303, created.text
+    shown = (await owner.get(created.headers["location"].removeprefix("/console"))).text
+    assert "adalah kode verifikasi Anda" in shown
+    assert "com.toko.app K8a/AINcGX7" in shown
+    assert (await owner.post("/test/templates/sync", data={"token": token})).status_code == 303

@@ -102,10 +102,11 @@ async def an_agent(api: httpx.AsyncClient) -> str:
     return str(response.json()["data"]["id"])
 
 
-async def a_ticket(api: httpx.AsyncClient) -> str:
-    """Of a customer who writes, which needs a test key."""
-    base, sender = f"{root_of(api)}/messaging/v1", f"{uuid4().hex}@example.com"
-    response = await api.post(f"{base}/sandbox/inbound", json={"source": "MAIL", "from": sender, "text": "Halo"})
+async def a_ticket(api: httpx.AsyncClient, source: str = "MAIL") -> str:
+    """Of a customer who writes by mail or WhatsApp, which needs a test key."""
+    base = f"{root_of(api)}/messaging/v1"
+    sender = f"{uuid4().hex}@example.com" if source == "MAIL" else f"+62812{uuid4().int % 10**8:08d}"
+    response = await api.post(f"{base}/sandbox/inbound", json={"source": source, "from": sender, "text": "Halo"})
     assert response.status_code == 200, response.text
 
     async def look() -> str | None:

@@ -109,7 +109,8 @@ async def a_message(api: httpx.AsyncClient) -> str:
 
 async def a_template(api: httpx.AsyncClient) -> str:
     """One that takes the parameters of a sample."""
-    body = {"name": f"t_{uuid4().hex}", "language": "id", "category": "UTILITY", "body": "{{1}} {{2}}"}
+    body = {"name": f"t_{uuid4().hex}", "language": "id", "category": "UTILITY"}
+    body["body"] = "Halo {{1}}, pesanan {{2}} sudah dikirim."
     answer = await api.post(f"{root_of(api)}/messaging/v1/templates", json=body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["data"]["id"])

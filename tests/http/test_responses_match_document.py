@@ -83,6 +83,11 @@ class Caller:
         if "{messageId2}" in self.operation.path:
             sent = await self.client.post("/messages/send", json={"to": "+12015550100", "message": "Halo"})
             self.made[MESSAGE_ID.example] = sent.json()["data"]["messageId2"]
+        if self.operation.id in {"mark_message_read", "show_typing"}:
+            ticket_id = await a_ticket(self.client, "MSGAPP_CLOUD")
+            ticket = (await self.client.get(f"/tickets/{ticket_id}")).json()["data"]
+            received = next(one for one in ticket["messages"] if one["direction"] == "in")
+            self.made[MESSAGE_ID.example] = received["messageId2"]
         if self.operation.path.startswith("/tickets/{id}"):
             self.made[TICKET_ID.example] = await a_ticket(self.client)
         if "/agents/{id}" in self.operation.path or "agentId" in (self.body or {}):
@@ -99,8 +104,8 @@ class Caller:
         if "/cod-differences/{id}" in self.operation.path:
             self.made[DIFFERENCE_ID.example] = await a_difference(self.client)
         if self.operation.id == "send_message_template":
-            kind = {"category": "AUTHENTICATION", "source": "AUTH"}
-            template = {"name": "order_update", "language": "id", "body": "Halo {{1}}", **kind}
+            body = "Halo {{1}}, pesanan {{2}} sudah dikirim."
+            template = {"name": "order_update", "language": "id", "category": "UTILITY", "body": body}
             assert (await self.client.post("/templates", json=template)).status_code == 201
 
     async def _make_redemption(self) -> None:

@@ -43,6 +43,16 @@ async def make_template(client: httpx.AsyncClient, **fields: Any) -> dict[str, A
     return created
 
 
+async def make_code_template(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    """A template for one-time codes."""
+    button = {"type": "otp", "otpType": "copy_code", "text": "Salin kode"}
+    body = {"name": "login_code", "language": "id", "category": "AUTHENTICATION", "buttons": [button], **fields}
+    answer = await client.post("/templates", json=body)
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()["data"]
+    return created
+
+
 async def get_message(client: httpx.AsyncClient, id: str) -> dict[str, Any]:
     answer = await client.get(f"/messages/{id}")
     assert answer.status_code == 200, answer.text

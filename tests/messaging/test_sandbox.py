@@ -53,7 +53,7 @@ REPORTED = {
 YES, GAYO = {"id": "yes", "title": "Ya"}, {"id": "gayo", "title": "Gayo"}
 BUTTONS: Json = {"type": "buttons", "body": "Cocok?", "buttons": [YES, {"id": "no", "title": "Tidak"}]}
 LIST: Json = {"type": "list", "body": "Pilih", "button": "Buka", "sections": [{"title": "Kopi", "rows": [GAYO]}]}
-TEMPLATE: Json = {"name": "hello", "language": "id", "category": "UTILITY", "body": "Halo {{1}}"}
+TEMPLATE: Json = {"name": "hello", "language": "id", "category": "UTILITY", "body": "Halo {{1}}, apa kabar?"}
 SENDS: dict[str, tuple[str, Json]] = {
     "send_message": ("/messages/send", {"message": "Halo"}),
     "send_message_template": ("/messages/send-template", {"template_name": "hello", "params": ["Ayu"]}),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -22,6 +23,7 @@ WHOLE_KEY = 40
 """Keys are longer than this; four characters of a shorter text might be most of it."""
 
 _NO_LETTER = re.compile(r"[^a-z]")
+_LONG_NUMBER = re.compile(r"[0-9]{4,}")
 _RAW_KEY = re.compile(rf"({'|'.join(PREFIXES.values())})[A-Za-z0-9_-]+", re.IGNORECASE)
 
 
@@ -56,7 +58,7 @@ async def show_request(page: PageRequest) -> Response:
     record = next((record for record in found if record["id"] == id), None)
     if record is None:
         raise NotFound
-    masked = mask(record)
+    masked = mask(await _mask_codes(page, record))
     return page.show(
         "request.html",
         record=masked,
@@ -65,6 +67,45 @@ async def show_request(page: PageRequest) -> Response:
         response_text=build_text(masked["response"]),
         most=MOST_SHOWN,
     )
+
+
+async def _mask_codes(page: PageRequest, record: dict[str, Any]) -> dict[str, Any]:
+    """Without the one-time codes of a send that is, or may have been, for an authentication template."""
+    body, name = record["request"]["body"], record["templateId"]
+    if record["endpointType"] != "send_message_template":
+        return record
+    if not isinstance(body, dict):  # not JSON
+        return record | {"request": record["request"] | {"body": _LONG_NUMBER.sub(MASK, str(body))}}
+    found = (await page.call("GET", "/templates", {"search": name or "", "limit": "100"}, base=Base.MESSAGING))["data"]
+    sources = {template["source"] for template in found if template["name"] == name}
+    is_plain = sources == {"CRM"} if sources else body.get("template_source") == "CRM"
+    return record if is_plain and body.get("template_source") != "AUTH" else hide_values(record)
+
+
+def hide_values(record: dict[str, Any]) -> dict[str, Any]:
+    """Masks the values of a template wherever they are in the record."""
+    body = record["request"]["body"]
+    values = {text for name in ("params", "components") for text in _list_texts(body.get(name))}
+    hidden: dict[str, Any] = _hide(record, sorted(values, key=len, reverse=True))
+    return hidden
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value:
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _list_texts(inner)
+
+
+def _hide(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        return value
+    if isinstance(value, dict):
+        return {name: _hide(inner, secrets) for name, inner in value.items()}
+    return [_hide(inner, secrets) for inner in value] if isinstance(value, list) else value
 
 
 def show_recipient(body: Any) -> str:

@@ -1,6 +1,5 @@
 """One ticket: the conversation, its actions and its customer."""
 
-import re
 from secrets import token_hex
 from typing import Any
 
@@ -13,6 +12,7 @@ from sapa.console.routes import (
     console,
     go_to,
 )
+from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid, NotFound
@@ -20,7 +20,6 @@ from sapa.messaging.channels.registry import CHANNELS
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send approved templates only."""
-_PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
 
 Json = dict[str, Any]
 
@@ -182,10 +181,11 @@ async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
 async def _read_templates(page: PageRequest, ticket: Json) -> Json:
     """The templates that can be sent now, and the chosen one with its parameters."""
     approved = {"status": "APPROVED"} if ticket["source"] in APPROVING else {}
-    templates = (await _ask(page, "GET", "/templates", {"limit": "100", **approved}))["data"]
+    found = (await _ask(page, "GET", "/templates", {"limit": "100", **approved}))["data"]
+    templates = [template for template in found if is_plain(template)]
     wanted = page.form_value("template") or page.request.query_params.get("template", "")
     chosen = next((template for template in templates if template["id"] == wanted), None)
-    places = sorted({int(place) for place in _PLACE.findall(chosen["body"])}) if chosen else []
+    places = list_places(chosen) if chosen else []
     return {"templates": templates, "chosen": chosen, "places": places}
 
 

@@ -1491,10 +1491,13 @@ CREATE TABLE sandbox_counts (
 
 CREATE TABLE sandbox_templates (
     company_id  bigint NOT NULL,
+    -- The business account that has it.
     source      text   COLLATE "C" NOT NULL,
     name        text   COLLATE "C" NOT NULL,
     language    text   COLLATE "C" NOT NULL,
     content     json   NOT NULL,
+    status      text   COLLATE "C" NOT NULL DEFAULT 'APPROVED',
+    reason      text,
     CONSTRAINT sandbox_templates_pkey PRIMARY KEY (company_id, source, name, language)
 );
 
@@ -1987,14 +1990,27 @@ CREATE TABLE message_templates (
     synced_at    timestamptz(3),
     created_at   timestamptz(3) NOT NULL DEFAULT now(),
     updated_at   timestamptz(3) NOT NULL DEFAULT now(),
+    parameter_format    text    COLLATE "C" NOT NULL DEFAULT 'POSITIONAL',
+    cards               json    NOT NULL DEFAULT '[]',
+    limited_time_offer  json,
+    ttl_seconds         integer,
+    authentication      json,
+    examples            json,
+    quality             text    COLLATE "C",
+    not_sendable_reason text,
+    -- The account that has it, such as a WhatsApp business account.
+    owner_id            text    COLLATE "C",
     CONSTRAINT message_templates_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT message_templates_name_key UNIQUE (company_id, name, language),
     CONSTRAINT message_templates_source_check CHECK (source IN ('CRM', 'AUTH')),
     CONSTRAINT message_templates_category_check CHECK (category IN ('UTILITY', 'MARKETING', 'AUTHENTICATION')),
     CONSTRAINT message_templates_status_check CHECK (
-        status IN ('PENDING', 'APPROVED', 'REJECTED', 'PAUSED', 'DISABLED'))
+        status IN ('PENDING', 'APPROVED', 'REJECTED', 'PAUSED', 'DISABLED')),
+    CONSTRAINT message_templates_format_check CHECK (parameter_format IN ('POSITIONAL', 'NAMED')),
+    CONSTRAINT message_templates_quality_check CHECK (quality IN ('GREEN', 'YELLOW', 'RED'))
 );
 
+CREATE INDEX message_templates_unsubmitted_idx ON message_templates (company_id) WHERE provider_id IS NULL;
 CREATE INDEX message_templates_created_idx ON message_templates (company_id, created_at, id);
 
 -- One record for each call that asked for a message. Partitioned by the month in which it was stored, which is not the

@@ -15,6 +15,7 @@ from sapa.messaging.messages.types import (
     MessageId2,
     Source,
 )
+from sapa.messaging.sending.types import ReplyTo
 from sapa.support.response_times import Cycle, CycleRef
 from sapa.values.api_base import Base
 from sapa.values.enum_names import EnumName
@@ -161,6 +162,7 @@ class ReplyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
     agent_id: AgentId
     body: Words
+    reply_to: ReplyTo | None = None
     handover: Annotated[
         bool,
         Meta(description="True: it announces that someone else will answer. The ticket goes back to the queue."),

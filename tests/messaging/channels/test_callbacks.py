@@ -232,6 +232,45 @@ def test_a_verdict_on_a_template() -> None:
     ]
 
 
+TEMPLATE = {"message_template_id": 1, "message_template_name": "order_update", "message_template_language": "id"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "verdict"),
+    [
+        (
+            "message_template_status_update",
+            {"event": "REJECTED", "rejection_info": {"reason": "Bad format.", "recommendation": "Add an example."}},
+            TemplateVerdict("order_update", "id", "REJECTED", "Bad format. Add an example."),
+        ),
+        (
+            "message_template_status_update",
+            {"event": "PAUSED", "reason": "NONE", "other_info": {"title": "FIRST_PAUSE", "description": "Three hours"}},
+            TemplateVerdict("order_update", "id", "PAUSED", "FIRST_PAUSE: Three hours"),
+        ),
+        (
+            "message_template_quality_update",
+            {"previous_quality_score": "GREEN", "new_quality_score": "YELLOW"},
+            TemplateVerdict("order_update", "id", quality="YELLOW"),
+        ),
+        ("message_template_quality_update", {"new_quality_score": "UNKNOWN"}, None),
+        (
+            "template_category_update",
+            {"new_category": "MARKETING", "previous_category": "UTILITY"},
+            TemplateVerdict("order_update", "id", category="MARKETING"),
+        ),
+        ("template_category_update", {"new_category": "UTILITY", "correct_category": "MARKETING"}, None),
+        ("template_category_update", {"new_category": "NEWS"}, None),
+    ],
+)
+def test_reports_on_a_template(field: str, value: dict[str, Any], verdict: TemplateVerdict | None) -> None:
+    whole = whatsapp({**TEMPLATE, **value}, field=field)
+    assert read(Source.MSGAPP_CLOUD, whole) == ([] if verdict is None else [verdict])
+    for entry in whole["entry"]:
+        entry["id"] = "9999"  # another business account of the same app
+    assert read(Source.MSGAPP_CLOUD, whole) == []
+
+
 def test_another_number_of_the_same_app_is_skipped() -> None:
     value = whatsapp(message(type="text", text={"body": "x"}))
     value["entry"][1]["changes"][0]["value"]["metadata"]["phone_number_id"] = "9999"

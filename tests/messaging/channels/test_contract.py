@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from sapa.messaging.channels.abilities import MediaUploads
 from sapa.messaging.channels.interface import (
     Identity,
     Media,
     OutgoingMessage,
     SendReceipt,
+    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.registry import CHANNELS
@@ -121,6 +123,32 @@ async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, c
     request = peer.requests[0].json
     assert (request["recipient"], request["context"]) == ("ID.1349", {"message_id": "wamid.0"})
     assert "to" not in request
+
+
+async def test_whatsapp_takes_files_and_says_what_it_holds_back(peer: Peer, client: Client) -> None:
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    channel = CHANNELS[Source.MSGAPP_CLOUD]
+    assert isinstance(channel, MediaUploads)
+    refusal = {"error": {"message": "(#131053) Media upload error", "code": 131053}}
+    held = {"messages": [{"id": "wamid.4", "message_status": "held_for_quality_assessment"}]}
+    peer.answers = [(200, {"id": "1479537139650973"}), (400, refusal), (200, held)]
+    content = b"%PDF-1.4 nota"
+    assert await channel.upload_media(connection, "nota.pdf", "application/pdf", content) == "1479537139650973"
+    (uploaded,) = peer.requests
+    assert (uploaded.method, uploaded.path) == ("POST", "/1122/media")
+    for part in (
+        b'name="messaging_product"\r\n\r\nwhatsapp',
+        b'name="type"\r\n\r\napplication/pdf',
+        b"nota.pdf",
+        content,
+    ):
+        assert part in uploaded.body
+    refused = await channel.upload_media(connection, "nota.pdf", "application/pdf", content)
+    assert refused == SendRefusal("131053", "Media upload error", "media")
+    message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["template"])
+    sent = await channel.send(connection, message)
+    assert isinstance(sent, SendReceipt)
+    assert (sent.message_id, bool(sent.held)) == ("wamid.4", True)
 
 
 @pytest.mark.parametrize(

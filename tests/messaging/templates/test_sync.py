@@ -3,6 +3,12 @@
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
 from sapa.messaging.channels.interface import SendRefusal, Source
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.template_content import (
+    Header,
+    TemplateButton,
+    TemplateContent,
+    TemplateExamples,
+)
 from sapa.outbound.client import Client
 from tests.messaging.channels.accounts import TOKEN, build_connection
 from tests.messaging.channels.peer import Peer
@@ -11,12 +17,14 @@ BODY = "Halo {{1}}, pesanan {{2}} dikirim."
 NEW = NewTemplate(
     "order_update",
     "id",
-    "UTILITY",
-    BODY,
-    ["Budi", "INV-1"],
-    "Pesanan",
-    "Toko Kopi",
-    [{"type": "QUICK_REPLY", "text": "Ya"}],
+    TemplateContent(
+        category="UTILITY",
+        header=Header("text", "Pesanan"),
+        body=BODY,
+        footer="Toko Kopi",
+        buttons=[TemplateButton(type="quick_reply", text="Ya")],
+        examples=TemplateExamples(body=["Budi", "INV-1"]),
+    ),
 )
 
 
@@ -39,10 +47,10 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
     more = {"cursors": {"after": "mark"}, "next": "http://127.0.0.1:9/steal"}
     peer.answers = [(200, {"data": [one], "paging": more}), (200, {"data": [two, {"x": 1}], "paging": {"cursors": {}}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    components = [{"type": "BODY", "text": "x"}]
+    content = TemplateContent(category="UTILITY", body="x")
     assert await account().list_templates(connection) == [
-        ChannelTemplate("a", "id", "UTILITY", "APPROVED", components, "1"),
-        ChannelTemplate("b", "id", "UTILITY", "REJECTED", components, "1", "INVALID_FORMAT"),
+        ChannelTemplate(name="a", language="id", status="APPROVED", content=content, id="1"),
+        ChannelTemplate(name="b", language="id", status="REJECTED", content=content, id="1", reason="INVALID_FORMAT"),
     ]
     assert [(request.path, request.query.get("after")) for request in peer.requests] == [
         ("/3344/message_templates", None),
@@ -70,7 +78,7 @@ async def test_a_template_is_submitted_to_the_channel(peer: Peer, client: Client
         ],
     }
     assert isinstance(created, ChannelTemplate)
-    assert (created.id, created.status, created.category) == ("7", "PENDING", "MARKETING")
+    assert (created.id, created.status, created.content.category) == ("7", "PENDING", "MARKETING")
 
 
 async def test_a_template_that_the_channel_rejects_is_refused(peer: Peer, client: Client) -> None:
@@ -79,7 +87,54 @@ async def test_a_template_that_the_channel_rejects_is_refused(peer: Peer, client
     assert await account().submit_template(connection, NEW) == SendRefusal("100", "Name is taken", "validation")
 
 
-async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> None:
+async def test_a_change_is_submitted_to_the_template_itself(peer: Peer, client: Client) -> None:
+    peer.answers = [(200, {"success": True})]
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    changed = await account().edit_template(connection, "77", NEW)
+    [request] = peer.requests
+    assert (request.method, request.path, set(request.json)) == ("POST", "/77", {"category", "components"})
+    assert isinstance(changed, ChannelTemplate)
+    assert (changed.id, changed.status) == ("77", "PENDING")
+
+
+async def test_a_sample_is_fetched_and_uploaded_first(peer: Peer, client: Client) -> None:
+    picture = b"\xff\xd8\xff" + b"p" * 1000
+    peer.answers = [
+        (200, picture, {"content-type": "image/jpeg"}),
+        (200, {"id": "upload:abc"}),
+        (200, {"h": "4::aW"}),
+        (200, {"id": "7", "status": "PENDING"}),
+    ]
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    url = f"{peer.address}/kopi.jpg"
+    content = TemplateContent(
+        category="UTILITY", header=Header("image"), body="Halo", examples=TemplateExamples(header=url)
+    )
+    await account().submit_template(connection, NewTemplate("promo", "id", content))
+    fetched, opened, sent, created = peer.requests
+    assert (fetched.path, TOKEN in str(fetched.headers)) == ("/kopi.jpg", False)
+    assert (opened.path, opened.query["file_length"], opened.query["file_type"]) == (
+        "/app/uploads",
+        "1003",
+        "image/jpeg",
+    )
+    assert (sent.path, sent.headers["file_offset"], sent.body) == ("/upload:abc", "0", picture)
+    assert sent.headers["authorization"] == f"OAuth {TOKEN}"
+    assert created.json["components"][0]["example"] == {"header_handle": ["4::aW"]}
+
+
+async def test_a_sample_that_is_missing_is_named(peer: Peer, client: Client) -> None:
+    peer.answers = [(404, b"")]
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    url = f"{peer.address}/kopi.jpg"
+    content = TemplateContent(
+        category="UTILITY", header=Header("image"), body="Halo", examples=TemplateExamples(header=url)
+    )
+    refused = await account().submit_template(connection, NewTemplate("promo", "id", content))
+    assert refused == SendRefusal("media", f"There is no sample at {url} (status 404).", "media")
+
+
+async def test_a_template_is_deleted_by_its_name_and_id(peer: Peer, client: Client) -> None:
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
     peer.answers = [
         (200, {"success": True}),
@@ -87,8 +142,9 @@ async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> 
         (400, {"error": {"message": "Invalid parameter", "code": 100, "error_subcode": 2593002}}),
         (403, {"error": {"message": "not yours", "code": 200}}),
     ]
-    assert await account().delete_template(connection, "order_update") is None
-    assert (peer.requests[0].method, peer.requests[0].query) == ("DELETE", {"name": "order_update"})
-    assert await account().delete_template(connection, "order_update") is None
-    assert await account().delete_template(connection, "order_update") is None
-    assert await account().delete_template(connection, "order_update") == SendRefusal("200", "not yours", "auth")
+    assert await account().delete_template(connection, "order_update", "77") is None
+    assert (peer.requests[0].method, peer.requests[0].query) == ("DELETE", {"name": "order_update", "hsm_id": "77"})
+    assert await account().delete_template(connection, "order_update", None) is None
+    assert peer.requests[1].query == {"name": "order_update"}
+    assert await account().delete_template(connection, "order_update", "77") is None
+    assert await account().delete_template(connection, "order_update", "77") == SendRefusal("200", "not yours", "auth")

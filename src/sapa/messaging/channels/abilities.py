@@ -1,11 +1,13 @@
-"""Optional abilities of channels: template review, token renewal, an own server, a web page."""
+"""Optional abilities of channels: template review, reactions, read marks, uploads, token renewal, an own server, a
+web page."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
+from sapa.messaging.channels.interface import ChannelAccount, Identity, SendRefusal
+from sapa.messaging.channels.template_content import TemplateContent
 
 
 @runtime_checkable
@@ -24,31 +26,27 @@ class Embeddable(Protocol):
         """`address` is this installation's, `key` the chat's public key."""
 
 
-class ChannelTemplate(Struct, frozen=True):
-    """A template as the channel stores it. `components` has the channel's format."""
+class ChannelTemplate(Struct, frozen=True, kw_only=True):
+    """A template as the channel stores it."""
 
     name: str
     language: str
-    category: str
     status: str
     """APPROVED, PENDING, REJECTED, PAUSED, DISABLED or another status of the channel."""
-    components: Sequence[Mapping[str, Any]]
+    content: TemplateContent
+    problem: str | None = None
+    """Why it cannot be sent, whatever its status is."""
     id: str | None = None
     reason: str | None = None
+    quality: str | None = None
 
 
 class NewTemplate(Struct, frozen=True):
-    """A template to submit. The parameters in its body are numbered: {{1}}, {{2}} …"""
+    """A template to submit."""
 
     name: str
     language: str
-    category: str
-    body: str
-    examples: Sequence[str] = ()
-    """An example value for each parameter; the channel requires them."""
-    header: str | None = None
-    footer: str | None = None
-    buttons: Sequence[Mapping[str, Any]] = ()
+    content: TemplateContent
 
 
 @runtime_checkable
@@ -59,14 +57,53 @@ class TemplateStore(Protocol):
     account.
     """
 
+    template_owner_field: str
+    """The account's field that identifies the owner of the templates."""
+
     async def list_templates(self, connection: ChannelAccount) -> Sequence[ChannelTemplate]: ...
 
     async def submit_template(
         self, connection: ChannelAccount, template: NewTemplate
     ) -> ChannelTemplate | SendRefusal: ...
 
-    async def delete_template(self, connection: ChannelAccount, name: str) -> SendRefusal | None:
-        """Deletes all languages. A template that the channel does not have counts as deleted."""
+    async def edit_template(
+        self, connection: ChannelAccount, id: str, template: NewTemplate
+    ) -> ChannelTemplate | SendRefusal:
+        """Replaces the content; the channel reviews it again."""
+
+    async def delete_template(self, connection: ChannelAccount, name: str, id: str | None) -> SendRefusal | None:
+        """Deletes one language by its id, or all without one. A template that the channel does not have counts as
+        deleted."""
+
+
+@runtime_checkable
+class Reactions(Protocol):
+    """A channel on which a company can react to a message."""
+
+    async def react(
+        self, connection: ChannelAccount, to: Identity, message_id: str, emoji: str | None
+    ) -> SendRefusal | None:
+        """Without an emoji the reaction is removed. Raises NotSent or Unclear."""
+
+
+@runtime_checkable
+class ReadMarks(Protocol):
+    """A channel on which customers see that their message was read, and that somebody is typing."""
+
+    async def mark_read(
+        self, connection: ChannelAccount, to: Identity, message_id: str, is_typing: bool
+    ) -> SendRefusal | None:
+        """Raises NotSent or Unclear."""
+
+
+@runtime_checkable
+class MediaUploads(Protocol):
+    """A channel that stores files for later messages."""
+
+    async def upload_media(
+        self, connection: ChannelAccount, filename: str, mime_type: str, content: bytes
+    ) -> str | SendRefusal:
+        """The channel's id of the file, for `Media.media_id`. Raises NotSent or Unclear."""
 
 
 class Renewal(Struct, frozen=True):

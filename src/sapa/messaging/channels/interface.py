@@ -8,6 +8,16 @@ from typing import Annotated, Literal, Protocol
 from msgspec import Meta, Struct
 
 from sapa.db.pool import Database
+from sapa.messaging.channels.native_contents import (
+    ButtonParameter,
+    CatalogProduct,
+    FlowButton,
+    LocationRequest,
+    MapLocation,
+    ProductCard,
+    ProductChoices,
+    TemplateParameter,
+)
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from sapa.values.enum_names import EnumName
@@ -88,6 +98,8 @@ class Media(Struct, frozen=True, tag=True, tag_field="content"):
     url: str
     caption: str | None = None
     filename: str | None = None
+    media_id: str | None = None
+    """The channel's id of the file, if it was uploaded there; it is used instead of the URL."""
 
 
 class Button(Struct, frozen=True):
@@ -131,18 +143,35 @@ class LinkButton(Struct, frozen=True, tag=True, tag_field="content"):
     url: str
 
 
-class TemplateCall(Struct, frozen=True, tag=True, tag_field="content"):
+class CardParameters(Struct, frozen=True, kw_only=True):
+    """The values of a card."""
+
+    header: Media | CatalogProduct | None = None
+    body: Sequence[TemplateParameter] = ()
+    buttons: Sequence[ButtonParameter] = ()
+
+
+class TemplateCall(Struct, frozen=True, tag=True, tag_field="content", kw_only=True):
     """A template with its parameters; `rendered` is the text for channels without templates."""
 
     name: str
     language: str
-    params: Sequence[str]
-    header_media: Media | None
     rendered: str
+    header_media: Media | None = None
+    header: TemplateParameter | MapLocation | CatalogProduct | None = None
+    """The value of a header that is not a file."""
+    body: Sequence[TemplateParameter] = ()
+    buttons: Sequence[ButtonParameter] = ()
+    cards: Sequence[CardParameters] = ()
+    offer_ends_at: datetime | None = None
     subject: str | None = None
+    """The filled header, if it is a text."""
+    text: str = ""
+    """The filled body."""
 
 
-Content = Text | Media | Buttons | Choices | LinkButton | TemplateCall
+Interactive = Buttons | Choices | LinkButton | FlowButton | ProductCard | ProductChoices | LocationRequest
+Content = Text | Media | Interactive | TemplateCall
 
 
 class Attachment(Struct, frozen=True):
@@ -178,6 +207,8 @@ class SendReceipt(Struct, frozen=True):
     """The recipient's id at the channel, if it differs."""
     missing: str | None = None
     """The part that was not sent, and why: the message went in two parts, and only the first was accepted."""
+    held: str | None = None
+    """Why the channel has not sent the message yet, and may still drop it."""
 
 
 class SendRefusal(Struct, frozen=True):
@@ -303,12 +334,14 @@ class NumberChanged(Struct, frozen=True, tag=True, tag_field="item"):
 
 
 class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
-    """The channel's decision on a template."""
+    """The channel's decision on a template. What it does not mention is None."""
 
     name: str
     language: str
-    status: str
+    status: str | None = None
     reason: str | None = None
+    quality: str | None = None
+    category: str | None = None
 
 
 Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict
@@ -346,6 +379,10 @@ class Capabilities(Struct, frozen=True):
     """The largest callback; None for a channel that nobody calls back for. Its token may be public."""
     has_threads: bool = False
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
+    interactives: frozenset[type[Struct]] = frozenset({Buttons, Choices, LinkButton})
+    """The interactive contents that it sends, natively or as text."""
+    has_quotes: bool = False
+    """Whether a message can quote another one."""
 
 
 class Channel(Protocol):

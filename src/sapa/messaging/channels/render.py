@@ -12,6 +12,12 @@ from sapa.messaging.channels.interface import (
     TemplateCall,
     Text,
 )
+from sapa.messaging.channels.native_contents import (
+    FlowButton,
+    LocationRequest,
+    ProductCard,
+    ProductChoices,
+)
 
 
 def render(content: Content) -> str:
@@ -27,6 +33,8 @@ def render(content: Content) -> str:
             return paragraphs(content.body, f"{content.display_text}: {content.url}")
         case Buttons() | Choices():
             return paragraphs(content.header, content.body, _numbered(content), content.footer)
+        case FlowButton() | ProductCard() | ProductChoices() | LocationRequest():
+            return content.body or ""
 
 
 def render_without_choices(content: Buttons | Choices) -> str:

@@ -75,8 +75,23 @@ def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = 
     return {
         "recipient": {"id": message.to.value},
         "messaging_type": "RESPONSE",
+        **({"reply_to": {"mid": message.quoted}} if message.quoted else {}),
         "message": {**(special or _content(message.content)), "metadata": message.reference},
     }
+
+
+async def react(
+    connection: ChannelAccount, path: str, to: Identity, message_id: str, emoji: str | None
+) -> SendRefusal | None:
+    payload = {"message_id": message_id, **({"reaction": emoji} if emoji else {})}
+    body = {"recipient": {"id": to.value}, "sender_action": "react" if emoji else "unreact", "payload": payload}
+    return read_refusal(await post(connection, path, body), classify)
+
+
+async def mark_read(connection: ChannelAccount, path: str, to: Identity, is_typing: bool) -> SendRefusal | None:
+    """Marks the whole conversation as read."""
+    body = {"recipient": {"id": to.value}, "sender_action": "typing_on" if is_typing else "mark_seen"}
+    return read_refusal(await post(connection, path, body), classify)
 
 
 def _content(content: Content) -> dict[str, Any]:

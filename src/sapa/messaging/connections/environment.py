@@ -22,10 +22,6 @@ class MessagingEnvironment(Protocol):
     def is_paced(self) -> bool:
         """Whether messages wait for their turn at the channel's rate."""
 
-    @property
-    def has_template_review(self) -> bool:
-        """Whether channels review templates; without a review each template is approved at once."""
-
     def accepts_recipient_id(self, id: str) -> bool:
         """Whether an id that does not have the form of the channel's ids is a valid recipient."""
 
@@ -41,7 +37,6 @@ class MessagingEnvironment(Protocol):
 class LiveMessaging:
     accounts: Accounts = STORED
     is_paced = True
-    has_template_review = True
 
     def accepts_recipient_id(self, id: str) -> bool:
         return False

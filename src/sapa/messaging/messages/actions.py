@@ -31,6 +31,7 @@ from sapa.messaging.messages.types import (
     Message,
     MessageStatusUpdated,
     MessageUpdate,
+    MessageWithEvents,
     NewEvent,
     NewMessage,
     SendError,
@@ -44,6 +45,7 @@ STATUS_TIMEOUT = timedelta(hours=24)
 """How long to wait for a channel's report on a message."""
 UNKNOWN = "UNKNOWN"
 UNCLEAR = "UNCLEAR"
+HELD = "HELD"
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
 EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
@@ -62,6 +64,14 @@ async def list_of_ticket(
     found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
     page = found[:limit][::-1]
     return page, page[0].message_id2 if len(found) > limit else None
+
+
+async def get_with_events(db: Connection, company: Company, id: str) -> MessageWithEvents:
+    message = await queries.get_message(db, company.id, id)
+    events = await queries.list_events(db, company.id, id)
+    return MessageWithEvents(
+        **{name: getattr(message, name) for name in message.__struct_fields__} | {"events": events}
+    )
 
 
 async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
@@ -174,6 +184,8 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
     """The channel accepted the message in its response. Its reports may have come first."""
     provider_id = sent.message_id
     locked = await queries.lock_message(tx, company.id, id)
+    if sent.held is not None and locked.status == "pending":
+        return await _hold(tx, company, locked, provider_id, sent.held, now)
     state = replace(locked.state, accepted_at=now)
     existing_id = await queries.find_id(tx, company.id, source, provider_id)
     report = StatusReport("sent", now, message_id=provider_id if existing_id in {None, id} else None)
@@ -182,6 +194,15 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
     if sent.missing is not None:
         await queries.insert_events(tx, company.id, [NewEvent(id, "incomplete", now, now, detail=sent.missing)])
     return message
+
+
+async def _hold(
+    tx: Tx, company: Company, locked: LockedMessage, provider_id: str, reason: str, now: datetime
+) -> Message:
+    """The channel has the message, and has not sent it: it stays pending until the channel reports on it."""
+    error = encode(SendError(HELD, reason))
+    await queries.insert_events(tx, company.id, [NewEvent(locked.id, "held", now, now, detail=reason)])
+    return await queries.update_state(tx, company.id, locked, locked.state, provider_id, error, locked.sequence)
 
 
 async def refuse(tx: Tx, company: Company, id: str, refusal: SendRefusal, now: datetime) -> Message | None:

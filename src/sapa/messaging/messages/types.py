@@ -37,7 +37,10 @@ NO_WORD = "NO_WORD"
 _BODY = "Halo Ayu, pesanan INV-1042 sudah dikirim."
 
 
-_CODES = "The channel's own code; UNCLEAR while the outcome is unknown, NO_WORD if the channel never reported on it."
+_CODES = (
+    "The channel's own code; UNCLEAR while the outcome is unknown, HELD while the channel holds the message back, "
+    "NO_WORD if the channel never reported on it."
+)
 
 
 class SendError(Struct, frozen=True, omit_defaults=True):
@@ -137,7 +140,7 @@ class MessageEvent(Struct, frozen=True, rename="camel"):
         str,
         Meta(
             examples=["delivered"],
-            description="A status, or replied, edited, revoked, reacted, unclear, deferred, incomplete.",
+            description="A status, or replied, edited, revoked, reacted, unclear, deferred, held, incomplete.",
         ),
     ]
     at: Timestamp

@@ -55,9 +55,9 @@ async def check_template(db: Connection, company: Company, body: TemplateMessage
 
 
 async def reply(
-    call: OutboundCall, to: str, source: str, text: str, send_context: SendContext
+    call: OutboundCall, to: str, source: str, text: str, send_context: SendContext, reply_to: str | None = None
 ) -> Message | Accepted[Message]:
-    body = MessageIn(to=to, sources=source, message=text, agent_id=send_context.agent_id)
+    body = MessageIn(to=to, sources=source, message=text, agent_id=send_context.agent_id, reply_to=reply_to)
     return await _send(call, body, send_context)
 
 
@@ -92,9 +92,9 @@ async def _record(
         identity=plan.to.value,
         client_number=plan.to.value,
         connected_number=plan.connected.own_name,
-        quoted=plan.answered.message_id if plan.answered else None,
+        quoted=plan.answered.message_id if plan.answered else plan.quoted,
         type=draft.type,
-        body=draft.body,
+        body=draft.stored_body or draft.body,
         subject=draft.subject,
         template_id=draft.template.name if draft.template else None,
         media_url=draft.media_url,
@@ -109,7 +109,7 @@ async def _record(
         request_id=call_record.id if call_record else None,
         request_stored_at=call_record.clock.real if call_record else None,
     )
-    message = await messages.record_outbound(tx, company, new)
+    message = plan.show(await messages.record_outbound(tx, company, new))
     if call_record is not None:
         await history.record(tx, call_record, message)
     return message
@@ -125,7 +125,7 @@ async def _link_ticket(
         message_id=id,
         connection_id=connection_id,
         contact_id=contact_id,
-        body=plan.draft.body or plan.draft.type,
+        body=plan.draft.stored_body or plan.draft.body or plan.draft.type,
         agent_id=send_context.agent_id,
         ticket_id=send_context.ticket_id,
         is_handover=send_context.is_handover,

@@ -2,19 +2,29 @@
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
+from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
+from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.history import actions as history
-from sapa.messaging.messages.types import Message
-from sapa.messaging.sending import actions
+from sapa.messaging.messages.types import ChannelUnsupported, Message, MessageId2, MessageWithEvents, SendFailed
+from sapa.messaging.sending import actions, signals
 from sapa.messaging.sending.types import (
     ActiveTicket,
     InteractiveMessageIn,
     MediaMessageIn,
     MessageIn,
+    MessageNotOnChannel,
+    ReactionIn,
     TemplateMessageIn,
+    WindowClosed,
 )
-from sapa.messaging.templates.types import TemplateNotApproved, TemplateNotFound, TemplateParamsMismatch
+from sapa.messaging.templates.types import (
+    TemplateNotApproved,
+    TemplateNotFound,
+    TemplateNotSendable,
+    TemplateParamsMismatch,
+)
 
 routes = Routes(
     "/messages",
@@ -24,7 +34,8 @@ routes = Routes(
 )
 
 SENDING = (ActiveTicket, *actions.REFUSALS)
-WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, *SENDING)
+WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateNotSendable, TemplateParamsMismatch, *SENDING)
+SIGNALLING = (NotFound, MessageNotOnChannel, ChannelUnsupported, ChannelNotConnected, SendFailed)
 
 
 @routes.post("/send", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
@@ -45,6 +56,11 @@ async def send_message_template(call: OutboundCall, body: TemplateMessageIn) -> 
     """Send a template.
 
     Channels that approve templates send it as approved, at any time. The others send it as text.
+
+    `params` fill the parameters of the body, then of the header, then of the buttons in their order. `components` names
+    them by their places instead; cards, products, locations and the end of an offer are only there. The one-time code
+    of an authentication template is one param: it goes into the text and the button. The stored message does not have
+    it.
     """
     return await actions.send(call, body)
 
@@ -59,8 +75,42 @@ async def send_message_media(call: OutboundCall, body: MediaMessageIn) -> Messag
     "/send-interactive", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal
 )
 async def send_message_interactive(call: OutboundCall, body: InteractiveMessageIn) -> Message | Accepted[Message]:
-    """Send buttons, a list of choices or a link.
+    """Send buttons, a list of choices, a link, a form, products, or a request for a location.
 
-    Channels without them send text with numbered choices.
+    Channels without buttons, lists and links send text with numbered choices. Forms, products and requests for a
+    location need a channel that has them.
     """
     return await actions.send(call, body)
+
+
+@routes.put("/{messageId2}/reaction", scope=Scope.MESSAGES_WRITE, raises=[WindowClosed, *SIGNALLING])
+async def react_to_message(call: OutboundCall, message_id2: MessageId2, body: ReactionIn) -> MessageWithEvents:
+    """React to a message.
+
+    A second reaction replaces the first. It is an event `reacted` of the message.
+    """
+    return await signals.react(call, message_id2, body.emoji)
+
+
+@routes.delete("/{messageId2}/reaction", scope=Scope.MESSAGES_WRITE, raises=[WindowClosed, *SIGNALLING])
+async def remove_reaction(call: OutboundCall, message_id2: MessageId2) -> None:
+    """Remove your reaction to a message."""
+    await signals.react(call, message_id2, None)
+
+
+@routes.post("/{messageId2}/read", scope=Scope.MESSAGES_WRITE, status=204, raises=SIGNALLING)
+async def mark_message_read(call: OutboundCall, message_id2: MessageId2) -> None:
+    """Show the customer that their message was read.
+
+    On some channels this includes all earlier ones.
+    """
+    await signals.mark_read(call, message_id2, is_typing=False)
+
+
+@routes.post("/{messageId2}/typing", scope=Scope.MESSAGES_WRITE, status=204, raises=SIGNALLING)
+async def show_typing(call: OutboundCall, message_id2: MessageId2) -> None:
+    """Show the customer that somebody is answering their message.
+
+    It ends with the next message, or after some seconds. On some channels it also marks the message as read.
+    """
+    await signals.mark_read(call, message_id2, is_typing=True)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import asyncpg
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
@@ -60,6 +61,8 @@ async def deliver(
 ) -> Message | Accepted[Message]:
     company, id = call.company, message.message_id2
     outcome = await _dispatch(call.context, plan, id)
+    if not isinstance(outcome, SendReceipt):
+        outcome = replace(outcome, reason=plan.hide(outcome.reason))
     if isinstance(outcome, SendRefusal):
         failure = await retry_storing(
             lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
@@ -73,7 +76,9 @@ async def deliver(
         return await retry_storing(
             lambda: call.conclude(lambda tx: _defer(tx, company, plan, call_record, id, outcome))
         )
-    return await retry_storing(lambda: call.conclude(lambda tx: _mark_unclear(tx, company, call_record, id, outcome)))
+    return await retry_storing(
+        lambda: call.conclude(lambda tx: _mark_unclear(tx, company, plan, call_record, id, outcome))
+    )
 
 
 class _RefusedForNow(Exception):
@@ -128,7 +133,7 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
 def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
     answered, draft = plan.answered, plan.draft
     if answered is None:
-        return OutgoingMessage(reference, plan.to, draft.content)
+        return OutgoingMessage(reference, plan.to, draft.content, plan.quoted)
     return OutgoingMessage(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
 
 
@@ -141,24 +146,25 @@ async def retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
 
 async def _accept(
     tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, receipt: SendReceipt
-) -> Message:
+) -> Message | Accepted[Message]:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
     if receipt.alias is not None:  # lock order: contacts, messages, tickets
         await contacts.add_alias(tx, company, plan.to, receipt.alias)
-    message = await messages.accept(tx, company, connection.source, id, receipt, now)
+    message = plan.show(await messages.accept(tx, company, connection.source, id, receipt, now))
     if plan.connected.has_error:
         await accounts.record_health(tx, company.id, connection.id, None)
+    result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
-        await history.record_response(tx, call_record, message)
-    return message
+        await history.record_response(tx, call_record, result)
+    return result
 
 
 async def _defer(
     tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, deferral: SendDeferral
 ) -> Message | Accepted[Message]:
     outgoing = _build_outgoing(plan, id)
-    message = await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral)
+    message = plan.show(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral))
     result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
         await history.record_response(tx, call_record, result)
@@ -166,9 +172,9 @@ async def _defer(
 
 
 async def _mark_unclear(
-    tx: Tx, company: Company, call_record: CallRecord | None, id: str, unknown: UnknownOutcome
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, unknown: UnknownOutcome
 ) -> Message | Accepted[Message]:
-    message = await messages.mark_unclear(tx, company, id, unknown.reason)
+    message = plan.show(await messages.mark_unclear(tx, company, id, unknown.reason))
     result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
         await history.record_response(tx, call_record, result)

@@ -21,20 +21,34 @@ from sapa.messaging.channels.interface import (
     TemplateCall,
     Text,
 )
+from sapa.messaging.channels.native_contents import (
+    CatalogProduct,
+    FlowButton,
+    LocationRequest,
+    ProductCard,
+    ProductChoices,
+    ProductSection,
+)
 from sapa.messaging.sending.types import (
     MAX_METADATA_BYTES,
+    AnyInteractiveIn,
     AnySendIn,
     ButtonsIn,
+    FlowIn,
     InteractiveMessageIn,
     LinkIn,
     ListIn,
+    LocationRequestIn,
     MediaMessageIn,
     MessageDraft,
     MessageIn,
+    ProductListIn,
+    ProductMessageIn,
     TemplateMessageIn,
 )
 from sapa.messaging.templates import actions as templates
 from sapa.messaging.templates import text as template_text
+from sapa.messaging.templates.filling import MAX_PRODUCTS, FilledTemplate, fill_template, list_secrets, mask_values
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -103,65 +117,125 @@ async def _draft_template(
     db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
 ) -> MessageDraft:
     template = await templates.get_for_send(db, company, body.template_name, body.template_source, body.language)
-    template_text.check_params(template, body.params)
-    header = template_text.parse_header(template)
-    media = None
-    if header is not None and header.type != "text":
-        if not body.media_url:
-            raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}")
-        media = Media(header.type, check_url("mediaUrl", body.media_url))
-    elif body.media_url:
-        raise Invalid.field("mediaUrl", "must be absent: the template has no media header")
-    preview = template_text.preview(template, body.params)
-    content = TemplateCall(template.name, template.language, body.params, media, preview.text, preview.header)
+    content = template_text.parse_content(template)
+    filled = fill_template(template.name, content, body.params, body.components, body.media_url)
+    _check_files(body, filled)
+    preview = template_text.preview(filled)
+    is_secret = templates.is_secret(template)
+    call = TemplateCall(
+        name=template.name,
+        language=template.language,
+        rendered=preview.text,
+        header_media=filled.media,
+        header=filled.header,
+        body=filled.body,
+        buttons=filled.buttons,
+        cards=filled.cards,
+        offer_ends_at=filled.offer_ends_at,
+        subject=preview.header if content.header is not None and content.header.type == "text" else None,
+        text=preview.body,
+    )
     return MessageDraft(
         kind="template",
-        content=content,
+        content=call,
         type="template",
         body=preview.text,
-        media_url=media.url if media else None,
+        stored_body=template_text.preview(mask_values(filled)).text if is_secret else None,
+        secrets=list_secrets(filled) if is_secret else (),
+        media_url=filled.media.url if filled.media else None,
         metadata=metadata,
         template=template,
     )
 
 
+def _check_files(body: TemplateMessageIn, filled: FilledTemplate) -> None:
+    if filled.media is not None:
+        check_url("mediaUrl" if body.media_url else "components.header.mediaUrl", filled.media.url)
+    for number, card in enumerate(filled.cards):
+        if isinstance(card.header, Media):
+            check_url(f"components.cards[{number}].header.mediaUrl", card.header.url)
+
+
 def _draft_interactive(body: InteractiveMessageIn, metadata: bytes | None) -> MessageDraft:
-    _check_words("interactive.body", [body.interactive.body])
-    content = _build_interactive(body.interactive)
+    interactive = body.interactive
+    if interactive.body is not None:
+        _check_words("interactive.body", [interactive.body])
     return MessageDraft(
         kind="interactive",
-        content=content,
+        content=_build_interactive(interactive),
         type="interactive",
-        body=body.interactive.body,
-        interactive=encode(body.interactive),
+        body=interactive.body,
+        interactive=encode(interactive),
         metadata=metadata,
     )
 
 
-def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
+def _build_interactive(body: AnyInteractiveIn) -> Content:
     match body:
         case ButtonsIn():
-            _check_unique("interactive.buttons", [button.id for button in body.buttons])
-            _check_unique("interactive.buttons", [button.title for button in body.buttons])
-            _check_words("interactive.buttons", [button.title for button in body.buttons])
-            buttons = [Button(button.id, button.title) for button in body.buttons]
-            return Buttons(body.body, buttons, body.header, body.footer)
+            return _build_buttons(body)
         case ListIn():
-            rows = [row.id for section in body.sections for row in section.rows]
-            _check_unique("interactive.sections", rows)
-            titles = [row.title for section in body.sections for row in section.rows]
-            _check_words("interactive.sections", titles)
-            _check_words("interactive.button", [body.button])
-            if len(rows) > MAX_ROWS:
-                raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in total")
-            sections = [
-                Section(section.title, [ListRow(row.id, row.title, row.description) for row in section.rows])
-                for section in body.sections
-            ]
-            return Choices(body.body, body.button, sections, body.header, body.footer)
+            return _build_choices(body)
         case LinkIn():
             _check_words("interactive.displayText", [body.display_text])
             return LinkButton(body.body, body.display_text, check_url("interactive.url", body.url))
+        case FlowIn():
+            return _build_flow(body)
+        case ProductMessageIn():
+            return ProductCard(CatalogProduct(body.product_id, body.catalog_id), body.body, body.footer)
+        case ProductListIn():
+            return _build_products(body)
+        case LocationRequestIn():
+            return LocationRequest(body.body)
+
+
+def _build_buttons(body: ButtonsIn) -> Content:
+    _check_unique("interactive.buttons", [button.id for button in body.buttons])
+    _check_unique("interactive.buttons", [button.title for button in body.buttons])
+    _check_words("interactive.buttons", [button.title for button in body.buttons])
+    buttons = [Button(button.id, button.title) for button in body.buttons]
+    return Buttons(body.body, buttons, body.header, body.footer)
+
+
+def _build_choices(body: ListIn) -> Content:
+    rows = [row.id for section in body.sections for row in section.rows]
+    _check_unique("interactive.sections", rows)
+    _check_words("interactive.sections", [row.title for section in body.sections for row in section.rows])
+    _check_words("interactive.button", [body.button])
+    if len(rows) > MAX_ROWS:
+        raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in total")
+    sections = [
+        Section(section.title, [ListRow(row.id, row.title, row.description) for row in section.rows])
+        for section in body.sections
+    ]
+    return Choices(body.body, body.button, sections, body.header, body.footer)
+
+
+def _build_flow(body: FlowIn) -> Content:
+    _check_words("interactive.button", [body.button])
+    if body.data is not None and body.screen is None:
+        raise Invalid.field("interactive.data", "must be absent without a screen")
+    return FlowButton(
+        body=body.body,
+        button=body.button,
+        flow_id=body.flow_id,
+        token=body.flow_token,
+        screen=body.screen,
+        data=body.data,
+        is_draft=body.draft,
+        header=body.header,
+        footer=body.footer,
+    )
+
+
+def _build_products(body: ProductListIn) -> Content:
+    _check_words("interactive.header", [body.header])
+    ids = [id for section in body.sections for id in section.product_ids]
+    _check_unique("interactive.sections", ids)
+    if len(ids) > MAX_PRODUCTS:
+        raise Invalid.field("interactive.sections", f"must have at most {MAX_PRODUCTS} products in total")
+    sections = [ProductSection(section.title, section.product_ids) for section in body.sections]
+    return ProductChoices(body.catalog_id, body.header, body.body, sections, body.footer)
 
 
 def _check_words(field: str, values: Sequence[str]) -> None:

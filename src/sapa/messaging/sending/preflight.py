@@ -5,7 +5,6 @@ What the channel would refuse, and we can know, is refused here with its exact r
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 
 import phonenumbers
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from sapa.messaging.channels.interface import (
     Choices,
     Identity,
     IdentityKind,
+    Interactive,
     LinkButton,
     Media,
     Source,
@@ -39,6 +39,7 @@ from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
 from sapa.messaging.sending.drafts import prepare_draft
 from sapa.messaging.sending.pacing import wait_for_turn
+from sapa.messaging.sending.template_values import check_values
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     AnsweredMail,
@@ -54,6 +55,7 @@ from sapa.values.company import Company
 from sapa.values.phones import is_region
 
 MAX_SUBJECT_LENGTH = 500
+NOT_IN_CONVERSATION = "must be the messageId2 of a message with this customer over this channel"
 
 _DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
 
@@ -163,9 +165,12 @@ async def _check_source(
         raise Invalid.field("to", f"must not be the company's own account on {source}")
     _check_template(capabilities, draft)
     is_free_form = not (draft.template and capabilities.needs_approved_templates)
-    if is_free_form and capabilities.window is not None:
-        await _check_window(db, company, connected, to, clock, capabilities.window)
-    return await _answer_thread(db, company, SendPlan(draft, connected, to, clock))
+    if is_free_form:
+        await check_window(db, company, connected, to, clock)
+    plan = SendPlan(draft, connected, to, clock)
+    if capabilities.has_threads:
+        return await _answer_thread(db, company, plan, body.reply_to)
+    return plan if body.reply_to is None else await _quote(db, company, plan, body.reply_to)
 
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
@@ -183,14 +188,25 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
             _check_length(source, draft.caption_field, caption or "", limit)
         case Text(body=body):
             _check_length(source, "message", body, capabilities.longest_text)
-        case Buttons() | Choices():
-            text = render_without_choices(draft.content)
-            _check_length(source, "interactive", text, capabilities.longest_text)
-        case LinkButton(body=body):
-            text = body if capabilities.has_link_buttons else render(draft.content)
-            _check_length(source, "interactive", text, capabilities.longest_text)
-        case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
+        case TemplateCall() if capabilities.needs_approved_templates:
+            check_values(draft.content)
+        case TemplateCall(rendered=rendered):
             _check_length(source, "params", rendered, capabilities.longest_text)
+        case _:
+            _check_interactive(source, capabilities, draft.content)
+
+
+def _check_interactive(source: Source, capabilities: Capabilities, content: Interactive) -> None:
+    match content:
+        case _ if type(content) not in capabilities.interactives:
+            raise ChannelUnsupported(f"{source} does not support this kind of interactive message.")
+        case Buttons() | Choices():
+            text = render_without_choices(content)
+        case LinkButton(body=body):
+            text = body if capabilities.has_link_buttons else render(content)
+        case _:
+            text = content.body or ""
+    _check_length(source, "interactive", text, capabilities.longest_text)
 
 
 def _check_length(source: Source, field: str, text: str, limit: int) -> None:
@@ -229,10 +245,13 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
     )
 
 
-async def _check_window(
-    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: CompanyClock, window: timedelta
+async def check_window(
+    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: CompanyClock
 ) -> None:
     """Most channels take free-form messages only for some time after the customer wrote, and only up to a quota."""
+    window = connected.channel.capabilities.window
+    if window is None:
+        return
     thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
     reason = await get_environment(company).find_closed_reason(db, connected, to, last)
@@ -249,14 +268,38 @@ async def _check_window(
         raise WindowClosed(QUOTA_USED.format(most=quota))
 
 
-async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> SendPlan:
-    """A mail to a customer who wrote replies to their last mail, so that mail programs show both in one thread. A
-    template starts a thread of its own."""
-    if not plan.connected.channel.capabilities.has_threads or plan.draft.template is not None:
+async def _quote(db: Connection, company: Company, plan: SendPlan, id: str) -> SendPlan:
+    """The channel's id of the quoted message, which has to be of the same conversation."""
+    connection = plan.connected.connection
+    if not plan.connected.channel.capabilities.has_quotes:
+        raise ChannelUnsupported(f"{connection.source} cannot quote a message. Send it without replyTo.")
+    thread = await contacts.find_thread(db, company, connection.id, plan.to)
+    target = await queries.find_target(db, company.id, id)
+    if (
+        target is None
+        or thread is None
+        or (target.connection_id, target.contact_id)
+        != (
+            connection.id,
+            thread.contact_id,
+        )
+    ):
+        raise Invalid.field("replyTo", NOT_IN_CONVERSATION)
+    if target.provider_id is None:
+        raise Invalid.field("replyTo", "must be a message that the channel has accepted")
+    return replace(plan, quoted=target.provider_id)
+
+
+async def _answer_thread(db: Connection, company: Company, plan: SendPlan, reply_to: str | None) -> SendPlan:
+    """A mail to a customer who wrote replies to their last mail, or to the one that is named, so that mail programs
+    show both in one thread. A template starts a thread of its own."""
+    if plan.draft.template is not None and reply_to is None:
         return plan
     thread = await contacts.find_thread(db, company, plan.connected.connection.id, plan.to)
-    last = thread.last_inbound_id if thread else None
-    mail = None if last is None else await queries.find_mail(db, company.id, last)
+    if reply_to is not None:
+        plan = await _quote(db, company, plan, reply_to)
+    answered_id = reply_to or (thread.last_inbound_id if thread else None)
+    mail = None if answered_id is None else await queries.find_mail(db, company.id, answered_id)
     if mail is None or mail.provider_id is None:
         return plan
     answered = AnsweredMail(mail.provider_id, mail.thread or (), build_subject(mail.subject))

@@ -17,6 +17,18 @@ class ReceivedMail(Struct, frozen=True):
     thread: list[str] | None
 
 
+class MessageTarget(Struct, frozen=True):
+    """A message that another one refers to."""
+
+    provider_id: str | None
+    direction: str
+    source: str
+    connection_id: str
+    contact_id: str | None
+    identity_kind: str
+    identity: str
+
+
 class DueMessage(Struct, frozen=True):
     """A deferred message whose time has come."""
 
@@ -39,6 +51,11 @@ FIND = sql(
     row=ReceivedMail,
 )
 
+
+FIND_TARGET = sql(
+    f"SELECT {', '.join(MessageTarget.__struct_fields__)} FROM messages WHERE company_id = $1 AND id = $2",
+    row=MessageTarget,
+)
 
 # A slot too far ahead is not reserved: the row stays as it is.
 RESERVE_SLOT = sql(
@@ -106,6 +123,10 @@ DELETE_DEFERRED = sql("DELETE FROM deferred_messages WHERE company_id = $1 AND m
 
 async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | None:
     return await FIND.find(db, company_id, id)
+
+
+async def find_target(db: Connection, company_id: int, id: str) -> MessageTarget | None:
+    return await FIND_TARGET.find(db, company_id, id)
 
 
 async def reserve_slot(

@@ -4,14 +4,23 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from sapa.access.types import CompanyClock
 from sapa.http.errors import Conflict, RateLimitExceeded
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
-from sapa.messaging.messages.types import FeatureSource
-from sapa.messaging.templates.types import Template, TemplateSource
+from sapa.messaging.messages.types import FeatureSource, Message
+from sapa.messaging.templates.filling import MASK
+from sapa.messaging.templates.types import (
+    AnySource,
+    CatalogProductId,
+    Params,
+    ProductSectionIn,
+    Template,
+    TemplateValues,
+)
 
 MAX_METADATA_BYTES = 10_000
 
@@ -48,6 +57,15 @@ Text = Annotated[str, Meta(min_length=1, max_length=65_536, examples=["Halo Ayu!
 IgnoreActiveTicket = Annotated[
     bool, Meta(description="True: while an agent is handling the chat, do not send and answer ACTIVE_TICKET.")
 ]
+ReplyTo = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        examples=[None],
+        description="The messageId2 of a message in this conversation, which the new one quotes.",
+    ),
+]
 AgentId = Annotated[int, Meta(ge=1, le=2**53 - 1, description="The agent who sends the message.")]
 Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Your own data, stored unchanged.")]
 
@@ -59,6 +77,7 @@ class SendIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_f
     sources: Sources | None = None
     country_code: CountryCode | None = None
     ignore_active_ticket: IgnoreActiveTicket = False
+    reply_to: ReplyTo | None = None
     agent_id: AgentId | None = None
     metadata: Metadata | None = None
 
@@ -77,11 +96,12 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
     template_name: Annotated[str, Meta(min_length=1, max_length=512, examples=["order_update"])] = field(
         name="template_name"
     )
-    template_source: TemplateSource | None = field(default=None, name="template_source")
-    params: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=100, examples=[["Ayu"]])] = []
+    template_source: AnySource | None = field(default=None, name="template_source")
+    params: Params = []
     media_url: (
         Annotated[str, Meta(max_length=2048, description="Required for a template with a media header.")] | None
     ) = None
+    components: Annotated[TemplateValues | None, Meta(examples=[None])] = None
     language: (
         Annotated[
             str, Meta(max_length=20, description="Required if the template has several and you want a certain one.")
@@ -99,7 +119,7 @@ class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_u
     filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
 
-Short = Annotated[str, Meta(min_length=1, max_length=60)]
+Short = Annotated[str, Meta(min_length=1, max_length=60, examples=["INV-1042"])]
 Title = Annotated[str, Meta(min_length=1, max_length=20, examples=["Ya"])]
 InteractiveBody = Annotated[str, Meta(min_length=1, max_length=1024, examples=["Apakah pesanan sudah benar?"])]
 
@@ -159,15 +179,85 @@ class LinkIn(
     url: Annotated[str, Meta(min_length=1, max_length=2000, examples=["https://shop.example/orders/1042"])]
 
 
-class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A message with buttons, a list of choices or a link."""
+class FlowIn(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="flow"
+):
+    """A button that opens a form of the channel. The answers come back with the token."""
 
-    interactive: ButtonsIn | ListIn | LinkIn
+    body: InteractiveBody
+    button: Title
+    flow_id: Annotated[str, Meta(min_length=1, max_length=100, examples=["1278236563912"])]
+    flow_token: Annotated[str, Meta(min_length=1, max_length=200, examples=["order-1042"])]
+    screen: (
+        Annotated[
+            str, Meta(min_length=1, max_length=100, description="The first screen. Without one your server chooses it.")
+        ]
+        | None
+    ) = None
+    data: Annotated[dict[str, Any], Meta(max_length=100, description="The data of the first screen.")] | None = None
+    draft: Annotated[bool, Meta(description="Send the flow although it is not published, to test it.")] = False
+    header: Short | None = None
+    footer: Short | None = None
+
+
+CatalogId = Annotated[str, Meta(min_length=1, max_length=100, examples=["194836987003835"])]
+
+
+class ProductMessageIn(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="product"
+):
+    """One product of your catalogue at the channel."""
+
+    catalog_id: CatalogId
+    product_id: CatalogProductId
+    body: InteractiveBody | None = None
+    footer: Short | None = None
+
+
+class ProductListIn(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="product_list"
+):
+    """Up to 30 products of your catalogue at the channel."""
+
+    catalog_id: CatalogId
+    header: Short
+    body: InteractiveBody
+    sections: Annotated[list[ProductSectionIn], Meta(min_length=1, max_length=10)]
+    footer: Short | None = None
+
+
+class LocationRequestIn(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+    tag_field="type",
+    tag="location_request",
+):
+    """Asks for the customer's location, which comes as an ordinary message."""
+
+    body: InteractiveBody
+
+
+AnyInteractiveIn = ButtonsIn | ListIn | LinkIn | FlowIn | ProductMessageIn | ProductListIn | LocationRequestIn
+
+
+class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A message with buttons, a list of choices, a link, a form, products, or a request for a location."""
+
+    interactive: AnyInteractiveIn
 
 
 AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn
 
 SendKind = Literal["message", "template", "media", "interactive"]
+
+
+class ReactionIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """A reaction to a message."""
+
+    emoji: Annotated[str, Meta(min_length=1, max_length=32, examples=["👍"])]
 
 
 class SendContext(Struct, frozen=True, kw_only=True):
@@ -199,6 +289,10 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     interactive: bytes | None = None
     metadata: bytes | None = None
     template: Template | None = None
+    stored_body: str | None = None
+    """What is stored instead of the body, if that holds a one-time code."""
+    secrets: Sequence[str] = ()
+    """The code itself, in whatever form it was sent."""
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
 
@@ -221,6 +315,18 @@ class SendPlan(Struct, frozen=True):
     to: Identity
     clock: CompanyClock
     answered: AnsweredMail | None = None
+    quoted: str | None = None
+    """The channel's id of the message that this one quotes."""
+
+    def show(self, message: Message) -> Message:
+        """The message as its sender gets it: with the one-time code, which is not stored with it."""
+        return message if self.draft.stored_body is None else replace(message, body=self.draft.body)
+
+    def hide(self, text: str) -> str:
+        """A channel's words, which may repeat the one-time code."""
+        for secret in self.draft.secrets:
+            text = text.replace(secret, MASK)
+        return text
 
 
 class WindowClosed(Conflict):
@@ -233,6 +339,12 @@ class ActiveTicket(Conflict):
     """An agent is handling this chat. Send without ignoreActiveTicket, or wait until the ticket is resolved."""
 
     code = "ACTIVE_TICKET"
+
+
+class MessageNotOnChannel(Conflict):
+    """The channel has no such message: it was not accepted there, or a customer did not write it."""
+
+    code = "MESSAGE_NOT_ON_CHANNEL"
 
 
 class ChannelBusy(RateLimitExceeded):

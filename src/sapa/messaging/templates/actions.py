@@ -1,29 +1,32 @@
-"""Creates, changes and deletes templates."""
+"""Creates, changes and deletes templates, and follows what their channel decides."""
 
-import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import ChannelTemplate
 from sapa.messaging.channels.interface import TemplateVerdict
-from sapa.messaging.connections.environment import get_environment
+from sapa.messaging.channels.template_content import Authentication, Header, TemplateContent
 from sapa.messaging.templates import queries
-from sapa.messaging.templates.queries import Content
-from sapa.messaging.templates.text import list_placeholders, suggest
+from sapa.messaging.templates.authentication import build_text
+from sapa.messaging.templates.queries import ChannelState
+from sapa.messaging.templates.text import parse_content, suggest
 from sapa.messaging.templates.types import (
     TEMPLATE_ID,
     Approval,
-    Header,
     Template,
-    TemplateButton,
     TemplateIn,
     TemplateNotFound,
+    TemplateNotSendable,
     TemplateOnChannel,
     TemplatePatch,
 )
+from sapa.messaging.templates.validation import check_content
 from sapa.values.company import Company
-from sapa.values.json import encode
 
 MAX_SUGGESTED_FROM = 500
 APPROVALS: dict[str, Approval] = {
@@ -35,40 +38,54 @@ APPROVALS: dict[str, Approval] = {
     "LIMIT_EXCEEDED": "PAUSED",
     "FLAGGED": "APPROVED",
     "REINSTATED": "APPROVED",
+    "UNARCHIVED": "APPROVED",
     "DISABLED": "DISABLED",
-    "DELETED": "DISABLED",
+    "LOCKED": "DISABLED",
     "PENDING_DELETION": "DISABLED",
     "ARCHIVED": "DISABLED",
 }
 """Maps the channel's statuses to ours. An unknown status changes nothing."""
+DELETED = "DELETED"
 
 
 async def create(tx: Tx, company: Company, body: TemplateIn) -> Template:
-    """Approved at once in a test environment, otherwise when the channel approves it."""
-    header = parse_header(body.header)
+    """Pending until the channel that reviews templates decides."""
     _check_line("name", body.name)
     _check_line("language", body.language)
-    _check(body.body, header, body.buttons)
-    content = Content(
-        body.category,
-        None if header is None else encode(header),
-        body.body,
-        body.footer,
-        encode(body.buttons),
-        _first_status(company),
-        None,
-        None,
+    content = TemplateContent(
+        category=body.category,
+        parameter_format=body.parameter_format,
+        header=_read_header(body.header),
+        body=body.body or "",
+        footer=body.footer,
+        buttons=body.buttons,
+        cards=body.cards,
+        limited_time_offer=body.limited_time_offer,
+        ttl_seconds=body.ttl_seconds,
+        authentication=body.authentication,
+        examples=body.examples,
     )
+    check_content(content)
     source = body.source or ("AUTH" if body.category == "AUTHENTICATION" else "CRM")
-    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), body.name, body.language, source, content)
+    stored = add_preset(body.language, content)
+    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), body.name, body.language, source, stored)
 
 
-async def update(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> Template:
-    """Only while no channel has it: a channel keeps what was submitted."""
+async def prepare_change(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> tuple[Template, TemplateContent]:
+    """The template and its content after the change, which is checked but not stored yet."""
     template = await queries.lock_template(tx, company.id, id)
-    if await queries.find_provider_id(tx, company.id, id) is not None:
+    content = _revise(parse_content(template), patch)
+    check_content(content)
+    is_there = await queries.find_provider_id(tx, company.id, id) is not None
+    if is_there and template.status in {"PENDING", "DISABLED"}:
         raise TemplateOnChannel
-    content = _revise(company, template, patch)
+    if is_there and template.status == "APPROVED" and content.category != template.category:
+        raise Invalid.field("category", "must stay as it is while the template is approved")
+    return template, add_preset(template.language, content)
+
+
+async def change(tx: Tx, company: Company, id: str, content: TemplateContent) -> Template:
+    """The change is to be reviewed."""
     return await queries.update_template(tx, company.id, id, content)
 
 
@@ -76,28 +93,57 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_template(tx, company.id, id)
 
 
-async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
-    """Stores a channel's decision; None if the template or the decision is unknown."""
-    status = APPROVALS.get(verdict.status.upper())
-    if status is None:
-        return None
+async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> None:
+    """Stores a channel's decision, if the template and the decision are known. A template that was deleted there goes
+    here, too."""
+    word = (verdict.status or "").upper()
+    if word == DELETED:
+        await queries.delete_by_name(tx, company.id, verdict.name, verdict.language)
+        return
+    status = APPROVALS.get(word)
+    if status is None and verdict.quality is None and verdict.category is None:
+        return
     reason = None if verdict.reason in {None, "", "NONE"} else verdict.reason
-    return await queries.decide(tx, company.id, verdict.name, verdict.language, status, reason, None)
+    await queries.decide(
+        tx, company.id, verdict.name, verdict.language, status, reason, verdict.quality, verdict.category
+    )
 
 
-async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | None:
-    """Stores a template of the channel, which may have been created there."""
-    status = APPROVALS.get(found.status.upper())
-    if status is None:
-        return None
-    existing = await queries.decide(tx, company.id, found.name, found.language, status, found.reason, found.id)
-    if existing is not None:
-        return existing
-    content = _read(found, status)
-    if content is None:
-        return None
-    source = "AUTH" if content.category == "AUTHENTICATION" else "CRM"
-    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), found.name, found.language, source, content)
+async def adopt(tx: Tx, company: Company, owner: str, found: ChannelTemplate, since: datetime) -> None:
+    """Stores a template of the channel as it was there at `since`; it may have been created there."""
+    if found.status.upper() == DELETED:
+        return
+    existing = await queries.find_by_name(tx, company.id, found.name, found.language)
+    state, content = _build_state(owner, found, existing), found.content
+    if existing is None:
+        source = "AUTH" if content.category == "AUTHENTICATION" else "CRM"
+        id = TEMPLATE_ID.new()
+        await queries.insert_template(tx, company.id, id, found.name, found.language, source, content)
+    else:
+        id, content = existing.id, _merge(parse_content(existing), content)
+    await queries.refresh(tx, company.id, id, since, content, state)
+
+
+async def settle(tx: Tx, company: Company, template: Template, owner: str, decided: ChannelTemplate) -> Template:
+    """Stores the channel's answer to a submitted template, unless it was deleted meanwhile."""
+    state = _build_state(owner, decided, None)
+    return await queries.record_submission(tx, company.id, template.id, decided.content.category, state) or template
+
+
+async def reject(tx: Tx, company: Company, template: Template, reason: str) -> Template:
+    """The channel refused to review the template."""
+    rejected = await queries.reject(tx, company.id, template.id, reason)
+    return rejected or await queries.get_template(tx, company.id, template.id)
+
+
+async def drop_missing(tx: Tx, company: Company, owner: str, found: Sequence[ChannelTemplate], since: datetime) -> None:
+    """Deletes templates that the channel had and has no more. Those of another account stay, and cannot be sent until
+    that account is connected again."""
+    existing = [(template.name, template.language) for template in found if template.status.upper() != DELETED]
+    await queries.delete_missing(tx, company.id, owner, since, existing)
+    await queries.disable_foreign(
+        tx, company.id, owner, f"It belongs to another account than {owner}, the connected one."
+    )
 
 
 async def get_for_send(
@@ -111,7 +157,7 @@ async def get_for_send(
         if source in {None, template.source} and language in {None, template.language}
     ]
     if fitting:
-        return fitting[0]
+        return _check_sendable(fitting[0])
     if candidates:
         variants = ", ".join(f"{template.source} in {template.language}" for template in candidates)
         raise TemplateNotFound(f"The template {name} exists only as {variants}.")
@@ -119,11 +165,39 @@ async def get_for_send(
     raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
 
 
-def _first_status(company: Company) -> Approval:
-    return "PENDING" if get_environment(company).has_template_review else "APPROVED"
+def is_secret(template: Template) -> bool:
+    """Whether its values are one-time codes, which only the recipient may see."""
+    return template.source == "AUTH" or template.category == "AUTHENTICATION"
 
 
-def parse_header(header: str | Header | None) -> Header | None:
+def add_preset(language: str, content: TemplateContent) -> TemplateContent:
+    """With the text that the channel writes, so that lists and other channels have one."""
+    if content.category != "AUTHENTICATION":
+        return content
+    rules = content.authentication or Authentication()
+    body, footer = build_text(language, rules)
+    return replace(content, body=body, footer=footer, authentication=rules)
+
+
+def _check_sendable(template: Template) -> Template:
+    if template.sendable:
+        return template
+    raise TemplateNotSendable(
+        f"The template {template.name} in {template.language} cannot be sent: {template.not_sendable_reason}"
+    )
+
+
+def _build_state(owner: str, found: ChannelTemplate, existing: Template | None) -> ChannelState:
+    """An unknown status changes nothing; a new template with one waits."""
+    status = APPROVALS.get(found.status.upper())
+    reason = found.reason
+    if status is None:
+        status = existing.status if existing else "PENDING"
+        reason = reason or f"The channel's status is {found.status}."
+    return ChannelState(status, reason, found.quality, found.problem, found.id or found.name, owner)
+
+
+def _read_header(header: str | Header | None) -> Header | None:
     """A plain string is a text header."""
     return Header("text", header) if isinstance(header, str) else header
 
@@ -134,104 +208,26 @@ def _check_line(field: str, text: str) -> None:
         raise Invalid.field(field, "must not end with a line feed")
 
 
-def _check(body: str, header: Header | None, buttons: list[TemplateButton]) -> None:
-    list_placeholders(body)
-    if header is not None and (header.type == "text") != (header.text is not None):
-        raise Invalid.field(
-            "header.text", "is required for a header of the type text, and must be absent for any other"
-        )
-    if header is not None and header.text and "{{" in header.text:
-        raise Invalid.field("header.text", "must not have parameters; only the body can have them")
-    for number, button in enumerate(buttons):
-        _check_button(f"buttons[{number}]", button)
-
-
-def _check_button(field: str, button: TemplateButton) -> None:
-    if (button.type == "url") != bool(button.url):
-        raise Invalid.field(
-            f"{field}.url", "is required for a button of the type url, and must be absent for any other"
-        )
-    if (button.type == "phone_number") != bool(button.phone_number):
-        raise Invalid.field(
-            f"{field}.phoneNumber",
-            "is required for a button of the type phone_number, and must be absent for any other",
-        )
-    if button.url and (not button.url.startswith(("https://", "http://")) or "{{" in button.url):
-        raise Invalid.field(f"{field}.url", "must be a complete URL without parameters")
-
-
-def _revise(company: Company, template: Template, patch: TemplatePatch) -> Content:
-    header: bytes | Raw | None = template.header
-    buttons: bytes | Raw = template.buttons
-    body = template.body if isinstance(patch.body, UnsetType) else patch.body
-    new_header = None if isinstance(patch.header, UnsetType) else parse_header(patch.header)
-    if patch.header is not UNSET:
-        header = None if new_header is None else encode(new_header)
-    if not isinstance(patch.buttons, UnsetType):
-        buttons = encode(patch.buttons)
-    _check(body, new_header, [] if isinstance(patch.buttons, UnsetType) else patch.buttons)
-    return Content(
-        template.category if isinstance(patch.category, UnsetType) else patch.category,
-        header,
-        body,
-        template.footer if isinstance(patch.footer, UnsetType) else patch.footer,
-        buttons,
-        _first_status(company),
-        None,
-        None,
+def _merge(stored: TemplateContent, found: TemplateContent) -> TemplateContent:
+    """The channel's content, with what the channel does not show: our own examples, and the apps of a one-time code."""
+    is_code = found.category == "AUTHENTICATION" and any(button.type == "otp" for button in stored.buttons)
+    return replace(
+        found,
+        buttons=stored.buttons if is_code else found.buttons,
+        authentication=stored.authentication if is_code else found.authentication,
+        ttl_seconds=found.ttl_seconds or stored.ttl_seconds,
+        examples=stored.examples or found.examples,
     )
 
 
-def _read(found: ChannelTemplate, status: Approval) -> Content | None:
-    """None for a template that cannot be sent: without a body, or with named parameters or parameters outside the
-    body."""
-    parts = {str(part.get("type", "")).upper(): part for part in found.components}
-    body = str(parts.get("BODY", {}).get("text", ""))
-    category = found.category.upper()
-    if not body or category not in {"UTILITY", "MARKETING", "AUTHENTICATION"}:
-        return None
-    header = _read_header(parts.get("HEADER"))
-    buttons = [button for part in parts.get("BUTTONS", {}).get("buttons", []) if (button := _read_button(part))]
-    try:
-        _check(body, header, buttons)
-        msgspec.convert(msgspec.to_builtins([header, buttons]), tuple[Header | None, list[TemplateButton]])
-    except (Invalid, msgspec.ValidationError):
-        return None
-    footer = parts.get("FOOTER", {}).get("text")
-    return Content(
-        category,
-        None if header is None else encode(header),
-        body,
-        str(footer) if footer else None,
-        encode(buttons),
-        status,
-        found.reason,
-        found.id or found.name,
-    )
-
-
-def _read_header(part: object) -> Header | None:
-    if not isinstance(part, dict):
-        return None
-    match str(part.get("format", "")).lower():
-        case "text":
-            return Header("text", str(part.get("text", "")))
-        case "image" | "video" | "document" as kind:
-            return Header(kind)
-        case _:
-            return None
-
-
-def _read_button(part: object) -> TemplateButton | None:
-    if not isinstance(part, dict):
-        return None
-    text = str(part.get("text", ""))
-    match str(part.get("type", "")).lower():
-        case "quick_reply":
-            return TemplateButton("quick_reply", text)
-        case "url":
-            return TemplateButton("url", text, url=str(part.get("url", "")))
-        case "phone_number":
-            return TemplateButton("phone_number", text, phone_number=str(part.get("phone_number", "")))
-        case _:
-            return None
+def _revise(content: TemplateContent, patch: TemplatePatch) -> TemplateContent:
+    """Examples of a part that changes go, unless new ones come with it."""
+    if content.category == "AUTHENTICATION":
+        content = replace(content, body="", footer=None)  # the channel writes them
+    changes = {name: getattr(patch, name) for name in patch.__struct_fields__ if getattr(patch, name) is not UNSET}
+    if not isinstance(patch.header, UnsetType):
+        changes["header"] = _read_header(patch.header)
+    if patch.examples is UNSET and content.examples is not None:
+        dropped = {name: None for name in content.examples.__struct_fields__ if name in changes}
+        changes["examples"] = replace(content.examples, **dropped)
+    return replace(content, **changes)

@@ -1,34 +1,41 @@
 """Queries for templates."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
+from sapa.messaging.channels.template_content import TemplateContent
 from sapa.messaging.templates.types import Template
 
 COUNTER = "message_templates"
-COLUMNS = ", ".join(Template.__struct_fields__)
+_SENDABLE = "(not_sendable_reason IS NULL)"
+COLUMNS = ", ".join(f"{_SENDABLE} AS sendable" if name == "sendable" else name for name in Template.__struct_fields__)
+CONTENT = WriteColumns(TemplateContent)
 
 
-class Content(Struct, frozen=True):
-    """The content of a template; the fields are the columns."""
+class ChannelState(Struct, frozen=True):
+    """What the channel says about a template; the fields are the columns."""
 
-    category: str
-    header: bytes | Raw | None
-    body: str
-    footer: str | None
-    buttons: bytes | Raw
     status: str
     reason: str | None
-    provider_id: str | None
+    quality: str | None
+    not_sendable_reason: str | None
+    provider_id: str
+    owner_id: str
+    """The account that has the template."""
+
+
+STATE = WriteColumns(ChannelState)
 
 
 class TemplateOwner(Struct, frozen=True):
-    """A company with a channel that reviews templates."""
+    """A company whose templates are to be synchronised."""
 
     company_id: int
 
@@ -42,9 +49,8 @@ INSERT = sql(
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'message_templates', '', 1)
     )
-    INSERT INTO message_templates (company_id, id, name, language, source, category, header, body, footer, buttons,
-                                   status, reason, provider_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    INSERT INTO message_templates (company_id, id, name, language, source, status, {CONTENT.listed})
+    VALUES ($1, $2, $3, $4, $5, 'PENDING', {CONTENT.numbered(6)})
     RETURNING {COLUMNS}""",
     row=Template,
 )
@@ -52,8 +58,8 @@ INSERT = sql(
 UPDATE = sql(
     f"""
     UPDATE message_templates
-       SET category = $3, header = $4, body = $5, footer = $6, buttons = $7, status = $8, reason = $9,
-           provider_id = $10, updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET {CONTENT.assigned(3)}, status = 'PENDING', reason = NULL, not_sendable_reason = NULL,
+           updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Template,
@@ -70,14 +76,101 @@ DELETE = sql(
     SELECT id FROM deleted"""
 )
 
-# Stores the channel's decision and the time of the sync.
+DELETE_BY_NAME = sql(
+    """
+    WITH deleted AS (
+        DELETE FROM message_templates WHERE company_id = $1 AND name = $2 AND language = $3 RETURNING id
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'message_templates', '', -1 FROM deleted
+    )
+    SELECT id FROM deleted"""
+)
+
+# A template that was submitted since the channel was asked for its list is not in it yet.
+DELETE_MISSING = sql(
+    """
+    WITH deleted AS (
+        DELETE FROM message_templates t
+         WHERE company_id = $1 AND provider_id IS NOT NULL AND coalesce(owner_id, $2) = $2 AND synced_at < $3
+           AND NOT EXISTS (
+               SELECT FROM unnest($4::text[], $5::text[]) AS found (name, language)
+                WHERE found.name = t.name AND found.language = t.language)
+        RETURNING id
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'message_templates', '', -1 FROM deleted"""
+)
+
+DISABLE_FOREIGN = sql(
+    """
+    UPDATE message_templates
+       SET status = 'DISABLED', reason = $3, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND owner_id <> $2 AND status <> 'DISABLED'"""
+)
+
+# The channel's decision. What it does not mention stays; a new status replaces the reason of the last one.
 DECIDE = sql(
     f"""
     UPDATE message_templates
-       SET status = $4, reason = $5, provider_id = coalesce($6, provider_id), synced_at = now(),
-           updated_at = CASE WHEN status = $4 THEN updated_at ELSE GREATEST(clock_timestamp(), updated_at) END
+       SET status = coalesce($4, status),
+           reason = CASE WHEN $4::text IS NULL THEN reason ELSE $5 END,
+           quality = coalesce($6, quality),
+           category = coalesce($7, category),
+           synced_at = now(),
+           updated_at = CASE WHEN (status, quality, category) IS NOT DISTINCT FROM
+                                  (coalesce($4, status), coalesce($6, quality), coalesce($7, category))
+                             THEN updated_at ELSE GREATEST(clock_timestamp(), updated_at) END
      WHERE company_id = $1 AND name = $2 AND language = $3
     RETURNING {COLUMNS}""",
+    row=Template,
+)
+
+RECORD_SUBMISSION = sql(
+    f"""
+    UPDATE message_templates
+       SET category = $3, {STATE.assigned(4)}, synced_at = now(),
+           updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2
+    RETURNING {COLUMNS}""",
+    row=Template,
+)
+
+# Of two submissions at the same time the channel refuses the second, because it has the first.
+REJECT = sql(
+    f"""
+    UPDATE message_templates
+       SET status = 'REJECTED', reason = $3, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2 AND provider_id IS NULL
+    RETURNING {COLUMNS}""",
+    row=Template,
+)
+
+_FIRST_STATE = 4 + len(CONTENT.names)
+
+# A change since the channel was asked for its list is newer than the list. The examples are left out of the
+# comparison: the channel signs their addresses anew each time.
+REFRESH = sql(
+    f"""
+    UPDATE message_templates AS t
+       SET {CONTENT.assigned(4)}, {STATE.assigned(_FIRST_STATE)}, synced_at = now(),
+           updated_at = CASE WHEN (t.status, t.reason, t.quality, t.category, t.body, t.footer, t.header::text,
+                                   t.buttons::text, t.cards::text)
+                                  IS NOT DISTINCT FROM
+                                  (${_FIRST_STATE}, ${_FIRST_STATE + 1}, ${_FIRST_STATE + 2}, $4, $7, $8,
+                                   $6::json::text, $9::json::text, $10::json::text)
+                             THEN updated_at ELSE GREATEST(clock_timestamp(), updated_at) END
+     WHERE company_id = $1 AND id = $2 AND (synced_at IS NULL OR synced_at < $3)
+    RETURNING {COLUMNS}""",
+    row=Template,
+)
+
+FIND_BY_NAME = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM message_templates
+     WHERE company_id = $1 AND name = $2 AND language = $3
+       FOR UPDATE""",
     row=Template,
 )
 
@@ -92,12 +185,13 @@ LIST_BY_NAME = sql(
 
 LIST_NAMES = sql("SELECT DISTINCT name FROM message_templates WHERE company_id = $1 ORDER BY name LIMIT $2")
 
-# Not submitted yet, or submitted with an unknown outcome.
+# Not submitted yet, or submitted with an unknown outcome. An approved one is of a test environment, from before they
+# had a review.
 LIST_UNSUBMITTED = sql(
     f"""
     SELECT {COLUMNS}
       FROM message_templates
-     WHERE company_id = $1 AND status = 'PENDING' AND provider_id IS NULL
+     WHERE company_id = $1 AND status IN ('PENDING', 'APPROVED') AND provider_id IS NULL
      ORDER BY created_at, id
      LIMIT $2""",
     row=Template,
@@ -105,11 +199,17 @@ LIST_UNSUBMITTED = sql(
 
 FIND_PROVIDER_ID = sql("SELECT provider_id FROM message_templates WHERE company_id = $1 AND id = $2")
 
+# Test environments have no connections: theirs are of interest only while something is to be submitted.
 LIST_OWNERS = sql(
     """
-    SELECT DISTINCT company_id
+    SELECT company_id
       FROM channel_connections
      WHERE status = 'connected' AND source = ANY($1::text[])
+     UNION
+    SELECT t.company_id
+      FROM message_templates t
+      JOIN companies c ON c.company_id = t.company_id AND c.environment = 'test'
+     WHERE t.provider_id IS NULL AND t.status IN ('PENDING', 'APPROVED')
      ORDER BY company_id
      LIMIT $2""",
     row=TemplateOwner,
@@ -127,6 +227,7 @@ LISTING = Listing(
         "status": "status = {}",
     },
     sorts={"createdAt": "created_at"},
+    columns={"sendable": "(r.not_sendable_reason IS NULL)"},
 )
 
 
@@ -139,13 +240,13 @@ async def lock_template(tx: Tx, company_id: int, id: str) -> Template:
 
 
 async def insert_template(
-    tx: Tx, company_id: int, id: str, name: str, language: str, source: str, content: Content
+    tx: Tx, company_id: int, id: str, name: str, language: str, source: str, content: TemplateContent
 ) -> Template:
-    return _found(await INSERT.find(tx, company_id, id, name, language, source, *_columns(content)))
+    return _found(await INSERT.find(tx, company_id, id, name, language, source, *CONTENT.values(content)))
 
 
-async def update_template(tx: Tx, company_id: int, id: str, content: Content) -> Template:
-    return _found(await UPDATE.find(tx, company_id, id, *_columns(content)))
+async def update_template(tx: Tx, company_id: int, id: str, content: TemplateContent) -> Template:
+    return _found(await UPDATE.find(tx, company_id, id, *CONTENT.values(content)))
 
 
 async def delete_template(tx: Tx, company_id: int, id: str) -> None:
@@ -153,10 +254,52 @@ async def delete_template(tx: Tx, company_id: int, id: str) -> None:
         raise NotFound
 
 
+async def delete_by_name(tx: Tx, company_id: int, name: str, language: str) -> None:
+    await DELETE_BY_NAME.run(tx, company_id, name, language)
+
+
+async def delete_missing(
+    tx: Tx, company_id: int, owner_id: str, since: datetime, existing: Sequence[tuple[str, str]]
+) -> None:
+    """Deletes what the channel had before `since`, except for those with these names and languages."""
+    names, languages = [name for name, _ in existing], [language for _, language in existing]
+    await DELETE_MISSING.run(tx, company_id, owner_id, since, names, languages)
+
+
+async def disable_foreign(tx: Tx, company_id: int, owner_id: str, reason: str) -> None:
+    await DISABLE_FOREIGN.run(tx, company_id, owner_id, reason)
+
+
 async def decide(
-    tx: Tx, company_id: int, name: str, language: str, status: str, reason: str | None, provider_id: str | None
+    tx: Tx,
+    company_id: int,
+    name: str,
+    language: str,
+    status: str | None,
+    reason: str | None,
+    quality: str | None,
+    category: str | None,
 ) -> Template | None:
-    return await DECIDE.find(tx, company_id, name, language, status, reason, provider_id)
+    return await DECIDE.find(tx, company_id, name, language, status, reason, quality, category)
+
+
+async def record_submission(tx: Tx, company_id: int, id: str, category: str, state: ChannelState) -> Template | None:
+    return await RECORD_SUBMISSION.find(tx, company_id, id, category, *STATE.values(state))
+
+
+async def reject(tx: Tx, company_id: int, id: str, reason: str) -> Template | None:
+    return await REJECT.find(tx, company_id, id, reason)
+
+
+async def refresh(
+    tx: Tx, company_id: int, id: str, since: datetime, content: TemplateContent, state: ChannelState
+) -> None:
+    """Stores what the channel's list has, unless the template changed after `since`."""
+    await REFRESH.run(tx, company_id, id, since, *CONTENT.values(content), *STATE.values(state))
+
+
+async def find_by_name(tx: Tx, company_id: int, name: str, language: str) -> Template | None:
+    return await FIND_BY_NAME.find(tx, company_id, name, language)
 
 
 async def list_by_name(db: Connection, company_id: int, name: str) -> list[Template]:
@@ -191,7 +334,3 @@ def _found(template: Template | None) -> Template:
     if template is None:
         raise NotFound
     return template
-
-
-def _columns(content: Content) -> list[object]:
-    return [getattr(content, name) for name in content.__struct_fields__]

@@ -1,17 +1,17 @@
-"""Submits templates to the channel that reviews them, and synchronises their status."""
+"""Submits templates to the channel that reviews them, and synchronises them with it."""
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 import asyncpg
-import msgspec
 import structlog
 from msgspec import Struct
 
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Tx
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -21,12 +21,12 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.environment import get_environment
-from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import actions, queries
-from sapa.messaging.templates.text import list_placeholders, parse_buttons, parse_header
-from sapa.messaging.templates.types import Header, Template
+from sapa.messaging.templates.text import parse_content
+from sapa.messaging.templates.types import Template
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
+from sapa.values.instants import truncate_to_milliseconds
 from sapa.work import leases
 from sapa.work.loops import repeat
 
@@ -49,11 +49,13 @@ class TemplateAccount(Struct, frozen=True):
     channel: TemplateStore
     connection: ChannelAccount
 
+    @property
+    def owner(self) -> str:
+        return self.connection.account[self.channel.template_owner_field]
+
 
 async def find_template_account(context: AppContext, db: Connection, company: Company) -> TemplateAccount | None:
-    """None if the company's templates need no review."""
-    if not get_environment(company).has_template_review:
-        return None
+    """None if no connected channel reviews templates."""
     for source in APPROVING_SOURCES:
         connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
         if connected is not None and isinstance(connected.channel, TemplateStore):
@@ -61,27 +63,9 @@ async def find_template_account(context: AppContext, db: Connection, company: Co
     return None
 
 
-def check_header(header: Header | None) -> None:
-    """Raises for a header that can only be created at the channel."""
-    if header is not None and header.type != "text":
-        raise ChannelUnsupported(
-            "Templates with a media header cannot be created here. Create it at the channel; it then appears here."
-        )
-
-
 async def submit(account: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
-    """The channel's response; None if the outcome is unknown, which the next round resolves."""
-    header = parse_header(template)
-    new = NewTemplate(
-        template.name,
-        template.language,
-        template.category,
-        template.body,
-        [f"text {number}" for number in list_placeholders(template.body)],
-        header.text if header else None,
-        template.footer,
-        [msgspec.to_builtins(_build_button(button)) for button in parse_buttons(template)],
-    )
+    """The channel's answer; None if the outcome is unknown, which the next round resolves."""
+    new = NewTemplate(template.name, template.language, parse_content(template))
     try:
         return await account.channel.submit_template(account.connection, new)
     except (NotSent, Unclear, BadAccount) as error:
@@ -94,10 +78,19 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
         return None
 
 
-def _build_button(button: object) -> dict[str, object]:
-    """The button in the channel's format, without empty fields."""
-    names = {"type": "type", "text": "text", "url": "url", "phone_number": "phone_number"}
-    return {status_name: value for name, status_name in names.items() if (value := getattr(button, name)) is not None}
+async def settle(
+    tx: Tx,
+    company: Company,
+    account: TemplateAccount,
+    template: Template,
+    answer: ChannelTemplate | SendRefusal | None,
+) -> Template:
+    """Stores the channel's answer to a submitted template."""
+    if answer is None:
+        return template
+    if isinstance(answer, SendRefusal):
+        return await actions.reject(tx, company, template, f"{answer.reason} (code {answer.code})")
+    return await actions.settle(tx, company, template, account.owner, answer)
 
 
 async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
@@ -130,31 +123,35 @@ async def _try_synchronise(context: AppContext, company_id: int) -> None:
         await synchronise_company(context, company_id)
     except DatabaseAway:
         raise
+    except (NotSent, Unclear, BadAccount) as error:
+        log.warning("templates not read", company_id=company_id, reason=str(error))
     except Exception:
         log.exception("templates not synchronised", company_id=company_id)
 
 
-async def synchronise_company(context: AppContext, company_id: int) -> None:
+async def synchronise_company(context: AppContext, company_id: int) -> int | None:
+    """The number of templates at the channel; None without a channel that reviews them. Raises NotSent, Unclear or
+    BadAccount if the channel does not list them."""
     async with context.database.connection() as db:
         company = await access.get_company(db, company_id)
         account = await find_template_account(context, db, company)
+        since = truncate_to_milliseconds((await access.read_clock(db, company_id)).real)
     if account is None:
-        return
-    try:
-        found = await account.channel.list_templates(account.connection)
-    except (NotSent, Unclear, BadAccount) as error:
-        log.warning("templates not read", company_id=company_id, reason=str(error))
-        return
+        return None
+    found = await account.channel.list_templates(account.connection)
     for template in found:
-        await _adopt(context, company, template)
+        await _adopt(context, company, account.owner, template, since)
+    async with context.database.transaction() as tx:
+        await actions.drop_missing(tx, company, account.owner, found, since)
     await _submit_missing(context, company, account)
+    return len(found)
 
 
-async def _adopt(context: AppContext, company: Company, template: ChannelTemplate) -> None:
+async def _adopt(context: AppContext, company: Company, owner: str, template: ChannelTemplate, since: datetime) -> None:
     """One transaction per template, so that a failing one does not block the others."""
     try:
         await context.database.transact(
-            lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,)
+            lambda tx: actions.adopt(tx, company, owner, template, since), (asyncpg.UniqueViolationError,)
         )
     except DatabaseAway:
         raise
@@ -167,25 +164,6 @@ async def _submit_missing(context: AppContext, company: Company, account: Templa
     async with context.database.connection() as db:
         waiting = await queries.list_unsubmitted(db, company.id, MAX_SUBMITTED)
     for template in waiting:
-        header = parse_header(template)
-        if header is None or header.type == "text":
-            response = await submit(account, template)
-            async with context.database.transaction() as tx:
-                await settle(tx, company, template, response)
-
-
-async def settle(
-    tx: Connection, company: Company, template: Template, response: ChannelTemplate | SendRefusal | None
-) -> Template:
-    """Stores the channel's response to a submitted template."""
-    if response is None:
-        return template
-    reason: str | None
-    provider_id: str | None
-    if isinstance(response, SendRefusal):
-        status_name, reason, provider_id = "REJECTED", f"{response.reason} (code {response.code})", None
-    else:
-        status_name, reason, provider_id = response.status.upper(), response.reason, response.id or response.name
-    status = actions.APPROVALS.get(status_name, "PENDING")
-    decided = await queries.decide(tx, company.id, template.name, template.language, status, reason, provider_id)
-    return decided or template
+        answer = await submit(account, template)
+        async with context.database.transaction() as tx:
+            await settle(tx, company, account, template, answer)

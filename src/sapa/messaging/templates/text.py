@@ -1,67 +1,67 @@
-"""The text of a template and its parameters. Pure: no database."""
+"""The text of a filled template, for previews and for channels without templates. Pure: no database."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 import msgspec
 
-from sapa.http.errors import FieldError, Invalid
-from sapa.messaging.templates.types import Header, Preview, Template, TemplateButton, TemplateParamsMismatch
-
-_PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
-_NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
-
-
-def list_placeholders(body: str) -> list[int]:
-    """The parameters' numbers without duplicates; raises Invalid unless they are 1, 2, 3 …"""
-    if not body.strip():
-        raise Invalid.field("body", "must not be blank")
-    if "{{" in (rest := _PLACEHOLDER.sub("", body)) or "}}" in rest:
-        raise Invalid.field("body", "must not have braces without a parameter; write a parameter as {{1}}")
-    found = list(dict.fromkeys(_PLACEHOLDER.findall(body)))
-    if not all(_NUMBER(word) for word in found):
-        raise Invalid.field("body", "must number its parameters: {{1}}, {{2}} and so on")
-    numbers = sorted(map(int, found))
-    if numbers != list(range(1, len(numbers) + 1)):
-        raise Invalid.field("body", "must number its parameters from {{1}} without gaps")
-    return numbers
-
-
-def check_params(template: Template, params: Sequence[str]) -> None:
-    """Raises for too few or too many parameters, or an empty one, which channels refuse."""
-    numbers = list_placeholders(template.body)
-    if len(params) != len(numbers):
-        expected = ", ".join(f"{{{{{number}}}}}" for number in numbers) or "none"
-        message = f"expected {len(numbers)} ({expected}), got {len(params)}"
-        raise TemplateParamsMismatch(
-            f"The template {template.name} takes other parameters: {message}.", details=[FieldError("params", message)]
-        )
-    for number, param in enumerate(params):
-        if not param.strip():
-            raise Invalid.field(f"params[{number}]", "must not be empty")
+from sapa.messaging.channels.interface import (
+    CardParameters,
+    Media,
+)
+from sapa.messaging.channels.native_contents import (
+    ButtonParameter,
+    CatalogProduct,
+    MapLocation,
+    TemplateParameter,
+)
+from sapa.messaging.channels.render import paragraphs
+from sapa.messaging.channels.template_content import (
+    Authentication,
+    Header,
+    LimitedTimeOffer,
+    TemplateButton,
+    TemplateCard,
+    TemplateContent,
+    TemplateExamples,
+)
+from sapa.messaging.channels.template_variables import list_variables, replace_variables
+from sapa.messaging.templates.filling import FilledTemplate
+from sapa.messaging.templates.types import Preview, Template
 
 
-def preview(template: Template, params: Sequence[str]) -> Preview:
-    header, buttons = parse_header(template), parse_buttons(template)
-    title = header.text if header and header.type == "text" else None
-    body = fill(template.body, params)
-    lines = "\n".join(_button_line(button) for button in buttons if button.type != "quick_reply")
-    parts = [part for part in (title, body, template.footer, lines) if part]
-    return Preview(title, body, template.footer, [button.text for button in buttons], "\n\n".join(parts))
+def parse_content(template: Template) -> TemplateContent:
+    """The parts of a stored template."""
+    decode = msgspec.json.decode
+    return TemplateContent(
+        category=template.category,
+        parameter_format=template.parameter_format,
+        header=None if template.header is None else decode(template.header, type=Header),
+        body=template.body,
+        footer=template.footer,
+        buttons=decode(template.buttons, type=list[TemplateButton]),
+        cards=decode(template.cards, type=list[TemplateCard]),
+        limited_time_offer=(
+            None if template.limited_time_offer is None else decode(template.limited_time_offer, type=LimitedTimeOffer)
+        ),
+        ttl_seconds=template.ttl_seconds,
+        authentication=None
+        if template.authentication is None
+        else decode(template.authentication, type=Authentication),
+        examples=None if template.examples is None else decode(template.examples, type=TemplateExamples),
+    )
 
 
-def fill(body: str, params: Sequence[str]) -> str:
-    """A parameter that contains a placeholder is not filled in again."""
-    return _PLACEHOLDER.sub(lambda number: params[int(number[1]) - 1], body)
-
-
-def parse_header(template: Template) -> Header | None:
-    return None if template.header is None else msgspec.json.decode(template.header, type=Header)
-
-
-def parse_buttons(template: Template) -> list[TemplateButton]:
-    return msgspec.json.decode(template.buttons, type=list[TemplateButton])
+def preview(filled: FilledTemplate) -> Preview:
+    content = filled.content
+    header = _fill_header(filled)
+    body = _fill(content.body, filled.body)
+    offer = content.limited_time_offer.text if content.limited_time_offer else None
+    lines = "\n".join(_list_lines(content.buttons, filled.buttons))
+    cards = [_fill_card(card, values) for card, values in zip(content.cards, filled.cards, strict=True)]
+    text = paragraphs(header, offer, body, content.footer, lines, *cards)
+    buttons = [button.text or button.type for button in content.buttons]
+    return Preview(header, body, content.footer, buttons, text)
 
 
 def suggest(name: str, names: Sequence[str]) -> str:
@@ -69,5 +69,42 @@ def suggest(name: str, names: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
-def _button_line(button: TemplateButton) -> str:
-    return f"{button.text}: {button.url or button.phone_number}"
+def _fill(text: str, parameters: Sequence[TemplateParameter]) -> str:
+    values = dict(zip(list_variables(text), (parameter.text for parameter in parameters), strict=True))
+    return replace_variables(text, lambda name: values[name])
+
+
+def _fill_header(filled: FilledTemplate) -> str | None:
+    header = filled.content.header
+    match filled.header:
+        case TemplateParameter() as parameter if header is not None:
+            return _fill(header.text or "", [parameter])
+        case MapLocation() as place:
+            return paragraphs(place.name, place.address, f"{place.latitude},{place.longitude}").replace("\n\n", "\n")
+        case CatalogProduct(product_id=id):
+            return id
+        case _:
+            return header.text if header is not None and header.type == "text" else None
+
+
+def _list_lines(buttons: Sequence[TemplateButton], values: Sequence[ButtonParameter]) -> Iterator[str]:
+    """What a reader can use without buttons: addresses, numbers and codes."""
+    texts = {value.index: value.text or "" for value in values}
+    for index, button in enumerate(buttons):
+        if button.type == "url":
+            yield f"{button.text}: {_fill_url(button.url or '', texts.get(index, ''))}"
+        elif button.type == "phone_number":
+            yield f"{button.text}: {button.phone_number}"
+        elif button.type == "copy_code":
+            yield texts[index]
+
+
+def _fill_url(url: str, end: str) -> str:
+    return replace_variables(url, lambda name: end)
+
+
+def _fill_card(card: TemplateCard, values: CardParameters) -> str:
+    url = values.header.url if isinstance(values.header, Media) else None
+    product = values.header.product_id if isinstance(values.header, CatalogProduct) else None
+    body = _fill(card.body, values.body) if card.body else None
+    return "\n".join(part for part in (body, product, url, *_list_lines(card.buttons, values.buttons)) if part)

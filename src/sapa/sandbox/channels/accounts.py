@@ -23,7 +23,7 @@ HOOK = "hook"
 
 _ACCOUNTS: Mapping[str, str] = {
     "phone_number_id": "55{source}{company}",
-    "waba_id": "77{source}{company}",
+    "waba_id": "77{company}",
     "phone_number": "+1202555014{source}",
     "page_id": "33{company}",
     "instagram_id": "1784{company}",

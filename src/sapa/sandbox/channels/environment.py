@@ -90,7 +90,6 @@ class SimulatedAccounts:
 class SandboxMessaging:
     accounts: Accounts = SimulatedAccounts()
     is_paced = False
-    has_template_review = False
 
     def accepts_recipient_id(self, id: str) -> bool:
         return _matches_simulated(id) is not None

@@ -7,7 +7,7 @@ import msgspec
 from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import social, templates, whatsapp
+from sapa.sandbox.channels import social, templates, uploads, whatsapp
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account
 from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
 from sapa.sandbox.channels.simulator import build_answer
@@ -31,6 +31,12 @@ async def _answer_edge(
     context: AppContext, account: SandboxAccount, call: HookCall, node: str, edge: str
 ) -> HookAnswer:
     is_page = account.source in PAGES
+    if (
+        not is_page
+        and call.method == "POST"
+        and (answer := await _answer_template_edge(context, account, call, node, edge))
+    ):
+        return answer
     if node not in {"me", *account.public.values()} and find_kind(node) is None:
         return _unknown(node)
     match call.method, edge:
@@ -44,9 +50,22 @@ async def _answer_edge(
     return _unknown(f"{node}/{edge}")
 
 
+async def _answer_template_edge(
+    context: AppContext, account: SandboxAccount, call: HookCall, node: str, edge: str
+) -> HookAnswer | None:
+    """What belongs to templates, but not to the account's own nodes; None for anything else."""
+    if (node, edge) == ("app", "uploads"):
+        return uploads.open_session(call)
+    if node.startswith(uploads.SESSION) and not edge:
+        return uploads.take_bytes(call, node)
+    return await templates.edit(context, account, call, node) if node.isdigit() and not edge else None
+
+
 def _find_account(context: AppContext, call: HookCall) -> SandboxAccount | None:
     scheme, _, token = call.headers.get("authorization", "").partition(" ")
-    return find_account(context, token, "access_token", (*whatsapp.SOURCES, *PAGES)) if scheme == "Bearer" else None
+    if scheme not in {"Bearer", "OAuth"}:
+        return None
+    return find_account(context, token, "access_token", (*whatsapp.SOURCES, *PAGES))
 
 
 def _show(account: SandboxAccount) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class TemplateRow(Struct, frozen=True):
     name: str
     language: str
     content: msgspec.Raw
+    status: str
+    reason: str | None
 
 
 INSERT = sql(
@@ -64,20 +66,34 @@ PURGE = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now
 
 PUT_TEMPLATE = sql(
     """
-    INSERT INTO sandbox_templates (company_id, source, name, language, content)
-    VALUES ($1, $2, $3, $4, $5::text::json)
-        ON CONFLICT (company_id, source, name, language) DO UPDATE SET content = excluded.content"""
+    INSERT INTO sandbox_templates (company_id, source, name, language, content, status, reason)
+    VALUES ($1, $2, $3, $4, $5::text::json, $6, $7)
+        ON CONFLICT (company_id, source, name, language) DO UPDATE
+       SET content = excluded.content, status = excluded.status, reason = excluded.reason"""
 )
 
 LIST_TEMPLATES = sql(
     """
-    SELECT name, language, content FROM sandbox_templates
+    SELECT name, language, content, status, reason
+      FROM sandbox_templates
      WHERE company_id = $1 AND source = $2
      ORDER BY name, language""",
     row=TemplateRow,
 )
 
-DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
+FIND_TEMPLATE = sql(
+    """
+    SELECT name, language, content, status, reason
+      FROM sandbox_templates
+     WHERE company_id = $1 AND source = $2 AND name = $3 AND language = $4""",
+    row=TemplateRow,
+)
+
+COUNT_TEMPLATES = sql("SELECT count(*) FROM sandbox_templates WHERE company_id = $1 AND source = $2")
+
+DROP_TEMPLATE = sql(
+    "DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3 AND language = $4"
+)
 
 # A message that was sent by a call has the company's time and the real time.
 FIND_MOVED = sql(
@@ -133,13 +149,31 @@ async def delete_old_requests(db: Connection, company_id: int, days: int) -> Non
     await PURGE.run(db, company_id, days)
 
 
-async def put_template(tx: Tx, company_id: int, source: str, name: str, language: str, content: bytes) -> None:
-    await PUT_TEMPLATE.run(tx, company_id, source, name, language, content.decode())
+async def put_template(
+    tx: Tx,
+    company_id: int,
+    source: str,
+    name: str,
+    language: str,
+    content: bytes,
+    status: str,
+    reason: str | None,
+) -> None:
+    await PUT_TEMPLATE.run(tx, company_id, source, name, language, content.decode(), status, reason)
 
 
 async def list_templates(db: Connection, company_id: int, source: str) -> list[TemplateRow]:
     return await LIST_TEMPLATES.all(db, company_id, source)
 
 
-async def delete_template(tx: Tx, company_id: int, source: str, name: str) -> None:
-    await DROP_TEMPLATE.run(tx, company_id, source, name)
+async def find_template(db: Connection, company_id: int, source: str, name: str, language: str) -> TemplateRow | None:
+    return await FIND_TEMPLATE.find(db, company_id, source, name, language)
+
+
+async def count_templates(db: Connection, company_id: int, source: str) -> int:
+    count: int = await COUNT_TEMPLATES.value(db, company_id, source)
+    return count
+
+
+async def delete_template(tx: Tx, company_id: int, source: str, name: str, language: str) -> None:
+    await DROP_TEMPLATE.run(tx, company_id, source, name, language)

@@ -9,8 +9,10 @@ import msgspec
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import ADDRESS
+from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
@@ -23,8 +25,9 @@ from sapa.sandbox.channels.simulator import (
     on_loopback,
     run_script,
 )
-from sapa.sandbox.channels.whatsapp import sign_post
 from sapa.values.hook_calls import HookAnswer, HookCall
+
+SENDER_ACTIONS = frozenset({"mark_seen", "typing_on", "typing_off", "react", "unreact"})
 
 _NO_USER = (400, 100, 2018001, "(#100) No matching user found")
 _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
@@ -42,6 +45,8 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     """POST /{page or account}/messages"""
     body = msgspec.json.decode(call.body, type=dict[str, Any])
     to, message = str((body.get("recipient") or {}).get("id") or ""), body.get("message") or {}
+    if to and body.get("sender_action") in SENDER_ACTIONS:
+        return await _record_action(context, account, call, to)
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
     async with context.database.connection() as db:
@@ -56,6 +61,14 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         broken=build_answer({"error": _error(2, 0, "An unexpected error has occurred.")}, 500),
         build_callback=lambda accepted, step, at: build_callback(accepted, step, at, message),
     )  # fmt: skip
+
+
+async def _record_action(context: AppContext, account: SandboxAccount, call: HookCall, to: str) -> HookAnswer:
+    """A reaction, a read mark or typing: nothing follows."""
+    answer = build_answer({"recipient_id": to})
+    async with context.database.transaction() as tx:
+        await outbox.record(tx, account.company_id, account.source, call, answer)
+    return answer
 
 
 def build_error(code: int) -> HookAnswer:

@@ -9,8 +9,11 @@ import msgspec
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels.accounts import SandboxAccount, sign
+from sapa.sandbox.channels import outbox, templates
+from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import MIME_TYPES
+from sapa.sandbox.channels.graph_errors import build_refusal
+from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
@@ -45,9 +48,14 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     body = msgspec.json.decode(call.body, type=dict[str, Any])
     to = str(body.get("recipient") or body.get("to") or "").removeprefix("+")
     if body.get("status") == "read":
-        return build_answer({"success": True})
+        return await _record(context, account, call, build_answer({"success": True}))
     if body.get("messaging_product") != "whatsapp" or not to or not body.get("type"):
         return build_error(131008)
+    if body["type"] == "template" and (refusal := await templates.find_refusal(context, account, body["template"])):
+        return await _record(context, account, call, build_refusal(refusal))
+    if body["type"] == "reaction":
+        sent = {"messaging_product": "whatsapp", "messages": [{"id": f"wamid.{new_token(32)}"}]}
+        return await _record(context, account, call, build_answer(sent))
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(
@@ -65,6 +73,13 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         broken=build_error(131000),
         build_callback=lambda accepted, step, at: build_callback(accepted, step, at, recipient_id),
     )  # fmt: skip
+
+
+async def _record(context: AppContext, account: SandboxAccount, call: HookCall, answer: HookAnswer) -> HookAnswer:
+    """What no recipient's script decides."""
+    async with context.database.transaction() as tx:
+        await outbox.record(tx, account.company_id, account.source, call, answer)
+    return answer
 
 
 def build_error(code: int) -> HookAnswer:
@@ -177,12 +192,6 @@ def _post(account: SandboxAccount, field: str, value: dict[str, Any]) -> Post:
     value = {"messaging_product": "whatsapp", "metadata": metadata, **value}
     entry = {"id": public["waba_id"], "changes": [{"field": field, "value": value}]}
     return sign_post(account, {"object": "whatsapp_business_account", "entry": [entry]})
-
-
-def sign_post(account: SandboxAccount, value: dict[str, Any]) -> Post:
-    body = msgspec.json.encode(value)
-    signature = "sha256=" + sign(account.secrets["app_secret"], body)
-    return Post({"content-type": "application/json", "x-hub-signature-256": signature}, body)
 
 
 SIMULATORS = [

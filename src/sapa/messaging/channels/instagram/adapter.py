@@ -10,6 +10,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    Identity,
     IdentityKind,
     InboundMedia,
     Item,
@@ -48,6 +49,7 @@ class Instagram:
         per_second=300,
         most_callback_bytes=meta.MOST_CALLBACK_BYTES,
         media_per_second=10,
+        has_quotes=True,
         has_link_buttons=False,
     )
 
@@ -59,7 +61,17 @@ class Instagram:
             raise BadAccount(f"the token belongs to the account {token_account}, not to {expected}")
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-        return await social.send(connection, f"{connection.account['instagram_id']}/messages", message)
+        return await social.send(connection, _path(connection), message)
+
+    async def react(
+        self, connection: ChannelAccount, to: Identity, message_id: str, emoji: str | None
+    ) -> SendRefusal | None:
+        return await social.react(connection, _path(connection), to, message_id, emoji)
+
+    async def mark_read(
+        self, connection: ChannelAccount, to: Identity, message_id: str, is_typing: bool
+    ) -> SendRefusal | None:
+        return await social.mark_read(connection, _path(connection), to, is_typing)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
@@ -72,6 +84,10 @@ class Instagram:
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return social.parse_callback(account["instagram_id"], IGSID.name, body)
+
+
+def _path(connection: ChannelAccount) -> str:
+    return f"{connection.account['instagram_id']}/messages"
 
 
 INSTAGRAM = Instagram()

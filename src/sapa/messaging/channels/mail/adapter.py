@@ -65,6 +65,7 @@ class Mail:
         has_link_buttons=False,
         has_attachments=True,
         has_threads=True,
+        has_quotes=True,
     )
 
     def get_server(self, account: Mapping[str, str]) -> str:

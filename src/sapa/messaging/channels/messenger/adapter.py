@@ -12,6 +12,7 @@ from sapa.messaging.channels.interface import (
     Channel,
     ChannelAccount,
     Content,
+    Identity,
     IdentityKind,
     InboundMedia,
     Item,
@@ -51,6 +52,7 @@ class Messenger:
         per_second=300,
         most_callback_bytes=meta.MOST_CALLBACK_BYTES,
         media_per_second=10,
+        has_quotes=True,
     )
 
     async def verify(self, connection: ChannelAccount) -> None:
@@ -60,8 +62,17 @@ class Messenger:
             raise BadAccount(f"the token belongs to the page {text(found, 'id')}, not to {page_id}")
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-        path = f"{connection.account['page_id']}/messages"
-        return await social.send(connection, path, message, build_link(message.content))
+        return await social.send(connection, _path(connection), message, build_link(message.content))
+
+    async def react(
+        self, connection: ChannelAccount, to: Identity, message_id: str, emoji: str | None
+    ) -> SendRefusal | None:
+        return await social.react(connection, _path(connection), to, message_id, emoji)
+
+    async def mark_read(
+        self, connection: ChannelAccount, to: Identity, message_id: str, is_typing: bool
+    ) -> SendRefusal | None:
+        return await social.mark_read(connection, _path(connection), to, is_typing)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
@@ -74,6 +85,10 @@ class Messenger:
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return social.parse_callback(account["page_id"], PSID.name, body)
+
+
+def _path(connection: ChannelAccount) -> str:
+    return f"{connection.account['page_id']}/messages"
 
 
 def build_link(content: Content) -> dict[str, Any] | None:

@@ -58,6 +58,7 @@ class TikTok:
         most_callback_bytes=1_048_576,
         has_captions=False,
         has_link_buttons=False,
+        has_quotes=True,
     )
 
     async def verify(self, connection: ChannelAccount) -> None:

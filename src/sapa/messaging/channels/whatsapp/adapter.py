@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import get_args
 
 import msgspec
 
@@ -12,16 +13,19 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    Identity,
     InboundMedia,
+    Interactive,
     Item,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
     Source,
 )
-from sapa.messaging.channels.whatsapp import templates
+from sapa.messaging.channels.whatsapp import templates, uploads
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
-from sapa.messaging.channels.whatsapp.calls import build_message, parse_sent
+from sapa.messaging.channels.whatsapp.calls import build_message, build_reaction, build_read_mark, parse_sent
+from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.messaging.channels.whatsapp.people import BSUID
 from sapa.values.provider_accounts import AccountField
 
@@ -37,6 +41,8 @@ CAPABILITIES = Capabilities(
     most_callback_bytes=meta.MOST_CALLBACK_BYTES,
     needs_approved_templates=True,
     longest_caption=1024,
+    interactives=frozenset(get_args(Interactive)),
+    has_quotes=True,
 )
 
 
@@ -45,6 +51,7 @@ class WhatsApp:
     echoes."""
 
     own_fields: Sequence[str] = ("phone_number",)
+    template_owner_field = "waba_id"
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[AccountField] = (
         AccountField("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
@@ -65,8 +72,7 @@ class WhatsApp:
         await meta.get_node(connection, connection.account["phone_number_id"], fields="id,display_phone_number")
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-        path = f"{connection.account['phone_number_id']}/messages"
-        return parse_sent(await meta.post(connection, path, build_message(message)), message.to)
+        return parse_sent(await meta.post(connection, _path(connection), build_message(message)), message.to)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
@@ -86,8 +92,34 @@ class WhatsApp:
     async def submit_template(self, connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
         return await templates.submit_template(connection, template)
 
-    async def delete_template(self, connection: ChannelAccount, name: str) -> SendRefusal | None:
-        return await templates.delete_template(connection, name)
+    async def edit_template(
+        self, connection: ChannelAccount, id: str, template: NewTemplate
+    ) -> ChannelTemplate | SendRefusal:
+        return await templates.edit_template(connection, id, template)
+
+    async def delete_template(self, connection: ChannelAccount, name: str, id: str | None) -> SendRefusal | None:
+        return await templates.delete_template(connection, name, id)
+
+    async def react(
+        self, connection: ChannelAccount, to: Identity, message_id: str, emoji: str | None
+    ) -> SendRefusal | None:
+        response = await meta.post(connection, _path(connection), build_reaction(to, message_id, emoji))
+        return meta.read_refusal(response, classify)
+
+    async def mark_read(
+        self, connection: ChannelAccount, to: Identity, message_id: str, is_typing: bool
+    ) -> SendRefusal | None:
+        response = await meta.post(connection, _path(connection), build_read_mark(message_id, is_typing))
+        return meta.read_refusal(response, classify)
+
+    async def upload_media(
+        self, connection: ChannelAccount, filename: str, mime_type: str, content: bytes
+    ) -> str | SendRefusal:
+        return await uploads.upload(connection, filename, mime_type, content)
+
+
+def _path(connection: ChannelAccount) -> str:
+    return f"{connection.account['phone_number_id']}/messages"
 
 
 CLOUD = WhatsApp(Source.MSGAPP_CLOUD, "WhatsApp", ("msgapp", "msgapp_cloud_api"), CAPABILITIES)

@@ -11,13 +11,13 @@ from sapa.messaging.channels.interface import (
     ReceivedItem,
     Status,
     StatusReport,
-    TemplateVerdict,
 )
 from sapa.messaging.channels.meta import describe, parse_graph_error
 from sapa.messaging.channels.reading import Node, node, nodes, parse_json, seconds, text
 from sapa.messaging.channels.whatsapp.contents import read_contents
 from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.messaging.channels.whatsapp.people import People, identify, only_digits
+from sapa.messaging.channels.whatsapp.template_callbacks import TEMPLATE_FIELDS
 
 _STATUSES: Mapping[str, Status] = {
     "sent": "sent",
@@ -33,12 +33,17 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         item
         for entry in nodes(parse_json(body), "entry")
         for change in nodes(entry, "changes")
-        for item in _read_change(account, text(change, "field") or "", node(change, "value"))
+        for item in _read_change(account, text(entry, "id"), text(change, "field") or "", node(change, "value"))
     ]
 
 
-def _read_change(account: Mapping[str, str], field: str, value: Node) -> Iterator[Item]:
-    """One app may have several numbers with one callback address: only this account's changes are read."""
+def _read_change(account: Mapping[str, str], owner: str | None, field: str, value: Node) -> Iterator[Item]:
+    """One app may have several numbers and business accounts with one callback address: only this account's changes are
+    read. Those of templates name no number, only the business account."""
+    if (read_template := TEMPLATE_FIELDS.get(field)) is not None:
+        if owner in {None, account.get("waba_id")}:
+            yield from read_template(value)
+        return
     number_id = text(value, "metadata", "phone_number_id")
     read = _FIELDS.get(field)
     if read is not None and number_id in {None, account.get("phone_number_id")}:
@@ -144,19 +149,10 @@ def _read_status(status: Node) -> Iterator[Item]:
     )
 
 
-def _read_verdict(value: Node) -> Iterator[Item]:
-    name, language = text(value, "message_template_name"), text(value, "message_template_language")
-    event = text(value, "event")
-    if name and language and event:
-        reason = text(value, "rejection_info", "reason") or text(value, "reason")
-        yield TemplateVerdict(name, language, event, None if reason == "NONE" else reason)
-
-
 _FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
     "messages": _read_messages,
     "smb_message_echoes": _read_echoes,
     "history": _read_history,
-    "message_template_status_update": _read_verdict,
 }
 _CHANGES: Mapping[str, Callable[[Node, Sequence[Identity]], Iterator[Item]]] = {
     "reaction": _read_reaction,

@@ -1,21 +1,28 @@
-"""Templates of a WhatsApp business account."""
+"""Templates of a WhatsApp business account: list, create, edit, delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
-from sapa.messaging.channels.reading import Node, nodes, parse_json, text
+from sapa.messaging.channels.reading import nodes, parse_json, text
 from sapa.messaging.channels.whatsapp.errors import classify
-from sapa.outbound.client import Unclear
+from sapa.messaging.channels.whatsapp.samples import upload_samples
+from sapa.messaging.channels.whatsapp.template_creation import build_template
+from sapa.messaging.channels.whatsapp.template_parsing import parse_category, parse_template
+from sapa.outbound.client import ProviderResponse, Unclear
 
-FIELDS = "name,language,category,status,components,rejected_reason"
+FIELDS = (
+    "name,language,status,category,components,parameter_format,quality_score,rejected_reason,sub_category,"
+    "message_send_ttl_seconds"
+)
 PAGE = "100"
 MAX_PAGES = 100
 _NOT_FOUND = {132001, 2593002}
 """A code, and a subcode of a code that also has other meanings."""
-_BUTTONS = {"quick_reply": "QUICK_REPLY", "url": "URL", "phone_number": "PHONE_NUMBER"}
 
 
 async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate]:
@@ -33,72 +40,51 @@ async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate
 
 
 async def submit_template(connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
-    body = build_template(template)
-    response = await meta.post(connection, _path(connection), body)
-    if refused := meta.read_refusal(response, classify):
-        return refused
-    found = parse_json(response.body)
-    return ChannelTemplate(
-        name=template.name,
-        language=template.language,
-        category=text(found, "category") or template.category,
-        status=text(found, "status") or "PENDING",
-        components=body["components"],
-        id=text(found, "id"),
-    )
+    body = await _build(connection, template)
+    if isinstance(body, SendRefusal):
+        return body
+    return _read_decision(await meta.post(connection, _path(connection), body), template)
 
 
-async def delete_template(connection: ChannelAccount, name: str) -> SendRefusal | None:
+async def edit_template(connection: ChannelAccount, id: str, template: NewTemplate) -> ChannelTemplate | SendRefusal:
+    """The name and the language stay; the answer has no status, because the review starts again."""
+    body = await _build(connection, template)
+    if isinstance(body, SendRefusal):
+        return body
+    changes = {name: body[name] for name in ("category", "components", "message_send_ttl_seconds") if name in body}
+    decided = _read_decision(await meta.post(connection, id, changes), template)
+    return decided if isinstance(decided, SendRefusal) else replace(decided, id=id)
+
+
+async def delete_template(connection: ChannelAccount, name: str, id: str | None) -> SendRefusal | None:
     url = f"{connection.address}/{_path(connection)}"
-    response = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
+    params = {"name": name, **({"hsm_id": id} if id and id.isdigit() else {})}
+    response = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params=params)
     refused = meta.read_refusal(response, classify)
     graph_error = meta.parse_graph_error(parse_json(response.body))
     is_missing = response.status == 404 or not _NOT_FOUND.isdisjoint({graph_error.code, graph_error.subcode})
     return None if refused is None or is_missing else refused
 
 
-def parse_template(found: Node) -> ChannelTemplate | None:
-    name, language = text(found, "name"), text(found, "language")
-    if name is None or language is None:
-        return None
-    reason = text(found, "rejected_reason")
+async def _build(connection: ChannelAccount, template: NewTemplate) -> dict[str, Any] | SendRefusal:
+    """Samples of files are uploaded first: the request names them by their handles."""
+    samples = await upload_samples(connection, template.content)
+    return samples if isinstance(samples, SendRefusal) else build_template(template, samples)
+
+
+def _read_decision(response: ProviderResponse, template: NewTemplate) -> ChannelTemplate | SendRefusal:
+    """The channel may choose another category."""
+    if refused := meta.read_refusal(response, classify):
+        return refused
+    found = parse_json(response.body)
+    category = parse_category(text(found, "category")) or template.content.category
     return ChannelTemplate(
-        name=name,
-        language=language,
-        category=text(found, "category") or "",
+        name=template.name,
+        language=template.language,
         status=text(found, "status") or "PENDING",
-        components=nodes(found, "components"),
+        content=replace(template.content, category=category),
         id=text(found, "id"),
-        reason=None if reason == "NONE" else reason,
     )
-
-
-def build_template(template: NewTemplate) -> dict[str, Any]:
-    components: list[dict[str, Any]] = []
-    if template.header:
-        components.append({"type": "HEADER", "format": "TEXT", "text": template.header})
-    components.append(_body(template))
-    if template.footer:
-        components.append({"type": "FOOTER", "text": template.footer})
-    if template.buttons:
-        components.append({"type": "BUTTONS", "buttons": [_button(button) for button in template.buttons]})
-    return {
-        "name": template.name,
-        "language": template.language,
-        "category": template.category,
-        "parameter_format": "POSITIONAL",
-        "components": components,
-    }
-
-
-def _body(template: NewTemplate) -> dict[str, Any]:
-    example = {"example": {"body_text": [list(template.examples)]}} if template.examples else {}
-    return {"type": "BODY", "text": template.body, **example}
-
-
-def _button(button: Mapping[str, Any]) -> dict[str, Any]:
-    type = str(button.get("type", "QUICK_REPLY"))
-    return {**button, "type": _BUTTONS.get(type.lower(), type)}
 
 
 def _path(connection: ChannelAccount) -> str:

@@ -29,6 +29,7 @@ from sapa.messaging.channels.interface import (
     TemplateCall,
     Text,
 )
+from sapa.messaging.channels.render import render
 from sapa.messaging.channels.widget.types import MessageView, Picture
 from sapa.outbound.client import ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
@@ -53,6 +54,8 @@ def build_view(content: Content) -> MessageView:
             return MessageView(text=body, link_label=label, link_url=url)
         case TemplateCall(rendered=rendered, header_media=media):
             return MessageView(text=rendered, media=_picture(media) if media else None)
+        case _:
+            return MessageView(text=render(content))
 
 
 def _picture(media: Media) -> Picture:
