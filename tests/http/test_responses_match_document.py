@@ -80,6 +80,15 @@ class Caller:
         await self._make_resources_of(self.operation)
         if "redeem" in self.operation.id or "redemption" in self.operation.id:
             await self._make_redemption()
+        await self._make_messages()
+        await self._make_shipments()
+        if self.operation.path.startswith("/tickets/{id}"):
+            self.made[TICKET_ID.example] = await a_ticket(self.client)
+        if "/agents/{id}" in self.operation.path or "agentId" in (self.body or {}):
+            self.agent_id = int(await an_agent(self.client))
+            self.made[f"/agents/{AGENT_ID.example}"] = f"/agents/{self.agent_id}"
+
+    async def _make_messages(self) -> None:
         if "{messageId2}" in self.operation.path:
             sent = await self.client.post("/messages/send", json={"to": "+12015550100", "message": "Halo"})
             self.made[MESSAGE_ID.example] = sent.json()["data"]["messageId2"]
@@ -88,11 +97,12 @@ class Caller:
             ticket = (await self.client.get(f"/tickets/{ticket_id}")).json()["data"]
             received = next(one for one in ticket["messages"] if one["direction"] == "in")
             self.made[MESSAGE_ID.example] = received["messageId2"]
-        if self.operation.path.startswith("/tickets/{id}"):
-            self.made[TICKET_ID.example] = await a_ticket(self.client)
-        if "/agents/{id}" in self.operation.path or "agentId" in (self.body or {}):
-            self.agent_id = int(await an_agent(self.client))
-            self.made[f"/agents/{AGENT_ID.example}"] = f"/agents/{self.agent_id}"
+        if self.operation.id == "send_message_template":
+            body = "Halo {{1}}, pesanan {{2}} sudah dikirim."
+            template = {"name": "order_update", "language": "id", "category": "UTILITY", "body": body}
+            assert (await self.client.post("/templates", json=template)).status_code == 201
+
+    async def _make_shipments(self) -> None:
         if self.operation.id == "advance_shipment":
             booked = await self.client.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
             self.made[SHIPMENT_ID.example] = booked.json()["data"]["id"]
@@ -103,10 +113,6 @@ class Caller:
                 await change(self.client, sent.json()["data"]["id"], shippingStatus=status)
         if "/cod-differences/{id}" in self.operation.path:
             self.made[DIFFERENCE_ID.example] = await a_difference(self.client)
-        if self.operation.id == "send_message_template":
-            body = "Halo {{1}}, pesanan {{2}} sudah dikirim."
-            template = {"name": "order_update", "language": "id", "category": "UTILITY", "body": body}
-            assert (await self.client.post("/templates", json=template)).status_code == 201
 
     async def _make_redemption(self) -> None:
         """Redeeming answers 200, and so is no creation that the document could link from."""

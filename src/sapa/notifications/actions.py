@@ -33,8 +33,8 @@ from sapa.notifications.types import (
     ShipmentNotification,
 )
 from sapa.orders import actions as orders
-from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.events import ShipmentStatusChanged
+from sapa.shipping.shipments import actions as shipments
 from sapa.values.company import Company
 from sapa.values.json import encode
 
