@@ -267,6 +267,23 @@ async def test_a_response_waits_for_a_caller_who_reads_slowly() -> None:
         assert client > 1000 * 65_536
 
 
+async def test_the_responses_of_a_caller_who_does_not_read_wait() -> None:
+    """However many requests it has sent: only one response is in memory."""
+    produced = 0
+
+    async def app(_: Any, receive: Receive, send: Send) -> None:
+        nonlocal produced
+        await respond(send, b"x" * 10_000_000)
+        produced += 1
+
+    async with connect(app) as (reader, writer):
+        writer.write(Sent().encode() * 20)
+        await reader.readexactly(1)
+        await asyncio.sleep(0.5)
+        assert produced == 1
+        writer.transport.abort()
+
+
 async def test_what_arrives_for_later_requests_is_limited() -> None:
     gate = asyncio.Event()
 

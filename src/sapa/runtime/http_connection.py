@@ -52,6 +52,8 @@ class HttpConnection(asyncio.Protocol):
         """None for a chunked body, whose end only the parser finds."""
         self._drained = 0
         self._is_reading = True
+        self.is_paused = False
+        """The caller has not read what was sent."""
         self._method = b""
         self._url = b""
         self._headers: Headers = []
@@ -83,16 +85,16 @@ class HttpConnection(asyncio.Protocol):
         self._parse()
 
     def pause_writing(self) -> None:
+        self.is_paused = True
         self._connection.await_caller(READ_SECONDS)
-        if self._cycle is not None:
-            self._cycle.pause()
 
     def resume_writing(self) -> None:
+        self.is_paused = False
         if self._cycle is None:
             self._connection.await_caller()
         else:
             self._connection.end_wait()
-            self._cycle.resume()
+            self._cycle.wake()
 
     # Reading
 
@@ -178,7 +180,8 @@ class HttpConnection(asyncio.Protocol):
             self._refusal = Invalid("Send exactly one Host header.")
             raise self._refusal
         self._is_in_body = True
-        self._connection.end_wait()
+        if not self.is_paused:
+            self._connection.end_wait()
         self._start_cycle(expects_continue)
 
     def on_body(self, body: bytes) -> None:
@@ -246,7 +249,7 @@ class HttpConnection(asyncio.Protocol):
         elif cycle is None or not cycle.keeps_alive:
             self._transport.close()
         else:
-            self._connection.await_caller(READ_SECONDS if cycle.is_paused else IDLE_SECONDS)
+            self._connection.await_caller(READ_SECONDS if self.is_paused else IDLE_SECONDS)
 
     def stop(self) -> None:
         """The server stops: the connection ends with the response under way."""

@@ -33,7 +33,8 @@ async def _order(
 ) -> None:
     await orders.put({"type": f"lifespan.{step}"})
     report = asyncio.create_task(reports.get())
-    await asyncio.wait({running, report}, return_when=asyncio.FIRST_COMPLETED)
+    either: set[asyncio.Future[Any]] = {running, report}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if not report.done():
         report.cancel()
         await running  # raises what ended it

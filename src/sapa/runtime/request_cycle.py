@@ -24,6 +24,8 @@ log = structlog.get_logger()
 class CycleConnection(Protocol):
     """What a request needs of its connection."""
 
+    is_paused: bool
+
     def write(self, data: bytes) -> None: ...
 
     def read_on(self) -> None: ...
@@ -54,7 +56,7 @@ class ServedApp:
 class RequestCycle:
     __slots__ = (
         "_body", "_connection", "_expects_continue", "_is_chunked", "_is_disconnected", "_is_received", "_is_taken",
-        "_left", "_scope", "_waiters", "is_complete", "is_paused", "is_started", "keeps_alive",
+        "_left", "_scope", "_waiters", "is_complete", "is_started", "keeps_alive",
     )  # fmt: skip
 
     def __init__(self, connection: CycleConnection, scope: Message, keeps_alive: bool, expects_continue: bool) -> None:
@@ -71,7 +73,6 @@ class RequestCycle:
         """Bytes of the response's body that are still to come, if its length is known."""
         self._waiters: list[asyncio.Future[None]] = []
         self.keeps_alive = keeps_alive
-        self.is_paused = False
         self.is_started = False
         self.is_complete = False
 
@@ -98,32 +99,26 @@ class RequestCycle:
     def add_body(self, part: bytes) -> int:
         """Returns how much the application has not taken yet."""
         self._body = self._body + part if self._body else part
-        self._wake()
+        self.wake()
         return len(self._body)
 
     def end_body(self) -> None:
         self._is_received = True
-        self._wake()
+        self.wake()
 
     def disconnect(self) -> None:
         self._is_disconnected = True
-        self.resume()
+        self.wake()
 
-    def pause(self) -> None:
-        self.is_paused = True
-
-    def resume(self) -> None:
-        self.is_paused = False
-        self._wake()
-
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """What `_wait` waits for may have happened."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     async def _wait(self) -> None:
-        """Until something has happened: part of a body, the end of a pause, a disconnection or the response's end."""
+        """Until a part of the body arrives, the caller reads on or disconnects, or the response ends."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
@@ -144,7 +139,7 @@ class RequestCycle:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        while self.is_paused:
+        while self._connection.is_paused and not self._is_disconnected:
             await self._wait()
         if self._is_disconnected:
             return
@@ -183,7 +178,7 @@ class RequestCycle:
             self._connection.write(self._frame(part, has_more) if self._is_chunked else part)
         if not has_more:
             self.is_complete = True
-            self._wake()
+            self.wake()
             self._connection.complete()
 
     def _frame(self, part: bytes, has_more: bool) -> bytes:
