@@ -13,8 +13,9 @@ from sapa.runtime.request_cycle import STATUS_LINES, Headers, RequestCycle, Serv
 MOST_HEAD_BYTES = 32 * 1024
 MOST_UNREAD_BYTES = 64 * 1024
 """What is received of a body, or of later requests, before it is needed."""
-# The rest of a body that nobody reads is still received this far, so that the caller gets the response.
-MOST_DRAINED_BYTES = 16 * 1_048_576
+# The rest of a body that nobody reads is still received this far, so that the caller gets the response: twice the
+# largest upload.
+MOST_DRAINED_BYTES = 64 * 1_048_576
 
 KNOWN_METHODS = {b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"}
 _is_token = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}").fullmatch
