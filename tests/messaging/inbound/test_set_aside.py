@@ -30,7 +30,7 @@ PARK = "UPDATE channel_callbacks SET due_at = now() + interval '1 hour' WHERE co
 BODIES = "SELECT body FROM messages WHERE company_id = $1 ORDER BY id"
 TRIES = "UPDATE channel_callbacks SET tries = $2 WHERE company_id = $1"
 TAKE_OVER = "UPDATE channel_lanes SET holder = 'another worker', leased_until = now() + interval '1 minute'"
-POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<" * 500_000
+POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<" * 300_000
 
 
 class MailHook:
@@ -91,8 +91,8 @@ async def hook(installation: Installation, database: Database) -> AsyncIterator[
 
 @pytest.fixture
 async def processor(hook: MailHook) -> AsyncIterator[CallbackProcessor]:
-    """Its processes may compute for a fifth of a second: enough for mail, not enough for POISON."""
-    created = CallbackProcessor(hook.context, Parsers(cpu_seconds=0.2))
+    """Its processes may compute for a tenth of a second: enough for mail, not enough for POISON."""
+    created = CallbackProcessor(hook.context, Parsers(cpu_seconds=0.1))
     yield created
     await created.close()
 
