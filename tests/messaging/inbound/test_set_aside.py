@@ -12,7 +12,7 @@ from sapa.domains import HOOKS
 from sapa.http.hooks import answer_hook
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections import actions as connections
-from sapa.messaging.inbound import set_aside
+from sapa.messaging.inbound import queries, set_aside
 from sapa.messaging.inbound.jobs import MAX_BUSY_TRIES, MAX_TRIES, CallbackProcessor
 from sapa.messaging.inbound.parsers import Parsers
 from sapa.messaging.inbound.queries import CallbackLane
@@ -171,6 +171,9 @@ async def test_a_lane_that_another_worker_holds_is_left_alone(hook: MailHook, pr
     await hook.execute(TAKE_OVER)
     assert not await processor.advance(hook.lane)
     assert (await hook.list_callbacks())[0]["tries"] == 0
+    async with hook.context.database.connection() as db:
+        assert await queries.list_lanes(db, processor.holder, 10) == []
+        assert await queries.list_lanes(db, "another worker", 10) == [hook.lane]
     await hook.execute("UPDATE channel_lanes SET leased_until = now() - interval '1 second'")
     await advance_all(processor, hook)
     assert await hook.list_bodies() == ["1"]
