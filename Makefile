@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean lint bench demo docs names lock audit sbom clean
+.PHONY: help install run check test test-long test-clean soak lint bench demo docs names lock audit sbom clean
 
 help: ## Show what can be made, and what each command installs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: lint ## Check everything: style, types, house rules, tests, a real browser
 test-long: lint $(VENV)/openapi.stamp ## The same with the longest cases, every view of every page and all random examples
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
+
+soak: $(VENV)/dev.stamp ## Ordinary traffic beside attackers for 20 minutes (MINUTES=…), on a machine without other work
+	$(BIN)/python -m tests.faults.soak $(MINUTES)
 
 lint: $(VENV)/dev.stamp ## Check style, types and the import contracts
 	$(BIN)/ruff check
@@ -77,6 +80,7 @@ clean: ## Remove .venv and caches; the data folder stays
 #installs test-long               requirements/openapi, about 400 MB: Node and npm packages
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
+#installs soak                    requirements/dev.txt; python3-venv
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs docs, names, lock       requirements/dev.txt; python3-venv
 #installs audit, sbom             requirements/dev.txt; python3-venv
@@ -84,6 +88,7 @@ clean: ## Remove .venv and caches; the data folder stays
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 # One process more than the two cores: tests often wait for a worker's next step or a provider's timeout.
 PYTEST_ALL := $(PYTEST) -n 3
+MINUTES := 20
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 $(VENV)/bin/pip:

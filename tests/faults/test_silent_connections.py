@@ -70,8 +70,8 @@ def test_healthz_answers_while_silent_sockets_are_open(installation: Installatio
             started = time.monotonic()
             assert httpx.get(f"http://127.0.0.1:{api.port}/healthz", verify=TLS, timeout=30).status_code == 200
             assert time.monotonic() - started < PROMISED_SECONDS * SLACK
-        if variables:
-            assert sum(count_connections(api)) >= SILENT
+        if variables:  # some were just closed after their 15 seconds, and are opened again
+            assert sum(count_connections(api)) >= SILENT * 9 // 10
 
 
 def count_connections(api: ApiServer) -> list[int]:

@@ -5,7 +5,6 @@ import socket
 from urllib.parse import urlsplit
 
 import pytest
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tests.conftest import Installation
 from tests.http.wire import send_bytes
@@ -87,12 +86,3 @@ def test_each_of_several_requests_in_one_packet_is_checked(installation: Install
     for first in (GET + HOST + b"\r\n", chunked):
         seen = exchange(installation, [first + GET + b"\r\n" + GET + HOST + b"\r\n"], 3)
         assert seen[1:] == [b"HTTP/1.1 400"]
-
-
-def test_the_parts_of_uvicorn_that_are_used_exist() -> None:
-    """They are not all public: read its changes before you raise its upper bound."""
-    used = {
-        "data_received", "connection_lost", "on_message_begin", "on_headers_complete", "on_body", "on_message_complete",
-        "on_response_complete", "_start_asgi_task",
-    }  # fmt: skip
-    assert used <= set(vars(HttpToolsProtocol))

@@ -48,7 +48,7 @@ SEALING = {
     "messaging/connections/actions.py": "channel_connections",
     "messaging/connections/jobs.py": "channel_connections",
     "messaging/history/actions.py": "api_requests",
-    "messaging/media/pages.py": "links that are not stored",
+    "messaging/media/links.py": "links that are not stored",
     "shipping/connections/actions.py": "carrier_connections",
     "webhooks/endpoints/fields.py": "webhook_endpoints",
 }

@@ -14,8 +14,8 @@ def run_process(server: ServerSettings, address: str) -> None:
     """Runs in a process of its own until SIGTERM or SIGINT."""
     if parent := parent_process():
         die_with_parent(signal.SIGTERM, parent.pid or os.getppid())
-    # Uvicorn raises the signal again after it stopped; the process then ends normally.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.signal(signal.SIGINT, lambda *_: None)
+    # Until the server has its own: a stop that comes earlier ends the process at once.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     app = create_app()
     HttpServer(server, app, app.end_streams).run([open_listener(address, server.port)])

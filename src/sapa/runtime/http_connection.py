@@ -1,17 +1,21 @@
-"""One HTTP/1.1 connection: Uvicorn's protocol, with stricter request heads and limits on waiting."""
+"""One HTTP/1.1 connection. httptools parses; what is not strictly HTTP/1.1 is refused before."""
 
+import asyncio
 import re
-from typing import Any
+from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sapa.http.errors import ApiError, Invalid
 from sapa.runtime.connection_limits import IDLE_SECONDS, READ_SECONDS, Connection, ConnectionLimits
+from sapa.runtime.request_cycle import STATUS_LINES, Headers, RequestCycle, ServedApp
 
 MOST_HEAD_BYTES = 32 * 1024
-# The rest of a body that nobody reads is still received this far, so that the caller gets the response.
-MOST_DRAINED_BYTES = 16 * 1_048_576
+MOST_UNREAD_BYTES = 64 * 1024
+"""What is received of a body, or of later requests, before it is needed."""
+# The rest of a body that nobody reads is still received this far, so that the caller gets the response: twice the
+# largest upload.
+MOST_DRAINED_BYTES = 64 * 1_048_576
 
 KNOWN_METHODS = {b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"}
 _is_token = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}").fullmatch
@@ -27,40 +31,89 @@ class HeadersTooLarge(ApiError):
     code = "HEADERS_TOO_LARGE"
 
 
-class HttpConnection(HttpToolsProtocol):
-    """Gives the parser one whole head at a time, checked before, then the head's body."""
+class HttpConnection(asyncio.Protocol):
+    """Gives the parser one whole head at a time, checked before, then the head's body.
 
-    def __init__(self, limits: ConnectionLimits, connection: Connection, **uvicorn: Any) -> None:
-        super().__init__(**uvicorn)
+    One request is under way at a time: what follows it waits until its response is complete.
+    """
+
+    def __init__(self, served: ServedApp, limits: ConnectionLimits, connection: Connection) -> None:
+        self._served = served
         self._limits = limits
         self._connection = connection
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport
         self._part = b""
-        """What has arrived of the next head."""
+        """What has arrived and is not parsed."""
+        self._cycle: RequestCycle | None = None
+        """The request under way: until its response is complete and its body has arrived."""
         self._is_in_head = False
         self._is_in_body = False
         self._body_left: int | None = None
         """None for a chunked body, whose end only the parser finds."""
-        self._other_method: bytes | None = None
         self._drained = 0
+        self._is_reading = True
+        self.is_paused = False
+        """The caller has not read what was sent."""
+        self._method = b""
+        self._url = b""
+        self._headers: Headers = []
         self._refusal: ApiError | None = None
+        """Of the request that follows the one under way."""
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+        self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
+        self._client = transport.get_extra_info("peername")[:2]
+        self._server = transport.get_extra_info("sockname")[:2]
+        self._served.connections.add(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._served.connections.discard(self)
         self._limits.release(self._connection)
+        if self._cycle is not None:
+            self._cycle.disconnect()
 
     def eof_received(self) -> None:
-        """A caller who has sent its last byte still gets to know that the body lacks some."""
-        if self._is_in_body and self._is_busy():
+        """The caller has gone, unless it only wants to know that its body lacks some."""
+        if self._is_in_body and self._cycle is not None and not self._cycle.is_complete:
             self._refuse(Invalid("The body is incomplete. Send the whole body."))
 
     def data_received(self, data: bytes) -> None:
-        while data and self._refusal is None and not self.transport.is_closing():
-            data = self._receive_body(data) if self._is_in_body else self._receive_head(data)
+        self._part = self._part + data if self._part else data
+        self._parse()
 
-    def _receive_head(self, data: bytes) -> bytes:
-        """Returns what came after it."""
-        is_first_part = not self._part
-        data = self._part + data
+    def pause_writing(self) -> None:
+        self.is_paused = True
+        self._connection.await_caller(READ_SECONDS)
+
+    def resume_writing(self) -> None:
+        self.is_paused = False
+        if self._cycle is None:
+            self._connection.await_caller()
+        else:
+            self._connection.end_wait()
+            self._cycle.wake()
+
+    # Reading
+
+    def _parse(self) -> None:
+        while self._part and self._refusal is None and not self._transport.is_closing():
+            if self._is_in_body:
+                self._parse_body()
+            elif self._cycle is not None:
+                self._set_reading(len(self._part) < MOST_UNREAD_BYTES)
+                return
+            elif not self._parse_head():
+                return
+            if self._cycle is not None and self._cycle.is_complete and not self._is_in_body:
+                self._end_cycle()
+
+    def _parse_head(self) -> bool:
+        """Returns whether the head was complete."""
+        data = self._part
         end = data.find(b"\r\n\r\n")
         size = len(data) if end < 0 else end + 4
         if size > MOST_HEAD_BYTES:
@@ -68,121 +121,177 @@ class HttpConnection(HttpToolsProtocol):
         elif data.count(b"\n", 0, size) != data.count(b"\r\n", 0, size):
             self._refuse(Invalid("A line of the request's head ends without CR. End each line with CR LF."))
         elif end < 0:
-            if is_first_part and not self._is_busy():
+            if self._connection.has_asked:
                 self._connection.await_head()
-            self._part = data
         else:
-            self._part = b""
+            head, self._part = data[:size], data[size:]
             self._is_in_head = True
-            head = data[:size]
-            self._parse(self._replace_method(_remove_upgrade(b"", head) if b"upgrade" in head.lower() else head))
+            self._feed(self._prepare_head(head))
             self._is_in_head = False
-            return data[size:]
-        return b""
+            return True
+        return False
 
-    def _replace_method(self, head: bytes) -> bytes:
+    def _prepare_head(self, head: bytes) -> bytes:
         """The parser refuses methods that it does not know; the application answers 405 to them."""
-        method, _, rest = head.partition(b" ")
-        self._other_method = method if method not in KNOWN_METHODS and _is_token(method) else None
-        return b"PATCH " + rest if self._other_method else head
+        self._method, _, rest = head.partition(b" ")
+        if self._method not in KNOWN_METHODS and _is_token(self._method):
+            head = b"PATCH " + rest
+        return _remove_upgrade(b"", head) if b"pgrade" in head or b"PGRADE" in head else head
 
-    def _receive_body(self, data: bytes) -> bytes:
-        if self._body_left is None:
-            self._parse(data)
-            return b""
-        part, rest = data[: self._body_left], data[self._body_left :]
-        self._body_left -= len(part)
-        self._parse(part)
-        return rest
+    def _parse_body(self) -> None:
+        part = self._part if self._body_left is None else self._part[: self._body_left]
+        self._part = self._part[len(part) :]
+        if self._body_left is not None:
+            self._body_left -= len(part)
+        self._feed(part)
 
-    def _parse(self, data: bytes) -> None:
+    def _feed(self, data: bytes) -> None:
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._refuse(self._refusal or Invalid("The request is not valid HTTP/1.1."))
+            self._refusal = self._refusal or Invalid("The request is not valid HTTP/1.1.")
+            if self._cycle is None or self._is_in_body:
+                self._refuse(self._refusal)
+
+    # What the parser calls
 
     def on_message_begin(self) -> None:
         if not self._is_in_head:
-            raise self._remember(Invalid("A request directly follows a chunked body. Wait for the response first."))
-        super().on_message_begin()
+            self._refusal = Invalid("A request directly follows a chunked body. Wait for the response first.")
+            raise self._refusal
+        self._headers = []
+
+    def on_url(self, url: bytes) -> None:
+        self._url = url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        hosts, self._body_left, self._drained = 0, None, 0
-        for name, value in self.headers:
+        hosts, expects_continue = 0, False
+        self._body_left, self._drained = None, 0
+        for name, value in self._headers:
             if name == b"host":
                 hosts += 1
             elif name == b"content-length":
                 self._body_left = int(value)
+            elif name == b"expect":
+                expects_continue = value.lower() == b"100-continue"
         if hosts != 1:
-            raise self._remember(Invalid("Send exactly one Host header."))
+            self._refusal = Invalid("Send exactly one Host header.")
+            raise self._refusal
         self._is_in_body = True
-        self._connection.end_wait()
-        super().on_headers_complete()
-        if self._other_method:
-            self.scope["method"] = self._other_method.decode()
+        if not self.is_paused:
+            self._connection.end_wait()
+        self._start_cycle(expects_continue)
 
     def on_body(self, body: bytes) -> None:
-        if self.cycle.response_complete:
+        cycle = self._cycle
+        if cycle is None or cycle.is_complete:
             self._drained += len(body)
             if self._drained > MOST_DRAINED_BYTES:
-                self.transport.close()
-        super().on_body(body)
+                self._transport.close()
+        elif cycle.add_body(body) > MOST_UNREAD_BYTES:
+            self._set_reading(False)
 
     def on_message_complete(self) -> None:
         self._is_in_body = False
-        super().on_message_complete()
-        if not self._is_busy():
-            self._connection.await_caller()
+        if self._cycle is not None:
+            self._cycle.end_body()
 
-    def on_response_complete(self) -> None:
-        """As in the base class, without its timer: the limits watch over idle connections."""
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
+    # The request under way
+
+    def _start_cycle(self, expects_continue: bool) -> None:
+        path, query = _split_url(self._url)
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": self._parser.get_http_version(),
+            "method": self._method.decode(),
+            "scheme": self._scheme,
+            "path": unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii"),
+            "raw_path": path,
+            "query_string": query,
+            "root_path": "",
+            "headers": self._headers,
+            "client": self._client,
+            "server": self._server,
+            "state": self._served.state.copy(),
+        }
+        self._cycle = RequestCycle(self, scope, self._parser.should_keep_alive(), expects_continue)
+        self._served.start(self._cycle)
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def read_on(self) -> None:
+        """The application has taken what there was of the body."""
+        self._set_reading(True)
+
+    def complete(self) -> None:
+        """The response is complete."""
+        if self._transport.is_closing():
             return
-        if self._refusal is not None and not self.pipeline:
-            self._answer(self._refusal)
-            return
-        self.flow.resume_reading()
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self._start_asgi_task(cycle, app)
-        elif self._is_in_body or self._part:
+        self._set_reading(True)
+        if self._is_in_body:
             self._connection.await_head()
+            return
+        self._end_cycle()
+        self._parse()
+
+    def abort(self) -> None:
+        """The response cannot be completed."""
+        self._transport.abort()
+
+    def _end_cycle(self) -> None:
+        cycle, self._cycle = self._cycle, None
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        elif cycle is None or not cycle.keeps_alive:
+            self._transport.close()
         else:
-            self._connection.await_caller(READ_SECONDS if self.flow.write_paused else IDLE_SECONDS)
+            self._connection.await_caller(READ_SECONDS if self.is_paused else IDLE_SECONDS)
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._connection.await_caller(READ_SECONDS)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._is_busy():
-            self._connection.end_wait()
+    def stop(self) -> None:
+        """The server stops: the connection ends with the response under way."""
+        if self._cycle is None:
+            self._transport.close()
         else:
-            self._connection.await_caller()
+            self._cycle.keeps_alive = False
 
-    def _is_busy(self) -> bool:
-        """Whether a response is under way."""
-        return self.cycle is not None and not self.cycle.response_complete
+    def _set_reading(self, is_reading: bool) -> None:
+        if is_reading == self._is_reading:
+            return
+        self._is_reading = is_reading
+        if is_reading:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
-    def _remember(self, refusal: ApiError) -> ApiError:
-        self._refusal = refusal
-        return refusal
+    # Refusals
 
     def _refuse(self, refusal: ApiError) -> None:
-        """After the responses to the requests before it. A request whose body is broken gets no other response."""
-        self._refusal = refusal
-        if not self._is_busy() or (self._is_in_body and not self.pipeline and not self.cycle.response_started):
-            self._answer(refusal)
-        elif self._is_in_body:
-            self.transport.close()
+        """A request whose body is broken gets no other response."""
+        cycle, self._cycle = self._cycle, None
+        if cycle is not None:
+            cycle.disconnect()
+        if cycle is None or not cycle.is_started:
+            body = refusal.encode()
+            self._transport.write(
+                STATUS_LINES[refusal.status]
+                + b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+                + body
+            )
+        self._transport.close()
 
-    def _answer(self, refusal: ApiError) -> None:
-        body = refusal.encode()
-        self.transport.write(
-            STATUS_LINE[refusal.status]
-            + b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
-            + body
-        )
-        self.transport.close()
+
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
+
+
+def _split_url(url: bytes) -> tuple[bytes, bytes]:
+    """Path and query. Proxies may send a whole URL."""
+    if url.startswith(b"/") and b"#" not in url:
+        path, _, query = url.partition(b"?")
+        return path, query
+    parsed = httptools.parse_url(url)
+    return parsed.path or b"/", parsed.query or b""

@@ -1,23 +1,23 @@
-"""The HTTP server: Uvicorn on uvloop, with an acceptor of ours that limits connections."""
+"""The HTTP server of one process: accepts connections within limits, and stops without cutting responses off."""
 
 import asyncio
 import errno
-import logging
 import resource
+import signal
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 
-import msgspec
 import structlog
-import uvicorn
+import uvloop
 
 from sapa.http.allow_list import AllowList
 from sapa.runtime.connection_limits import HEAD_SECONDS, Connection, ConnectionLimits
 from sapa.runtime.http_connection import HttpConnection
+from sapa.runtime.lifespan import run_lifespan
+from sapa.runtime.request_cycle import App, ServedApp
 from sapa.settings import ServerSettings
 
 BACKLOG = 4096
@@ -32,78 +32,52 @@ RESERVED_FILES = 200
 log = structlog.get_logger()
 
 
-class JsonLine(logging.Formatter):
-    """Uvicorn's warnings in the format of our own log lines."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).isoformat()
-        line = {
-            "event": record.getMessage(),
-            "logger": "uvicorn",
-            "level": record.levelname.lower(),
-            "time": time.replace("+00:00", "Z"),
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
-
-
-_LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"json": {"()": JsonLine}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json", "stream": "ext://sys.stderr"}},
-    "loggers": {"uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False}},
-}
-
-
-class HttpServer(uvicorn.Server):
+class HttpServer:
     """Serves one app in one process. `end_streams` ends its streaming responses when the server stops."""
 
-    def __init__(
-        self,
-        settings: ServerSettings,
-        app: Callable[..., Awaitable[None]],
-        end_streams: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                interface="asgi3",
-                loop="uvloop",
-                http=HttpConnection,
-                ws="none",
-                lifespan="on",
-                log_config=_LOGGING,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                timeout_graceful_shutdown=RESPONSE_SECONDS,
-            )
-        )
+    def __init__(self, settings: ServerSettings, app: App, end_streams: Callable[[], None] = lambda: None) -> None:
+        self._served = ServedApp(app)
         self._end_streams = end_streams
         self._tls = build_tls(settings)
         self._limits = build_limits(settings)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await self.lifespan.startup()
-        if self.lifespan.should_exit:
-            raise SystemExit(1)
-        self.servers = [Acceptor(one, self._limits, self._build_protocol, self._tls) for one in sockets or []]  # type: ignore[misc]
-        self.started = True
+    def run(self, listeners: Sequence[socket.socket]) -> None:
+        """Serves until SIGTERM or SIGINT."""
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve(listeners))
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    async def _serve(self, listeners: Sequence[socket.socket]) -> None:
+        stopping, hurrying = asyncio.Event(), asyncio.Event()
+
+        def stop() -> None:
+            (hurrying if stopping.is_set() else stopping).set()
+
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop)
+        async with run_lifespan(self._served.app) as self._served.state:
+            acceptors = [Acceptor(one, self._limits, self._build_protocol, self._tls) for one in listeners]
+            await stopping.wait()
+            for acceptor in acceptors:
+                await acceptor.close()
+            await self._finish_responses(hurrying)
+
+    async def _finish_responses(self, hurrying: asyncio.Event) -> None:
         self._end_streams()
-        await super().shutdown(sockets)
+        for connection in list(self._served.connections):
+            connection.stop()
+        if self._served.tasks:
+            responses = asyncio.ensure_future(asyncio.wait(self._served.tasks))
+            hurried = asyncio.create_task(hurrying.wait())
+            await asyncio.wait({responses, hurried}, timeout=RESPONSE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            responses.cancel()
+            hurried.cancel()
+        for task in list(self._served.tasks):
+            task.cancel()
+        for connection in list(self._served.connections):
+            connection.abort()
 
     def _build_protocol(self, connection: Connection) -> HttpConnection:
-        return HttpConnection(
-            self._limits,
-            connection,
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-        )
+        return HttpConnection(self._served, self._limits, connection)
 
 
 class Acceptor:
@@ -126,11 +100,10 @@ class Acceptor:
         listener.listen(BACKLOG)
         self._resume()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._loop.remove_reader(self._listener)
+        self._listener.close()
         self._sweeper.cancel()
-
-    async def wait_closed(self) -> None:
         await asyncio.gather(self._sweeper, *self._opening, return_exceptions=True)
 
     def _resume(self) -> None:

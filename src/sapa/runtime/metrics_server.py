@@ -60,9 +60,9 @@ class MetricsProcess:
 
 def _run(settings: Settings, listener: socket.socket) -> None:
     os.nice(NICENESS)
-    # Uvicorn raises the signal again after it stopped; the process then ends normally.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.signal(signal.SIGINT, lambda *_: None)
+    # Until the server has its own: a stop that comes earlier ends the process at once.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     if parent := parent_process():
         die_with_parent(signal.SIGTERM, parent.pid or os.getppid())

@@ -12,7 +12,7 @@ from sapa.domains import HOOKS
 from sapa.http.hooks import answer_hook
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections import actions as connections
-from sapa.messaging.inbound import set_aside
+from sapa.messaging.inbound import queries, set_aside
 from sapa.messaging.inbound.jobs import MAX_BUSY_TRIES, MAX_TRIES, CallbackProcessor
 from sapa.messaging.inbound.parsers import Parsers
 from sapa.messaging.inbound.queries import CallbackLane
@@ -30,7 +30,7 @@ PARK = "UPDATE channel_callbacks SET due_at = now() + interval '1 hour' WHERE co
 BODIES = "SELECT body FROM messages WHERE company_id = $1 ORDER BY id"
 TRIES = "UPDATE channel_callbacks SET tries = $2 WHERE company_id = $1"
 TAKE_OVER = "UPDATE channel_lanes SET holder = 'another worker', leased_until = now() + interval '1 minute'"
-POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<" * 500_000
+POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<" * 300_000
 
 
 class MailHook:
@@ -91,8 +91,8 @@ async def hook(installation: Installation, database: Database) -> AsyncIterator[
 
 @pytest.fixture
 async def processor(hook: MailHook) -> AsyncIterator[CallbackProcessor]:
-    """Its processes may compute for a fifth of a second: enough for mail, not enough for POISON."""
-    created = CallbackProcessor(hook.context, Parsers(cpu_seconds=0.2))
+    """Its processes may compute for a tenth of a second: enough for mail, not enough for POISON."""
+    created = CallbackProcessor(hook.context, Parsers(cpu_seconds=0.1))
     yield created
     await created.close()
 
@@ -171,6 +171,9 @@ async def test_a_lane_that_another_worker_holds_is_left_alone(hook: MailHook, pr
     await hook.execute(TAKE_OVER)
     assert not await processor.advance(hook.lane)
     assert (await hook.list_callbacks())[0]["tries"] == 0
+    async with hook.context.database.connection() as db:
+        assert await queries.list_lanes(db, processor.holder, 10) == []
+        assert await queries.list_lanes(db, "another worker", 10) == [hook.lane]
     await hook.execute("UPDATE channel_lanes SET leased_until = now() - interval '1 second'")
     await advance_all(processor, hook)
     assert await hook.list_bodies() == ["1"]

@@ -82,7 +82,7 @@ class CompanyTurns:
         """Starts as many waiting connections as there is room for, then waits until one is done or new callbacks may be
         there."""
         async with self._processor.context.database.connection() as db:
-            due = await queries.list_lanes(db, LANES_LISTED)
+            due = await queries.list_lanes(db, self._processor.holder, LANES_LISTED)
         self._served = {lane: self._served[lane] for lane in due if lane in self._served}
         waiting = sorted(
             (lane for lane in due if lane not in self._running), key=lambda lane: self._served.get(lane, 0)
@@ -130,7 +130,7 @@ class CallbackProcessor:
 
     def __init__(self, context: AppContext, parsers: Parsers | None = None) -> None:
         self.context = context
-        self._holder = leases.new_holder()
+        self.holder = leases.new_holder()
         self._parsers = parsers or Parsers()
         self._parsed: dict[CallbackLane, ParsedCallback] = {}
 
@@ -165,7 +165,7 @@ class CallbackProcessor:
     async def _claim(self, lane: CallbackLane) -> ClaimedCallback | None:
         """The next callback that can be processed."""
         async with self.context.database.transaction() as tx:
-            if not await queries.lease_lane(tx, lane, self._holder, LEASE_SECONDS):
+            if not await queries.lease_lane(tx, lane, self.holder, LEASE_SECONDS):
                 return None
             company = await get_company(tx, lane.company_id)
             connected = await get_environment(company).accounts.find_by_id(
@@ -179,7 +179,7 @@ class CallbackProcessor:
                     await queries.set_aside(tx, company.id, callback.id, error)
                 else:
                     return ClaimedCallback(lane, callback, company, connected)
-            await queries.release_lane(tx, lane, self._holder)
+            await queries.release_lane(tx, lane, self.holder)
             return None
 
     async def _read(self, parser: Parser, claimed: ClaimedCallback) -> ParsedCallback | None:
@@ -220,24 +220,24 @@ class CallbackProcessor:
             await _record_failure(tx, claimed, error, MAX_TRIES)
         else:
             await queries.finish(tx, company.id, callback.id, len(items))
-        await queries.release_lane(tx, claimed.lane, self._holder)
+        await queries.release_lane(tx, claimed.lane, self.holder)
         return None
 
     async def _fail(self, claimed: ClaimedCallback, error: str, max_tries: int) -> None:
         async with self.context.database.transaction() as tx:
             await self._extend_lease(tx, claimed.lane)
             await _record_failure(tx, claimed, error, max_tries)
-            await queries.release_lane(tx, claimed.lane, self._holder)
+            await queries.release_lane(tx, claimed.lane, self.holder)
 
     async def _give_back(self, claimed: ClaimedCallback) -> None:
         """The callback continues later where it stopped, perhaps on another worker."""
         async with self.context.database.transaction() as tx:
-            if await queries.extend_lease(tx, claimed.lane, self._holder, LEASE_SECONDS):
+            if await queries.extend_lease(tx, claimed.lane, self.holder, LEASE_SECONDS):
                 await queries.unclaim(tx, claimed.company.id, claimed.callback.id)
-                await queries.release_lane(tx, claimed.lane, self._holder)
+                await queries.release_lane(tx, claimed.lane, self.holder)
 
     async def _extend_lease(self, tx: Tx, lane: CallbackLane) -> None:
-        if not await queries.extend_lease(tx, lane, self._holder, LEASE_SECONDS):
+        if not await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS):
             raise LeaseLost
 
 

@@ -52,14 +52,17 @@ INSERT = sql(
         ON CONFLICT (company_id, connection_id, hash) DO NOTHING"""
 )
 
+# Without those that another worker holds: they would be looked at again and again.
 LIST_LANES = sql(
     """
-    SELECT company_id, connection_id
-      FROM channel_callbacks
-     WHERE status = 'waiting' AND due_at <= now()
-     GROUP BY company_id, connection_id
-     ORDER BY min(id)
-     LIMIT $1""",
+    SELECT c.company_id, c.connection_id
+      FROM channel_callbacks c
+      JOIN channel_lanes l ON l.company_id = c.company_id AND l.connection_id = c.connection_id
+     WHERE c.status = 'waiting' AND c.due_at <= now()
+       AND (l.holder = $1 OR l.leased_until IS NULL OR l.leased_until < clock_timestamp())
+     GROUP BY c.company_id, c.connection_id
+     ORDER BY min(c.id)
+     LIMIT $2""",
     row=CallbackLane,
     crosses="the worker finds callbacks of all companies, then processes them company by company",
 )
@@ -192,8 +195,9 @@ async def insert_callback(
     return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
 
 
-async def list_lanes(db: Connection, limit: int) -> list[CallbackLane]:
-    return await LIST_LANES.all(db, limit)
+async def list_lanes(db: Connection, holder: str, limit: int) -> list[CallbackLane]:
+    """Those with callbacks that the holder could process now, longest waiting first."""
+    return await LIST_LANES.all(db, holder, limit)
 
 
 async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
