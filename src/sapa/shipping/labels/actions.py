@@ -15,6 +15,7 @@ from sapa.http.responses import Accepted, PdfFile
 from sapa.orders import actions as orders
 from sapa.shipping.carriers.abilities import LabelCarrier
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAway
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.labels import queries
@@ -129,13 +130,18 @@ async def _print_with_carriers(context: AppContext, company: Company, job: Print
     return await print_apart(files)
 
 
+def has_own_label(shipment: StoredShipment) -> bool:
+    """Whether the carrier of the shipment has a label of its own."""
+    return isinstance(CARRIERS.get(shipment.adapter or ""), LabelCarrier)
+
+
 async def _find_carrier_labels(
     context: AppContext, db: Connection, company: Company, stored: Sequence[StoredShipment]
 ) -> CarrierLabels | None:
     """None if the carrier of these shipments has no labels of its own."""
     first = stored[0]
-    connected = await find_carrier(context, db, company, first.provider) if first.adapter else None
-    if connected is None or connected.carrier.name != first.adapter or not isinstance(connected.carrier, LabelCarrier):
+    connected = await find_carrier(context, db, company, first.provider) if has_own_label(first) else None
+    if connected is None or connected.carrier.name != first.adapter:
         return None
     return CarrierLabels(connected, [get_number(shipment) for shipment in stored])
 

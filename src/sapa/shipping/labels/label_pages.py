@@ -173,7 +173,7 @@ def _build_fact(title: str, value: str, width: float) -> Block:
 
 def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most_items: int) -> list[Block]:
     """The order and its contents, for the person who packs."""
-    reference = f"Pesanan {parcel.order_number}" if parcel.order_number else "Isi paket"
+    reference = build_reference(parcel) or "Isi paket"
     head = build_row(
         [
             (width * 0.55, build_text(reference, width * 0.55, size=7, font=BOLD)),
@@ -181,6 +181,12 @@ def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most
         ]
     )
     return [build_rule(width), head, *_build_items(parcel.items, width, most_items)]
+
+
+def build_reference(parcel: ParcelContent) -> str:
+    """The shop's own numbers of it; empty if it has none."""
+    order = f"Pesanan {parcel.order_number}" if parcel.order_number else ""
+    return " · ".join(filter(None, (f"Retur {parcel.return_number}" if parcel.return_number else "", order)))
 
 
 def _build_items(items: Sequence[PackedItem], width: float, most: int) -> list[Block]:

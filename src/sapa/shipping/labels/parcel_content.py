@@ -1,11 +1,14 @@
 """Builds what a document says about a shipment. Pure: no database."""
 
-from collections.abc import Sequence
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
 from msgspec import Raw, Struct
 
+from sapa.orders.settlement.types import Fulfillment, FulfillmentLine, Refund, RefundLine
 from sapa.orders.types import Order
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, show_money
 from sapa.shipping.providers import PROVIDERS
@@ -33,14 +36,19 @@ class _Variant(Struct, frozen=True, rename="camel"):
 
 
 class _LineItem(Struct, frozen=True, rename="camel"):
-    """The fields of an order's line that are printed."""
+    """The fields of an order's line that say what is packed. Lines of earlier versions have not all of them."""
 
+    id: str
     title: str
     quantity: int
     product_variant: _Variant | None = None
+    fulfilled_quantity: int = 0
+    refunded_quantity: int = 0
 
 
 _read_lines = msgspec.json.Decoder(list[_LineItem]).decode
+_read_fulfillments = msgspec.json.Decoder(list[Fulfillment]).decode
+_read_refunds = msgspec.json.Decoder(list[Refund]).decode
 
 
 def get_number(shipment: StoredShipment) -> str:
@@ -81,8 +89,9 @@ def build_parcel(company: Company, shipment: StoredShipment, order: Order | None
         volumetric_weight=_find_volumetric(package, courier),
         quantity=package.item_qty or 1,
         insurance=_build_insurance(shipment, package),
-        items=_list_items(package, order),
+        items=_list_items(shipment, package, order),
         order_number=order.order_number if order else None,
+        return_number=shipment.return_number,
         pickup_number=shipment.pickup_number,
         cod_amount=cod_amount,
         currency=shipment.currency,
@@ -97,7 +106,8 @@ def _build_payment(shipment: StoredShipment, courier: str, cod_amount: Decimal |
 
 
 def _build_insurance(shipment: StoredShipment, package: Package) -> str | None:
-    if not shipment.insurance:
+    """Also of a service that insures every parcel."""
+    if not shipment.insurance and shipment.insurance_fee is None:
         return None
     value = shipment.insurance_amount or package.item_value
     return "Ya" if value is None else show_money(value, shipment.currency)
@@ -125,11 +135,36 @@ def _build_party(party: Party) -> LabelParty:
     )
 
 
-def _list_items(package: Package, order: Order | None) -> Sequence[PackedItem]:
-    """The order's lines; without an order, the package's contents."""
+def _list_items(shipment: StoredShipment, package: Package, order: Order | None) -> Sequence[PackedItem]:
+    """The units of the order that the parcel carries; without an order, the package's contents."""
     if order is None:
         return [PackedItem(package.item_name, package.item_qty or 1)] if package.item_name else []
+    lines = _read_lines(order.line_items)
+    units = _count_units(shipment, order, lines)
     return [
-        PackedItem(line.title, line.quantity, line.product_variant.inventory_sku if line.product_variant else None)
-        for line in _read_lines(order.line_items)
+        PackedItem(line.title, units[line.id], line.product_variant.inventory_sku if line.product_variant else None)
+        for line in lines
+        if units.get(line.id)
     ]
+
+
+def _count_units(shipment: StoredShipment, order: Order, lines: Sequence[_LineItem]) -> Mapping[str, int]:
+    """Of each line: what was refunded for a return, what was fulfilled with the shipment, else what is still open, or
+    everything if nothing is."""
+    if shipment.return_of is not None:
+        linked = [refund.line_items for refund in _read_refunds(order.refunds) if refund.id == shipment.refund_id]
+    else:
+        made = [one for one in _read_fulfillments(order.fulfillments) if not one.cancelled_at]
+        linked = [fulfillment.line_items for fulfillment in made if fulfillment.shipment_id == shipment.id]
+    if units := _sum_units(itertools.chain.from_iterable(linked)):
+        return units
+    left = {line.id: line.quantity - line.fulfilled_quantity - line.refunded_quantity for line in lines}
+    is_open = shipment.return_of is None and any(number > 0 for number in left.values())
+    return {line.id: max(0, left[line.id]) if is_open else line.quantity for line in lines}
+
+
+def _sum_units(lines: Iterable[FulfillmentLine | RefundLine]) -> Mapping[str, int]:
+    units: Counter[str] = Counter()
+    for line in lines:
+        units[line.id] += line.quantity
+    return units

@@ -26,11 +26,15 @@ INSERT = sql(
     row=LabelBatch,
 )
 
+# Companies take turns, so that none waits for another's backlog.
 LIST_WAITING = sql(
     """
-    SELECT company_id, id FROM label_batches
-     WHERE finished_at IS NULL AND held_until < clock_timestamp()
-     ORDER BY created_at
+    SELECT company_id, id
+      FROM (SELECT company_id, id, created_at,
+                   row_number() OVER (PARTITION BY company_id ORDER BY created_at, id) AS turn
+              FROM label_batches
+             WHERE finished_at IS NULL AND held_until < clock_timestamp()) AS waiting
+     ORDER BY turn, created_at
      LIMIT 20""",
     row=WaitingBatch,
     crosses="the worker looks for files to make over all companies, then claims one company's",
@@ -87,7 +91,7 @@ async def insert_batch(tx: Tx, company_id: int, id: str, body: BatchIn, ids: Seq
 
 
 async def list_waiting(db: Connection) -> list[WaitingBatch]:
-    """The longest waiting first."""
+    """The longest waiting of each company first."""
     return await LIST_WAITING.all(db)
 
 

@@ -388,7 +388,7 @@ def check_cod_amount(field: str, provider: ProviderTraits, amount: Decimal | Non
     if amount <= 0:
         raise Invalid.field(field, "must be more than 0; leave it out if nothing is collected on delivery")
     if not provider.is_local and (currency != COD_CURRENCY or amount != amount.to_integral_value()):
-        raise Invalid.field(field, f"must be a whole number of {COD_CURRENCY}, because the carrier collects no less")
+        raise Invalid.field(field, f"must be a whole amount in {COD_CURRENCY}; carriers collect nothing else")
 
 
 def _check_return(shipment: StoredShipment) -> None:
