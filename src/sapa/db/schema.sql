@@ -1616,7 +1616,11 @@ CREATE TABLE shipments (
     sorting_code         text,
     -- The path of the public page, /t/ and a random token.
     tracking_page        text           COLLATE "C",
-    CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id)
+    CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT shipments_cod_check CHECK (
+        cod_amount > 0 AND (cod_remitted_at IS NULL) = (cod_remitted_amount IS NULL)),
+    CONSTRAINT shipments_return_check CHECK (
+        (return_of IS NULL) = (return_number IS NULL) AND (return_of IS NOT NULL OR refund_id IS NULL))
 ) WITH (fillfactor = 80);
 
 CREATE INDEX shipments_created_idx ON shipments (company_id, created_at, id);

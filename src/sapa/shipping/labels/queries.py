@@ -46,7 +46,7 @@ CLAIM = sql(
        SET holder = $3, held_until = clock_timestamp() + make_interval(secs => $4), status = 'running',
            attempts = attempts + 1
      WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND held_until < clock_timestamp()
-    RETURNING id, document, format, source, shipment_ids""",
+    RETURNING id, document, format, source, shipment_ids, attempts""",
     row=PrintJob,
 )
 

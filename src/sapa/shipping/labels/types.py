@@ -63,6 +63,8 @@ class PrintJob(Struct, frozen=True):
     format: Format
     source: LabelSource
     shipment_ids: list[str]
+    attempts: int
+    """This one included."""
 
 
 class WaitingBatch(Struct, frozen=True):

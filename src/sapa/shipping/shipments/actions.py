@@ -126,12 +126,12 @@ async def _with_milestones(tx: Tx, company: Company, before: StoredShipment, aft
     changes: dict[str, object] = {}
     if is_failed_attempt(before, after):
         changes["failed_attempts"] = before.failed_attempts + 1
-    if is_picked_up or is_delivered:
+    has_cash = after.shipping_status == "delivered" and after.cod_amount is not None and after.cod_collected_at is None
+    if is_picked_up or is_delivered or has_cash:
         now = await _get_time(tx, company, before, after)
         changes |= {"picked_up_at": now} if is_picked_up else {}
         changes |= {"delivered_at": now} if is_delivered else {}
-        if is_delivered and after.cod_amount is not None and after.cod_collected_at is None:
-            changes["cod_collected_at"] = now
+        changes |= {"cod_collected_at": now} if has_cash else {}
     return msgspec.structs.replace(after, **changes) if changes else after
 
 

@@ -115,6 +115,8 @@ def revise_shipment(
     links = {name: getattr(shipment, name) for name in _LINKS}
     if not is_open and msgspec.structs.replace(stored, **links) != shipment:
         raise NotEditable(f"The shipment is {stored.shipping_status} and can no longer be edited.")
+    if shipment.cod_amount != stored.cod_amount and (stored.cod_collected_at or stored.cod_remitted_at):
+        raise NotEditable("The cash was collected already, so codAmount can no longer be edited.")
     if shipment.pickup_city != stored.pickup_city:
         shipment = _with_pickup_city(shipment, facts.pickup_cities)
     _check_shipment(shipment)
