@@ -130,6 +130,7 @@ async def test_nothing_is_told_until_the_company_turns_it_on(
         ("MARKETING", [{"app": "MSGAPP_CLOUD", "status": "unsubscribe"}], ("skipped", "CONSENT_MISSING")),
         ("MARKETING", [{"app": "MAIL", "status": "unsubscribe"}], ("sent", None)),
         ("MARKETING", [{"app": "CRM", "status": "subscribe"}], ("sent", None)),
+        ("MARKETING", [{"app": "Loyalty app", "status": "unsubscribe"}], ("sent", None)),
         ("UTILITY", [{"app": "CRM", "status": "unsubscribe"}], ("sent", None)),
     ],
 )
@@ -146,6 +147,19 @@ async def test_who_unsubscribed_gets_no_marketing_template(
     await move(sandbox, shipment["id"], "picked_up", "delivered")
     notification = await await_notification(sandbox, shipment["id"], "delivered")
     assert (notification["status"], notification["code"]) == outcome
+
+
+async def test_who_unsubscribed_from_any_channel_gets_no_marketing_over_an_unnamed_one(
+    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
+) -> None:
+    """Without sources the send chooses the channel, which may be the one."""
+    await make_parcel_template(messaging, category="MARKETING")
+    await set_up(sandbox, "delivered", sources=None)
+    status = [{"app": "MSGAPP_CLOUD", "status": "unsubscribe"}]
+    shipment = await ship_to_customer(sandbox, subscriptionStatus=status)
+    await move(sandbox, shipment["id"], "picked_up", "delivered")
+    notification = await await_notification(sandbox, shipment["id"], "delivered")
+    assert (notification["status"], notification["code"]) == ("skipped", "CONSENT_MISSING")
 
 
 async def test_a_channel_whose_window_is_closed_is_not_used(

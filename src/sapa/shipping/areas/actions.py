@@ -150,7 +150,8 @@ def find_by_name(areas: Sequence[CarrierArea], name: str) -> CarrierArea | None:
     by_name = {simplify(area.name): area for area in areas}
     wanted = simplify(name)
     exact = by_name.get(wanted) or by_name.get(wanted.removeprefix("kota ").removeprefix("kabupaten "))
-    return exact or next((area for known, area in by_name.items() if has_distance_of_one(known, wanted)), None)
+    close = [] if exact else [area for known, area in by_name.items() if has_distance_of_one(known, wanted)]
+    return exact or (close[0] if len(close) == 1 else None)
 
 
 def simplify(name: str) -> str:
