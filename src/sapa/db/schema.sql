@@ -1692,7 +1692,7 @@ CREATE TABLE tracking_page_settings (
     CONSTRAINT tracking_page_settings_language_check CHECK (language IN ('id', 'en'))
 );
 
--- Which steps of a parcel customers are told of, and by which template.
+-- Which steps of a parcel customers are notified of, and by which template.
 CREATE TABLE notification_settings (
     company_id  bigint         NOT NULL,
     enabled     boolean        NOT NULL DEFAULT false,

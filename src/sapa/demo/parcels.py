@@ -24,7 +24,7 @@ LOOKS = TrackingPageSettingsIn(display_name="Toko Demo", color="#9a3412")
 _read_address = msgspec.json.Decoder(ShippingAddress | None).decode
 
 
-class ParcelStory(Struct, frozen=True):
+class DemoParcel(Struct, frozen=True):
     """A shipment to create, and its statuses with their times."""
 
     order: Order
@@ -32,18 +32,18 @@ class ParcelStory(Struct, frozen=True):
     steps: list[tuple[str, datetime]]
 
 
-def build_stories(provider: str, orders: Sequence[Order], now: datetime) -> Iterator[ParcelStory]:
+def build_parcels(provider: str, orders: Sequence[Order], now: datetime) -> Iterator[DemoParcel]:
     """One parcel for each order that has an address; an order that is not paid yet is paid on delivery."""
     dice = random.Random(62)  # noqa: S311 - the same parcels every time
     for number, order in enumerate(orders, start=1):
         address = None if order.shipping_address is None else _read_address(order.shipping_address)
         if address is not None:
-            yield _build_story(dice, provider, order, address, number, now)
+            yield _build_parcel(dice, provider, order, address, number, now)
 
 
-def _build_story(
+def _build_parcel(
     dice: random.Random, provider: str, order: Order, address: ShippingAddress, number: int, now: datetime
-) -> ParcelStory:
+) -> DemoParcel:
     service, estimate, days = dice.choice(SERVICES)
     names = [name for name in (address.first_name, address.last_name) if name]
     body = ShipmentIn(
@@ -68,7 +68,7 @@ def _build_story(
     )
     took = max(0, days + dice.choice((-2, -1, -1, 0, 0, 0, 1)))
     sent = now - timedelta(days=took + dice.randint(1, 20), hours=3)
-    return ParcelStory(order, body, _build_steps(dice, sent, took))
+    return DemoParcel(order, body, _build_steps(dice, sent, took))
 
 
 def _build_package(dice: random.Random) -> PackageIn:

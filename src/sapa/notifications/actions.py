@@ -1,4 +1,4 @@
-"""Tells customers of the steps of their parcels: queued with the change, sent by the worker, each step once."""
+"""Notifies customers of the steps of their parcels: queued with the change, sent by the worker, each step once."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -62,7 +62,7 @@ class NotificationSkipped(Exception):
 
 
 class Recipient(Struct, frozen=True):
-    """Who is told, and what they subscribe to."""
+    """Who is notified, and what they subscribe to."""
 
     phone: str | None
     email: str | None
@@ -100,7 +100,7 @@ async def list_notifications(db: Connection, company: Company, shipment_id: str)
 
 
 async def queue_step(tx: Tx, company: Company, change: ShipmentStatusChanged) -> None:
-    """Subscribes to changes of status: queues the step in the same transaction, if the company wants it told."""
+    """Subscribes to changes of status: queues the step in the same transaction, if the company has a rule for it."""
     step = find_step(change.before.shipping_status, change.after.shipping_status)
     if step is None or change.after.return_of is not None or await _find_rule(tx, company, step) is None:
         return
