@@ -14,7 +14,7 @@ from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_sales
-from sapa.demo.parcels import LOOKS, DemoParcel, build_statement, build_parcels
+from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
 from sapa.orders import actions as orders
 from sapa.orders.settlement.types import PaymentIn, RefundIn
