@@ -58,7 +58,7 @@ class ScorecardParcelsQuery(PageQuery, frozen=True, kw_only=True):
     created_to: To | None = None
 
 
-@routes.get("/scorecards", scope=Scope.ORDERS_READ)
+@routes.get("/scorecards", scope=Scope.ORDERS_READ, is_long_read=True)
 async def list_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport:
     """Compare carriers, services and areas.
 
@@ -74,7 +74,7 @@ async def list_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport
     )
 
 
-@routes.get("/scorecards/parcels", scope=Scope.ORDERS_READ)
+@routes.get("/scorecards/parcels", scope=Scope.ORDERS_READ, is_long_read=True)
 async def list_scorecard_parcels(call: Call, query: ScorecardParcelsQuery) -> Page[ScorecardParcel]:
     """List the parcels of a figure of a scorecard.
 
