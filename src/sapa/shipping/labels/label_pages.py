@@ -168,7 +168,10 @@ def _show_weight(weight: Decimal | None) -> str:
 
 
 def _build_fact(title: str, value: str, width: float) -> Block:
-    return build_stack([build_text(title, width, size=5.5), build_text(value, width, size=8, font=BOLD, most_lines=2)])
+    size = fit_size(value, BOLD, (8, 7, 6), width)
+    return build_stack(
+        [build_text(title, width, size=5.5), build_text(value, width, size=size, font=BOLD, most_lines=2)]
+    )
 
 
 def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most_items: int) -> list[Block]:
