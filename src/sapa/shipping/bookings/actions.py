@@ -107,7 +107,10 @@ def new_reference() -> str:
 
 
 def without_booking(stored: StoredShipment) -> StoredShipment:
-    return msgspec.structs.replace(stored, **dict.fromkeys(BOOKING_FIELDS), needs_action=False)
+    """The payment goes with the booking, unless it is one that the caller named."""
+    is_of_booking = stored.pickup_number is not None and stored.payment_id == stored.pickup_number
+    names = (*BOOKING_FIELDS, "payment_id", "payment_status") if is_of_booking else BOOKING_FIELDS
+    return msgspec.structs.replace(stored, **dict.fromkeys(names), needs_action=False)
 
 
 async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
