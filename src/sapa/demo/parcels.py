@@ -64,7 +64,8 @@ def _build_parcel(
             zip=address.zip,
         ),
         package=_build_package(dice),
-        **({"cod_amount": order.outstanding, "cod_fee": Decimal(2_500)} if order.outstanding > 0 else {}),
+        cod_amount=order.outstanding if order.outstanding > 0 else None,
+        cod_fee=Decimal(2_500) if order.outstanding > 0 else None,
     )
     took = max(0, days + dice.choice((-2, -1, -1, 0, 0, 0, 1)))
     sent = now - timedelta(days=took + dice.randint(1, 20), hours=3)

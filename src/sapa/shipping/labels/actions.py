@@ -22,7 +22,15 @@ from sapa.shipping.labels import queries
 from sapa.shipping.labels.content import Format, PrintRequest
 from sapa.shipping.labels.parcel_content import build_parcel, get_number
 from sapa.shipping.labels.printer import print_apart, print_here
-from sapa.shipping.labels.types import BATCH_ID, BatchIn, Document, LabelBatch, LabelSource, PrintingFailed, PrintJob
+from sapa.shipping.labels.types import (
+    BATCH_ID,
+    Document,
+    LabelBatch,
+    LabelBatchIn,
+    LabelSource,
+    PrintingFailed,
+    PrintJob,
+)
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.types import CarrierUnavailable, ShipmentNotFound, StoredShipment
 from sapa.values.company import Company
@@ -57,7 +65,7 @@ async def print_one(
     return PdfFile(f"{document.replace('_', '-')}-{_NOT_IN_NAMES.sub('-', number)}.pdf", content)
 
 
-async def create_batch(tx: Tx, company: Company, body: BatchIn) -> LabelBatch:
+async def create_batch(tx: Tx, company: Company, body: LabelBatchIn) -> LabelBatch:
     """Queues a file for the worker. Raises NotBooked for a shipment that cannot be printed yet."""
     ids = list(dict.fromkeys(body.ids))
     stored = await shipments.list_stored(tx, company.id, ids)

@@ -10,8 +10,8 @@ from sapa.http.responses import Accepted, PdfFile
 from sapa.shipping.labels import actions
 from sapa.shipping.labels.types import (
     BatchId,
-    BatchIn,
     LabelBatch,
+    LabelBatchIn,
     LabelSource,
     PrintFormat,
     PrintingFailed,
@@ -54,7 +54,7 @@ async def get_packing_slip(call: OutboundCall, id: ShipmentId, query: SlipQuery)
 
 
 @routes.post("/labels", scope=Scope.ORDERS_WRITE, raises=[NotBooked])
-async def create_labels(call: Call, body: BatchIn) -> LabelBatch:
+async def create_labels(call: Call, body: LabelBatchIn) -> LabelBatch:
     """Print up to 500 shipments as one file.
 
     The worker makes the PDF: labels, packing slips, or a pickup manifest with the parcels of each courier, their totals

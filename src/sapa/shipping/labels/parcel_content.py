@@ -1,14 +1,13 @@
 """Builds what a document says about a shipment. Pure: no database."""
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
 from msgspec import Raw, Struct
 
-from sapa.orders.settlement.types import Fulfillment, FulfillmentLine, Refund, RefundLine
+from sapa.orders.settlement.types import Fulfillment, Refund
 from sapa.orders.types import Order
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, show_money
 from sapa.shipping.providers import PROVIDERS
@@ -151,20 +150,18 @@ def _list_items(shipment: StoredShipment, package: Package, order: Order | None)
 def _count_units(shipment: StoredShipment, order: Order, lines: Sequence[_LineItem]) -> Mapping[str, int]:
     """Of each line: what was refunded for a return, what was fulfilled with the shipment, else what is still open, or
     everything if nothing is."""
+    linked: Iterator[Fulfillment | Refund]
     if shipment.return_of is not None:
-        linked = [refund.line_items for refund in _read_refunds(order.refunds) if refund.id == shipment.refund_id]
+        linked = (refund for refund in _read_refunds(order.refunds) if refund.id == shipment.refund_id)
     else:
-        made = [one for one in _read_fulfillments(order.fulfillments) if not one.cancelled_at]
-        linked = [fulfillment.line_items for fulfillment in made if fulfillment.shipment_id == shipment.id]
-    if units := _sum_units(itertools.chain.from_iterable(linked)):
-        return units
-    left = {line.id: line.quantity - line.fulfilled_quantity - line.refunded_quantity for line in lines}
-    is_open = shipment.return_of is None and any(number > 0 for number in left.values())
-    return {line.id: max(0, left[line.id]) if is_open else line.quantity for line in lines}
-
-
-def _sum_units(lines: Iterable[FulfillmentLine | RefundLine]) -> Mapping[str, int]:
+        made = (one for one in _read_fulfillments(order.fulfillments) if not one.cancelled_at)
+        linked = (fulfillment for fulfillment in made if fulfillment.shipment_id == shipment.id)
     units: Counter[str] = Counter()
-    for line in lines:
-        units[line.id] += line.quantity
-    return units
+    for part in linked:
+        for line in part.line_items:
+            units[line.id] += line.quantity
+    if units:
+        return units
+    left = {item.id: item.quantity - item.fulfilled_quantity - item.refunded_quantity for item in lines}
+    is_open = shipment.return_of is None and any(number > 0 for number in left.values())
+    return {item.id: max(0, left[item.id]) if is_open else item.quantity for item in lines}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.shipping.labels.types import BatchIn, LabelBatch, PrintJob, WaitingBatch
+from sapa.shipping.labels.types import LabelBatch, LabelBatchIn, PrintJob, WaitingBatch
 
 HOLD_SECONDS = 180.0
 """Longer than a file takes; after this the worker that held it is gone."""
@@ -85,7 +85,7 @@ async def get_batch(db: Connection, company_id: int, id: str) -> LabelBatch:
     return found
 
 
-async def insert_batch(tx: Tx, company_id: int, id: str, body: BatchIn, ids: Sequence[str]) -> LabelBatch:
+async def insert_batch(tx: Tx, company_id: int, id: str, body: LabelBatchIn, ids: Sequence[str]) -> LabelBatch:
     (created,) = await INSERT.all(tx, company_id, id, body.document, body.format, body.source, ids)
     return created
 

@@ -28,7 +28,7 @@ LabelSource = Annotated[
 ]
 
 
-class BatchIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class LabelBatchIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Shipments to print."""
 
     ids: Annotated[
