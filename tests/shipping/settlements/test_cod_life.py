@@ -282,7 +282,7 @@ async def test_an_amount_beyond_the_limits_of_the_courier_is_refused_with_them(
             said = f"{service} collects {least:,} to {most:,} IDR on delivery"
             quoted = await quote(sandbox, codAmount=amount)
             assert service not in {option["serviceName"] for option in quoted["options"]}
-            assert ("cod_out_of_range", f"{said}.") in {(one["code"], one["message"]) for one in quoted["messages"]}
+            assert ("cod_out_of_range", f"{said}.") in {(one["code"], one["text"]) for one in quoted["messages"]}
             refused = await create(sandbox, "aggregator_carrier", autoBook=True, serviceName=service, codAmount=amount)
             assert (refused["shippingStatus"], refused["needsAction"]) == ("booking_failed", True)
             assert said in refused["problem"]
