@@ -201,7 +201,7 @@ async def test_the_tracking_page_and_its_messages_are_set_up(
     assert (wrong.status_code, 'id="logo-problem"' in wrong.text) == (400, True)
 
     async with connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging:
-        await make_template(messaging, name="parcel_update", body="Paket {{1}}")
+        await make_template(messaging, name="parcel_update", body="Paket {{1}} Anda sudah diterima.")
     stored = {"step": "delivered", "templateName": "parcel_update", "params": ["awb"], "language": "id"}
     assert (await sandbox.put("/shipping/notifications", json={"enabled": False, "rules": [stored]})).status_code == 200
     rule = {"delivered.template": "parcel_update", "delivered.params": "awb", "delivered.sources": "MSGAPP_CLOUD"}

@@ -46,7 +46,7 @@ async def set_up(sandbox: httpx.AsyncClient, *steps: str, **rule: Any) -> httpx.
 
 
 async def make_parcel_template(messaging: httpx.AsyncClient, **fields: Any) -> None:
-    await make_template(messaging, name="parcel_update", body="Paket {{1}}: {{2}}", **fields)
+    await make_template(messaging, name="parcel_update", body="Kabar paket {{1}} Anda ada di {{2}} setiap saat.", **fields)
 
 
 async def ship_to_customer(sandbox: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ async def move(sandbox: httpx.AsyncClient, id: str, *statuses: str) -> None:
 
 
 @pytest.mark.smoke
-async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
+async def test_a_customer_is_notified_of_a_chosen_step_with_the_link(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient, installation: Installation
 ) -> None:
     await make_parcel_template(messaging)
@@ -85,7 +85,7 @@ async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
     assert (notification["status"], notification["reason"]) == ("sent", None)
     message = (await messaging.get(f"/messages/{notification['messageId2']}")).json()["data"]
     page = installation.address + shipment["trackingPage"]
-    assert (message["body"], message["clientNumber"]) == (f"Paket RESI-1: {page}", NUMBER)
+    assert (message["body"], message["clientNumber"]) == (f"Kabar paket RESI-1 Anda ada di {page} setiap saat.", NUMBER)
     assert message["featureSource"] == "AUTOMATION"
     assert message["metadata"] == {"shipmentId": shipment["id"], "step": "out_for_delivery"}
     await move(sandbox, shipment["id"], "delivered")
@@ -94,7 +94,7 @@ async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
     assert [one["step"] for one in listed] == ["out_for_delivery", "delivered"]
 
 
-async def test_a_step_that_is_taken_twice_is_told_once(
+async def test_a_step_that_is_taken_twice_is_notified_once(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
 ) -> None:
     await make_parcel_template(messaging)
@@ -108,7 +108,7 @@ async def test_a_step_that_is_taken_twice_is_told_once(
     assert sent == 1
 
 
-async def test_nothing_is_told_until_the_company_turns_it_on(
+async def test_nothing_is_sent_until_the_company_turns_it_on(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
 ) -> None:
     assert (await sandbox.get("/shipping/notifications")).json()["data"] == {
