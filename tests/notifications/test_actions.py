@@ -46,7 +46,9 @@ async def set_up(sandbox: httpx.AsyncClient, *steps: str, **rule: Any) -> httpx.
 
 
 async def make_parcel_template(messaging: httpx.AsyncClient, **fields: Any) -> None:
-    await make_template(messaging, name="parcel_update", body="Kabar paket {{1}} Anda ada di {{2}} setiap saat.", **fields)
+    await make_template(
+        messaging, name="parcel_update", body="Kabar paket {{1}} Anda ada di {{2}} setiap saat.", **fields
+    )
 
 
 async def ship_to_customer(sandbox: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:

@@ -129,9 +129,14 @@ async def test_a_parcel_that_comes_back_collects_nothing(sandbox: httpx.AsyncCli
         sandbox, "aggregator_carrier", sim="returned", autoBook=True, codAmount=CASH, orderId=order["id"]
     )
     await until_status(sandbox, booked["id"], awb=...)
+
+    async def count_expected() -> int:
+        return int((await sandbox.get("/shipping/shipments", params={"codState": "expected"})).json()["meta"]["total"])
+
+    assert await count_expected() == 1
     await advance(sandbox, booked["id"], "returned")
     done = await until_status(sandbox, booked["id"], "returned")
-    assert done["codCollectedAt"] is None
+    assert (done["codCollectedAt"], await count_expected()) == (None, 0)
     assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "pending"
     line = {"parcel": done["awb"], "amount": -done["carrierFee"]}
     body = {"provider": "aggregator_carrier", "reference": "R1", "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}

@@ -13,6 +13,7 @@ from sapa.db.write_columns import WriteColumns
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ParcelMatch, ShipmentKey
+from sapa.shipping.states import GROUPS
 from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
 
 Row = TypeVar("Row", bound=Struct)
@@ -98,6 +99,8 @@ DETACH_STORE = sql(
     row=Shipment,
 )
 
+_NOT_COLLECTING = ", ".join(f"'{status}'" for status in (*GROUPS["returned"], *GROUPS["cancelled"], "lost"))
+
 # One array for all: the folded search text, and the range of ids.
 _BY_NUMBER = """awb = ({0}::text[])[2] OR order_no = ({0}::text[])[2]
               OR (id >= ({0}::text[])[2] AND id < ({0}::text[])[3])"""
@@ -115,7 +118,8 @@ LISTING = Listing(
         "store_location_id": "store_location_id = {}",
         "needing_action": "(needs_action AND {}::boolean)",
         "no_action_needed": "(NOT needs_action AND {}::boolean)",
-        "cod_expected": "(cod_amount IS NOT NULL AND cod_collected_at IS NULL AND {}::boolean)",
+        "cod_expected": "(cod_amount IS NOT NULL AND cod_collected_at IS NULL AND {}::boolean"
+        f" AND shipping_status NOT IN ({_NOT_COLLECTING}))",
         "cod_collected": "(cod_amount IS NOT NULL AND cod_collected_at IS NOT NULL AND cod_remitted_at IS NULL"
         " AND {}::boolean)",
         "cod_remitted": "(cod_amount IS NOT NULL AND cod_remitted_at IS NOT NULL AND {}::boolean)",
