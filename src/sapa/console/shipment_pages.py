@@ -116,12 +116,13 @@ async def _read_way(page: PageRequest, id: str) -> Any:
     return msgspec.json.decode(encode(tracked))
 
 
-async def _find_order(page: PageRequest, id: str | None) -> Any:
+async def _find_order(page: PageRequest, id: str | None) -> dict[str, Any] | None:
     """None if the order was deleted."""
     try:
-        return (await page.call("GET", f"/orders/{id}"))["data"] if id else None
+        found: dict[str, Any] | None = (await page.call("GET", f"/orders/{id}"))["data"] if id else None
     except NotFound:
         return None
+    return found
 
 
 def is_printable(shipment: dict[str, Any]) -> bool:

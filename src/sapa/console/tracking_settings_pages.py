@@ -95,7 +95,7 @@ async def change_notifications(page: PageRequest) -> Response:
     stored = (await page.call("GET", "/shipping/notifications"))["data"]["rules"]
     rules = [
         {
-            **_list_kept(stored, step, rule["template"]),
+            **_list_hidden_fields(stored, step, rule["template"]),
             "step": step,
             "templateName": rule["template"],
             "params": _split(rule["params"]),
@@ -111,7 +111,7 @@ async def change_notifications(page: PageRequest) -> Response:
     return go_to(page.path(PATH))
 
 
-def _list_kept(stored: list[dict[str, Any]], step: str, template: str) -> dict[str, Any]:
+def _list_hidden_fields(stored: list[dict[str, Any]], step: str, template: str) -> dict[str, Any]:
     """What the form does not show of a rule: it stays as long as the template does."""
     same = next((rule for rule in stored if (rule["step"], rule["templateName"]) == (step, template)), {})
     return {name: same[name] for name in ("language", "templateSource") if name in same}

@@ -6,7 +6,8 @@ from sapa.http.errors import Unauthorized
 from sapa.messaging.templates.types import TemplateNotFound, TemplateParamsMismatch
 from sapa.notifications import actions
 from sapa.notifications.types import NotificationSettings, NotificationSettingsIn, ShipmentNotification
-from sapa.shipping.types import ShipmentId, ShipmentNotFound
+from sapa.shipping.errors import ShipmentNotFound
+from sapa.shipping.types import ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

@@ -35,8 +35,9 @@ from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import find_adapter, get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS
-from sapa.shipping.types import CarrierUnavailable, Party
+from sapa.shipping.types import Party
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.text_folding import fold

@@ -13,8 +13,8 @@ from sapa.shipping.areas import actions
 from sapa.shipping.areas.types import AreaRequest, AreaSearchResult, CoverageArea
 from sapa.shipping.carriers.interface import Level
 from sapa.shipping.connections.types import ProviderNotConnected
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS, Provider
-from sapa.shipping.types import CarrierUnavailable
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

@@ -28,16 +28,14 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import BookingInProgress, InvalidMove, NotBookable
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_request
 from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.states import BOOKABLE, GONE, GROUP_OF, NOT_BOOKED_YET, TROUBLED, is_allowed
 from sapa.shipping.types import (
     NO_PACKAGE,
-    BookingInProgress,
     BookingResolution,
-    InvalidMove,
-    NotBookable,
     Shipment,
     StoredShipment,
     choose_payment_status,

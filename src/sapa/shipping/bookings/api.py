@@ -8,16 +8,8 @@ from sapa.http.responses import Accepted
 from sapa.shipping.bookings import cancel, payment
 from sapa.shipping.bookings.types import ShipmentPayment
 from sapa.shipping.connections.types import ProviderNotConnected
-from sapa.shipping.types import (
-    BookingInProgress,
-    CancelIn,
-    CarrierUnavailable,
-    NotBooked,
-    NotCancellable,
-    Shipment,
-    ShipmentId,
-    ShipmentNotFound,
-)
+from sapa.shipping.errors import BookingInProgress, CarrierUnavailable, NotBooked, NotCancellable, ShipmentNotFound
+from sapa.shipping.types import CancelIn, Shipment, ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

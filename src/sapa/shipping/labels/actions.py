@@ -18,6 +18,7 @@ from sapa.shipping.carriers.interface import BadCredentials, CarrierAway
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import CarrierUnavailable, ShipmentNotFound
 from sapa.shipping.labels import queries
 from sapa.shipping.labels.content import Format, PrintRequest
 from sapa.shipping.labels.parcel_content import build_parcel, get_number
@@ -32,7 +33,7 @@ from sapa.shipping.labels.types import (
     PrintJob,
 )
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.types import CarrierUnavailable, ShipmentNotFound, StoredShipment
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 CARRIER_BATCH = 50

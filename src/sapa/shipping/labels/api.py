@@ -7,6 +7,7 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound, Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted, PdfFile
+from sapa.shipping.errors import CarrierUnavailable, NotBooked, ShipmentNotFound
 from sapa.shipping.labels import actions
 from sapa.shipping.labels.types import (
     BatchId,
@@ -16,7 +17,7 @@ from sapa.shipping.labels.types import (
     PrintFormat,
     PrintingFailed,
 )
-from sapa.shipping.types import CarrierUnavailable, NotBooked, ShipmentId, ShipmentNotFound
+from sapa.shipping.types import ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

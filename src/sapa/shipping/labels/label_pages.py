@@ -28,7 +28,7 @@ MARGINS: dict[Format, float] = {"a6": 4 * mm, "roll80": 4 * mm}
 ADDRESS_SIZES = (12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.2)
 """Smaller for a long address: it is never cut."""
 ROLL_SIZE, LEAST_SIZE = 9.0, 8.0
-"""On a roll, and on a sheet as long as contents can be left out instead."""
+"""On a roll, and on a page as long as contents can be left out instead."""
 ITEM_SIZE = 7.0
 MOST_ITEMS = 20
 HAIR = 0.001

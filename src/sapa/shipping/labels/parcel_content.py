@@ -9,20 +9,12 @@ from msgspec import Raw, Struct
 
 from sapa.orders.settlement.types import Fulfillment, Refund
 from sapa.orders.types import Order
+from sapa.shipping.errors import NotBooked
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, show_money
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import BOOKABLE, NOT_BOOKED_YET
-from sapa.shipping.types import (
-    NO_PACKAGE,
-    NO_PARTY,
-    NotBooked,
-    Package,
-    Party,
-    StoredShipment,
-    read_package,
-    read_party,
-)
+from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Package, Party, StoredShipment, read_package, read_party
 from sapa.shipping.weights import build_volumetric_kg
 from sapa.values.company import Company
 

@@ -16,7 +16,7 @@ BatchId = Annotated[str, BATCH_ID]
 MOST_SHIPMENTS = 500
 
 PrintFormat = Annotated[
-    Format, Meta(description="a6: a sheet of 105 × 148 mm. roll80: a roll of 80 mm. A manifest is always A4.")
+    Format, Meta(description="a6: a page of 105 × 148 mm. roll80: a roll of 80 mm. A manifest is always A4.")
 ]
 Document = Annotated[
     Literal["label", "packing_slip", "manifest"],

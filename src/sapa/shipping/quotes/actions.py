@@ -23,6 +23,7 @@ from sapa.shipping.carriers.interface import (
 from sapa.shipping.carriers.offers import explain_cash
 from sapa.shipping.connections.actions import get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes import queries
 from sapa.shipping.quotes.requests import build_key, build_request
@@ -33,7 +34,6 @@ from sapa.shipping.quotes.types import (
     QuoteResult,
 )
 from sapa.shipping.shipments.validation import get_pickup_city
-from sapa.shipping.types import CarrierUnavailable
 from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg
 from sapa.values.company import Company
 from sapa.values.json import encode

@@ -14,6 +14,7 @@ from sapa.orders import actions as orders
 from sapa.ports import publish
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.errors import NotEditable
 from sapa.shipping.events import (
     CashCollected,
     CashParcelReturned,
@@ -28,7 +29,7 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import queries
 from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
-from sapa.shipping.types import NotEditable, Shipment, ShownDriver, StoredShipment, new_tracking_page
+from sapa.shipping.types import Shipment, ShownDriver, StoredShipment, new_tracking_page
 from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode

@@ -16,13 +16,13 @@ from sapa.http.errors import Invalid
 from sapa.orders.types import Order
 from sapa.shipping.carriers.interface import CarrierArea
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import NotEditable
 from sapa.shipping.providers import CASH_PROVIDERS, LOCAL_PROVIDERS, PROVIDERS, ProviderTraits
 from sapa.shipping.states import EDITABLE, TERMINAL
 from sapa.shipping.types import (
     NO_PACKAGE,
     NO_PARTY,
     SHIPMENT_ID,
-    NotEditable,
     Package,
     PackageIn,
     Party,
