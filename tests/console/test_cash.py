@@ -48,7 +48,7 @@ async def test_a_statement_is_reconciled_and_its_difference_resolved(
     owner: httpx.AsyncClient, sandbox: httpx.AsyncClient
 ) -> None:
     parcel = await deliver(sandbox)
-    assert "1 parcels were paid on delivery" in (await owner.get("/test/settlements")).text
+    assert "not paid out yet: 1" in (await owner.get("/test/settlements")).text
     response = await upload(owner, "januari.csv", f"resi;dana cair\n{parcel['id']};98.999\n")
     assert response.status_code == 303, response.text
     page = (await owner.get(response.headers["location"].removeprefix("/console"))).text

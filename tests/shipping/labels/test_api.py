@@ -52,6 +52,7 @@ async def test_the_label_of_a_booked_shipment_is_a_pdf_with_its_awb(sandbox: htt
     assert response.headers["content-disposition"] == f'inline; filename="label-{shipment["awb"]}.pdf"'
     assert read_barcodes(response.content) == [shipment["awb"]]
     (text,) = read_texts(response.content)
+    assert text.removeprefix("TEST - JANGAN DIKIRIM").split()[0] == "JNE", "the courier, not the aggregator"
     assert all(words in text for words in ("Ayu Lestari", f"Pesanan {order['orderNumber']}", "2 × Kopi Gayo"))
     roll = await fetch(sandbox, shipment["id"], format="roll80")
     assert read_sizes(roll.content)[0][0] == 80

@@ -253,7 +253,7 @@ def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """Fills in the numbers of the response where the shipment has none yet."""
     names = (
         "order_no", "booking_id", "awb", "pickup_number", "payment_id", "payment_qr", "tracking_url", "status_code",
-        "estimate", "distance", "sorting_code",
+        "service_code", "estimate", "distance", "sorting_code",
     )  # fmt: skip
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}

@@ -189,6 +189,8 @@ class Booked(Struct, frozen=True):
     cod_fee: Decimal | None = None
     payment_qr: str | None = None
     """The content of the QRIS code that pays the booking."""
+    service_code: str | None = None
+    """Of the offer that was booked."""
     estimate: str | None = None
     distance: Decimal | None = None
     sorting_code: str | None = None

@@ -66,8 +66,8 @@ def _build_head(parcel: ParcelContent, request: PrintRequest, width: float) -> l
         build_gap(2 * mm),
         build_row(
             [
-                (width * 0.5, build_text(build_reference(parcel) or parcel.number, width * 0.5, size=9, font=BOLD)),
-                (width * 0.5, build_text(request.date, width * 0.5, size=8, align="right")),
+                (width * 0.7, build_text(build_reference(parcel) or parcel.number, width * 0.7, size=9, font=BOLD)),
+                (width * 0.3, build_text(request.date, width * 0.3, size=8, align="right")),
             ]
         ),
         build_text(f"{parcel.receiver.name} · {parcel.receiver.city}", width, size=8.5),

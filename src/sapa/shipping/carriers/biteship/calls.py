@@ -200,6 +200,7 @@ def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -
         price=order.price if offer is None else offer.price,
         insurance_fee=insurance_fee,
         cod_fee=cod_fee,
+        service_code=None if offer is None else offer.service_code,
         estimate=None if offer is None else offer.estimate,
         distance=_find_distance(order.delivery),
         sorting_code=courier.routing_code,

@@ -229,6 +229,7 @@ def parse_booked(
         price=offer.price,
         insurance_fee=offer.insurance_fee,
         cod_fee=offer.cod_fee,
+        service_code=offer.service_code,
         estimate=offer.estimate,
     )
 
