@@ -1,4 +1,5 @@
-"""Shipping: quotes, look-ups of places and new shipments, beside the least that does the same."""
+"""Shipping: quotes, look-ups of places and new shipments, beside the least that does the same; searches for areas and
+files of labels."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from bench.findings import Findings, Table, ratios, spread
 from bench.ground import Ground, SeededCompany, open_ground
 from bench.say import say
 from bench.servers import Server, free_port, run_sapa, run_server, run_worker
+from bench.shipping.labels import measure_labels
 from bench.shipping.search import measure_search
 from sapa.access import actions
 from sapa.access.types import (
@@ -79,8 +81,9 @@ async def measure_shipping(folder: Path, is_quick: bool) -> Findings:
     async with open_ground(folder) as opened, _run_carrier(opened) as ground:
         company = await _seed(ground)
         results = await _measure(ground, company, scenarios, QUICK_ROUNDS if is_quick else ROUNDS)
-        verdicts, searches = await measure_search(ground, company, is_quick)
-    return Findings(verdicts, [*build_tables(scenarios, results), searches], results)
+        found, searches = await measure_search(ground, company, is_quick)
+        printed, labels = await measure_labels(ground, company, is_quick)
+    return Findings([*found, *printed], [*build_tables(scenarios, results), searches, labels], results)
 
 
 @asynccontextmanager

@@ -48,6 +48,7 @@ async def test_a_change_acts_on_the_next_calls(
     ("body", "field"),
     [
         ({"timeZone": "Asia/Bandung"}, "timeZone"),
+        ({"timeZone": "../Asia/Jakarta"}, "timeZone"),
         ({"timeZone": "WIB"}, "timeZone"),
         ({"timeZone": "EST5EDT"}, "timeZone"),
         ({"timeZone": "posixrules"}, "timeZone"),

@@ -111,7 +111,7 @@ async def _ship(api: httpx.AsyncClient, order_id: str) -> str:
     """Booked with the simulated carrier, and on its way."""
     created = await parcels.create(api, "aggregator_carrier", orderId=order_id)
     await parcels.change(api, created["id"], triggerBooking=True)
-    await parcels.until_status(api, created["id"], "confirmed", "picking_up", "picked_up", "in_transit")
+    await parcels.until_status(api, created["id"], "confirmed", "picking_up", "picked_up", "in_transit", awb=...)
     await parcels.advance(api, created["id"])
     return str(created["id"])
 

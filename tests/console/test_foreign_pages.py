@@ -25,6 +25,7 @@ KINDS = {
     "customers": "cust_", "loyalty": "cust_", "orders": "order_", "products": "prod_", "shipments": "shp_",
     "stores": "loc_", "rewards": "rwd_", "imports": "imp_", "templates": "tpl_", "settings/agents": "agent",
     "inbox": "tkt_", "draft-orders": "dord_", "settlements": "stl_", "cod-differences": "cdf_",
+    "labels": "lbl_",
 }  # fmt: skip
 """The resource of an id in an address, by the segment before it."""
 NAMES = {"channels", "carriers", "reports/files"}

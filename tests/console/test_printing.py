@@ -109,6 +109,21 @@ async def test_a_shipments_page_prints_and_links_its_tracking_page(
     assert (await agent.get(f"/test/shipments/{draft['id']}/print/label")).status_code == 409
 
 
+async def test_the_carriers_own_labels_are_printed(agent: httpx.AsyncClient, sandbox: httpx.AsyncClient) -> None:
+    created = await parcels.create(sandbox, "aggregator_carrier", autoBook=True)
+    shipment = await parcels.until_status(sandbox, created["id"], awb=...)
+    page = (await agent.get(f"/test/shipments/{shipment['id']}")).text
+    assert f"/shipments/{shipment['id']}/print/label?source=carrier" in page
+    one = await agent.get(f"/test/shipments/{shipment['id']}/print/label?source=carrier")
+    many = await fetch_file(agent, await submit(agent, "/shipments/print", print="label-carrier", id=[shipment["id"]]))
+    for content in (one.content, many):
+        assert "KiriminAja (sandbox)" in read_texts(content)[0]
+        assert read_barcodes(content) == [shipment["awb"]]
+    own = await parcels.create(sandbox, "custom")
+    assert "source=carrier" not in (await agent.get(f"/test/shipments/{own['id']}")).text
+    assert (await agent.get(f"/test/shipments/{own['id']}/print/label?source=nobody")).status_code == 404
+
+
 async def test_files_of_another_company_are_not_found(
     installation: Installation, database: Database, agent: httpx.AsyncClient
 ) -> None:
@@ -186,12 +201,15 @@ async def test_the_tracking_page_and_its_messages_are_set_up(
     assert (wrong.status_code, 'id="logo-problem"' in wrong.text) == (400, True)
 
     async with connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging:
-        await make_template(messaging, name="parcel_update", body="Paket {{1}}")
+        await make_template(messaging, name="parcel_update", body="Paket {{1}} Anda sudah diterima.")
+    stored = {"step": "delivered", "templateName": "parcel_update", "params": ["awb"], "language": "id"}
+    assert (await sandbox.put("/shipping/notifications", json={"enabled": False, "rules": [stored]})).status_code == 200
     rule = {"delivered.template": "parcel_update", "delivered.params": "awb", "delivered.sources": "MSGAPP_CLOUD"}
     saved = await submit(owner, "/settings/notifications", form="messages", enabled="1", **rule)
     assert saved.status_code == 303, saved.text
     settings = (await sandbox.get("/shipping/notifications")).json()["data"]
     assert (settings["enabled"], [one["step"] for one in settings["rules"]]) == (True, ["delivered"])
+    assert settings["rules"][0]["language"] == "id", "what the form does not show stays"
     wrong = await submit(owner, "/settings/notifications", form="messages", **rule | {"delivered.params": "colour"})
     assert (wrong.status_code, 'id="delivered.params-problem"' in wrong.text) == (400, True)
     assert 'value="colour"' in wrong.text

@@ -46,13 +46,20 @@ async def set_up(sandbox: httpx.AsyncClient, *steps: str, **rule: Any) -> httpx.
 
 
 async def make_parcel_template(messaging: httpx.AsyncClient, **fields: Any) -> None:
-    await make_template(messaging, name="parcel_update", body="Paket {{1}}: {{2}}", **fields)
+    await make_template(
+        messaging, name="parcel_update", body="Kabar paket {{1}} Anda ada di {{2}} setiap saat.", **fields
+    )
 
 
 async def ship_to_customer(sandbox: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     customer = await make_customer(sandbox, phoneNumber=NUMBER, **fields)
     order = await make_order(sandbox, customerId=customer["id"])
     return await parcels.create(sandbox, "custom", orderId=order["id"], awb="RESI-1", autoBook=True)
+
+
+async def count_posts(messaging: httpx.AsyncClient) -> int:
+    """What the simulated channels were sent; the template itself is among it."""
+    return int((await messaging.get("/sandbox/outbox")).json()["meta"]["total"])
 
 
 async def await_notification(sandbox: httpx.AsyncClient, id: str, step: str) -> dict[str, Any]:
@@ -74,7 +81,7 @@ async def move(sandbox: httpx.AsyncClient, id: str, *statuses: str) -> None:
 
 
 @pytest.mark.smoke
-async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
+async def test_a_customer_is_notified_of_a_chosen_step_with_the_link(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient, installation: Installation
 ) -> None:
     await make_parcel_template(messaging)
@@ -85,7 +92,7 @@ async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
     assert (notification["status"], notification["reason"]) == ("sent", None)
     message = (await messaging.get(f"/messages/{notification['messageId2']}")).json()["data"]
     page = installation.address + shipment["trackingPage"]
-    assert (message["body"], message["clientNumber"]) == (f"Paket RESI-1: {page}", NUMBER)
+    assert (message["body"], message["clientNumber"]) == (f"Kabar paket RESI-1 Anda ada di {page} setiap saat.", NUMBER)
     assert message["featureSource"] == "AUTOMATION"
     assert message["metadata"] == {"shipmentId": shipment["id"], "step": "out_for_delivery"}
     await move(sandbox, shipment["id"], "delivered")
@@ -94,21 +101,21 @@ async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
     assert [one["step"] for one in listed] == ["out_for_delivery", "delivered"]
 
 
-async def test_a_step_that_is_taken_twice_is_told_once(
+async def test_a_step_that_is_taken_twice_is_notified_once(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
 ) -> None:
     await make_parcel_template(messaging)
     await set_up(sandbox, "out_for_delivery")
+    before = await count_posts(messaging)
     shipment = await ship_to_customer(sandbox)
     await move(sandbox, shipment["id"], "picked_up", "out_for_delivery")
     first = await await_notification(sandbox, shipment["id"], "out_for_delivery")
     await move(sandbox, shipment["id"], "delivery_failed", "out_for_delivery")
     assert await await_notification(sandbox, shipment["id"], "out_for_delivery") == first
-    sent = (await messaging.get("/sandbox/outbox")).json()["meta"]["total"]
-    assert sent == 1
+    assert await count_posts(messaging) == before + 1
 
 
-async def test_nothing_is_told_until_the_company_turns_it_on(
+async def test_nothing_is_sent_until_the_company_turns_it_on(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
 ) -> None:
     assert (await sandbox.get("/shipping/notifications")).json()["data"] == {
@@ -130,6 +137,7 @@ async def test_nothing_is_told_until_the_company_turns_it_on(
         ("MARKETING", [{"app": "MSGAPP_CLOUD", "status": "unsubscribe"}], ("skipped", "CONSENT_MISSING")),
         ("MARKETING", [{"app": "MAIL", "status": "unsubscribe"}], ("sent", None)),
         ("MARKETING", [{"app": "CRM", "status": "subscribe"}], ("sent", None)),
+        ("MARKETING", [{"app": "Loyalty app", "status": "unsubscribe"}], ("sent", None)),
         ("UTILITY", [{"app": "CRM", "status": "unsubscribe"}], ("sent", None)),
     ],
 )
@@ -148,6 +156,19 @@ async def test_who_unsubscribed_gets_no_marketing_template(
     assert (notification["status"], notification["code"]) == outcome
 
 
+async def test_who_unsubscribed_from_any_channel_gets_no_marketing_over_an_unnamed_one(
+    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
+) -> None:
+    """Without sources the send chooses the channel, which may be the one."""
+    await make_parcel_template(messaging, category="MARKETING")
+    await set_up(sandbox, "delivered", sources=None)
+    status = [{"app": "MSGAPP_CLOUD", "status": "unsubscribe"}]
+    shipment = await ship_to_customer(sandbox, subscriptionStatus=status)
+    await move(sandbox, shipment["id"], "picked_up", "delivered")
+    notification = await await_notification(sandbox, shipment["id"], "delivered")
+    assert (notification["status"], notification["code"]) == ("skipped", "CONSENT_MISSING")
+
+
 async def test_a_channel_whose_window_is_closed_is_not_used(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
@@ -163,7 +184,7 @@ async def test_a_channel_whose_window_is_closed_is_not_used(
         )  # fmt: skip
         await tx.execute(
             "INSERT INTO contact_identities (company_id, kind, key, contact_id, spellings)"
-            " VALUES ($1, 'psid', '7123456789012345', 'con_1', '{7123456789012345}')",
+            " VALUES ($1, 'psid', 'sim_window_closed', 'con_1', '{sim_window_closed}')",
             company.test,
         )
     for shipment, code in ((known, "WINDOW_CLOSED"), (unknown, "NO_ADDRESS")):
@@ -207,6 +228,7 @@ async def test_what_a_dead_worker_was_sending_is_not_sent_again(
 ) -> None:
     await make_parcel_template(messaging)
     await set_up(sandbox, "booked")
+    before = await count_posts(messaging)
     shipment = await parcels.create(sandbox, "custom")
     async with database.transaction() as tx:
         await tx.execute(
@@ -216,7 +238,7 @@ async def test_what_a_dead_worker_was_sending_is_not_sent_again(
         )  # fmt: skip
     notification = await await_notification(sandbox, shipment["id"], "booked")
     assert (notification["status"], notification["messageId2"]) == ("unknown", None)
-    assert (await messaging.get("/sandbox/outbox")).json()["meta"]["total"] == 0
+    assert await count_posts(messaging) == before
 
 
 async def test_a_template_that_does_not_fit_is_refused_when_it_is_chosen(

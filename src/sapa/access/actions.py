@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import UNSET
 
@@ -239,10 +240,20 @@ def _checked_currency(code: str) -> str:
 
 
 async def _get_time_zone(db: Connection, name: str) -> str:
-    # Names in folders are places; those outside are abbreviations and rules, which differ between systems.
-    if (name != "UTC" and "/" not in name) or not await queries.has_time_zone(db, name):
+    # Names in folders are places; those outside are abbreviations and rules, which differ between systems. The
+    # database counts the days of reports, and pages show times: both must know it.
+    is_place = name == "UTC" or "/" in name
+    if not is_place or not _is_known_here(name) or not await queries.has_time_zone(db, name):
         raise Invalid.field("timeZone", "must be an IANA time zone, such as Asia/Jakarta")
     return name
+
+
+def _is_known_here(time_zone: str) -> bool:
+    try:
+        ZoneInfo(time_zone)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return False
+    return True
 
 
 def _checked_name(name: str) -> str:

@@ -1,8 +1,9 @@
 """`sapa settlement`: reconcile carriers' statements of cash on delivery."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import typer
@@ -29,10 +30,10 @@ def import_(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A .csv of the carrier, or .ndjson.")],
     company: CompanyId,
     provider: Annotated[str, typer.Option(help="Whose parcels it lists, such as aggregator_carrier.")],
+    remitted_at: Annotated[datetime, typer.Option(help="When it was paid out, in the company's time zone.")],
     reference: Annotated[
         str | None, typer.Option(help="The statement's own number; by default the file's name.")
     ] = None,
-    remitted_at: Annotated[datetime | None, typer.Option(help="When it was paid out, in UTC; by default now.")] = None,
     json: AsJson = False,
 ) -> None:
     """Reconcile a statement, and list what is not as expected. The same statement again changes nothing."""
@@ -40,15 +41,16 @@ def import_(
         raise typer.BadParameter(f"use one of {', '.join(PROVIDERS)}", param_hint="--provider")
     if file.suffix.lower() not in MEDIA_TYPES:
         raise typer.BadParameter("must be a .csv or .ndjson file", param_hint="FILE")
-    body = SettlementIn(
-        provider=provider,
-        reference=reference or file.name[:100],
-        remitted_at=remitted_at.replace(tzinfo=UTC),
-        lines=parse_statement(MEDIA_TYPES[file.suffix.lower()], file.read_bytes()),
-    )
+    lines = parse_statement(MEDIA_TYPES[file.suffix.lower()], file.read_bytes())
 
     async def settle(tx: Tx) -> tuple[Settlement, list[CodDifference]]:
         owner = await access.get_company(tx, company)
+        body = SettlementIn(
+            provider=provider,
+            reference=reference or file.name[:100],
+            remitted_at=remitted_at.replace(tzinfo=ZoneInfo(owner.time_zone)),
+            lines=lines,
+        )
         settled = await actions.settle(tx, owner, body)
         settlement = settled.data if isinstance(settled, Created) else settled
         return settlement, await actions.list_differences_of(tx, owner, settlement.id)

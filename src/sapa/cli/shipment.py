@@ -11,9 +11,10 @@ from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.cli.outside import open_context
 from sapa.db.pool import Tx
 from sapa.shipping.actions import book as book_shipment
+from sapa.shipping.errors import ShipmentNotFound
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.states import STATUSES
-from sapa.shipping.types import SHIPMENT_ID, Shipment, ShipmentNotFound
+from sapa.shipping.types import SHIPMENT_ID, Shipment
 from sapa.values.json import encode
 
 app = typer.Typer(no_args_is_help=True, help="Shipments.")

@@ -14,8 +14,6 @@ from sapa.shipping.settlements.types import MEANINGS
 
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
 MOST_BYTES = 2 * 1_048_576
-ZONE = ZoneInfo("Asia/Jakarta")
-"""The day of a statement is Jakarta's, where carriers pay out."""
 STATES = ("open", "resolved")
 FIELDS = ("provider", "reference", "remittedOn")
 
@@ -49,18 +47,20 @@ async def upload_settlement(page: PageRequest) -> Response:
     query = {
         "provider": page.form_value("provider"),
         "reference": page.form_value("reference") or file.filename[:100],
-        "remittedAt": _read_day(page),
+        "remittedAt": await _read_day(page),
     }
     made = await page.call("POST", "/shipping/settlements/file", query, upload=(MEDIA_TYPES[ending], await file.read()))
     return go_to(page.path(f"/settlements/{made['data']['id']}"))
 
 
-def _read_day(page: PageRequest) -> str:
+async def _read_day(page: PageRequest) -> str:
+    """The start of the day in the company's time zone."""
     try:
         day = datetime.strptime(page.form_value("remittedOn"), "%Y-%m-%d")
     except ValueError:
         raise Invalid.field("remittedOn", "choose the day on which it was paid out") from None
-    return day.replace(tzinfo=ZONE).isoformat()
+    zone = ZoneInfo((await page.call("GET", "/company"))["data"]["timeZone"])
+    return day.replace(tzinfo=zone).isoformat()
 
 
 @console.get("/{environment}/settlements/{id}", roles=EVERYBODY)

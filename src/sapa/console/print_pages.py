@@ -1,6 +1,6 @@
 """Printing: labels, packing slips and manifests of one shipment or of many."""
 
-from typing import cast
+from typing import cast, get_args
 
 from starlette.responses import Response
 
@@ -12,9 +12,8 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.http.responses import PDF, Accepted, PdfFile, build_pdf_headers
 from sapa.shipping.labels import actions as labels
 from sapa.shipping.labels.content import Format
-from sapa.shipping.labels.types import BATCH_ID, MOST_SHIPMENTS, Document
+from sapa.shipping.labels.types import BATCH_ID, MOST_SHIPMENTS, Document, LabelSource
 from sapa.shipping.types import SHIPMENT_ID
-from sapa.values.company import Company
 
 TITLES = {"label": "Labels", "packing_slip": "Packing slips", "manifest": "Pickup manifest"}
 SINGLE = {"label": "label", "packing-slip": "packing_slip"}
@@ -26,11 +25,11 @@ async def print_shipments(page: PageRequest) -> Response:
     """Those that are ticked, or all that match the list's filters."""
     if page.form_value("print") not in dict(PRINTS):
         raise Invalid.field("print", "choose what to print")
-    document, _, format = page.form_value("print").partition("-")
+    document, _, way = page.form_value("print").partition("-")
     ids = await _list_matching(page) if page.form_value("all") else page.form_values("id")
     if not ids:
         raise Invalid.field("id", "choose at least one shipment that is booked")
-    body = {"ids": ids, "document": document, "format": format}
+    body = {"ids": ids, "document": document, **({"source": way} if way == "carrier" else {"format": way})}
     made = (await page.call("POST", "/shipping/labels", body=body))["data"]
     return go_to(page.path(f"/labels/{made['id']}"))
 
@@ -74,16 +73,16 @@ async def download_file(page: PageRequest) -> Response:
 @console.get("/{environment}/shipments/{id}/print/{document}", roles=EVERYBODY)
 async def print_shipment(page: PageRequest) -> Response:
     id, name = page.request.path_params["id"], page.request.path_params["document"]
-    format = page.request.query_params.get("format", "a6")
-    if not SHIPMENT_ID.matches(id) or name not in SINGLE or format not in {"a6", "roll80"}:
+    params = page.request.query_params
+    format, source = params.get("format", "a6"), params.get("source", "sapa")
+    is_known = name in SINGLE and format in get_args(Format) and source in {"sapa", "carrier"}
+    if not SHIPMENT_ID.matches(id) or not is_known:
         raise NotFound
-    document = cast(Document, SINGLE[name])
-    return _send(await labels.print_one(page.context, await _get_company(page), id, document, cast(Format, format)))
-
-
-async def _get_company(page: PageRequest) -> Company:
     async with page.context.database.connection() as db:
-        return await access.get_company(db, page.company_id)
+        company = await access.get_company(db, page.company_id)
+    document = cast(Document, SINGLE[name])
+    file = await labels.print_one(page.context, company, id, document, cast(Format, format), cast(LabelSource, source))
+    return _send(file)
 
 
 def _send(file: PdfFile) -> Response:

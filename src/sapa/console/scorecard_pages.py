@@ -16,9 +16,10 @@ PERIODS = ("7", "30", "90", "365")
 SHOWN = ("groupBy", "createdFrom", "createdTo")
 COUNTED = {
     "parcels": "parcels", "delivered": "delivered", "late": "late", "failedAttempts": "failed_attempts",
-    "returned": "returned", "lost": "lost",
+    "returned": "returned", "lost": "lost", "quotedDays": "timed", "actualDays": "timed", "slowestDays": "timed",
+    "onTimeRate": "timed",
 }  # fmt: skip
-"""The figures of a scorecard that count parcels, and their names in the list of parcels."""
+"""The figures of a scorecard, each with its parcels' name in the list."""
 
 
 @console.get("/{environment}/scorecards", roles=EVERYBODY)

@@ -21,6 +21,7 @@ from sapa.console.routes import (
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping import actions as shipping
 from sapa.shipping.bookings.cancel import is_cancellable
+from sapa.shipping.labels.actions import has_own_label
 from sapa.shipping.labels.types import MOST_SHIPMENTS
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
@@ -35,11 +36,12 @@ TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": 
 PRINTS = (
     ("label-a6", "Labels, A6"),
     ("label-roll80", "Labels, 80 mm roll"),
+    ("label-carrier", "Labels of the carrier, where it has them"),
     ("packing_slip-a6", "Packing slips, A6"),
     ("packing_slip-roll80", "Packing slips, 80 mm roll"),
     ("manifest-a6", "Pickup manifest, A4"),
 )
-"""What the list prints, each with its label: the document and its format."""
+"""What the list prints, each with its label: the document and its format, or whose it is."""
 FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId", "codState", "returnOf")
 
 
@@ -70,17 +72,21 @@ async def show_shipment(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
         stored = await shipments.get_stored(db, page.company_id, id)
+    order = await _find_order(page, shipment["orderId"])
     return page.show(
         "shipment.html",
         shipment=shipment,
         way=way,
-        order_number=await _find_order_number(page, shipment["orderId"]),
+        order_number=order["orderNumber"] if order else None,
+        refunds=order["refunds"] if order else [],
+        refund_currency=order["currency"] if order else None,
         tone=choose_tone,
         can_book=status in BOOKABLE,
         can_cancel=is_cancellable(stored),
         by_hand=list_next(status, "manual") if provider.is_local else ["returned"] if status == "returning" else [],
         volumetric=find_volumetric(shipment),
         can_print=is_printable(shipment),
+        has_own_label=has_own_label(stored),
         page_address=page.context.settings.server.address + (shipment["trackingPage"] or ""),
         notifications=(await page.call("GET", f"/shipping/shipments/{id}/notifications"))["data"],
         step_names=STEP_NAMES,
@@ -110,12 +116,13 @@ async def _read_way(page: PageRequest, id: str) -> Any:
     return msgspec.json.decode(encode(tracked))
 
 
-async def _find_order_number(page: PageRequest, id: str | None) -> str | None:
+async def _find_order(page: PageRequest, id: str | None) -> dict[str, Any] | None:
     """None if the order was deleted."""
     try:
-        return str((await page.call("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
+        found: dict[str, Any] | None = (await page.call("GET", f"/orders/{id}"))["data"] if id else None
     except NotFound:
         return None
+    return found
 
 
 def is_printable(shipment: dict[str, Any]) -> bool:
@@ -165,6 +172,14 @@ async def make_return(page: PageRequest) -> Response:
     body = {"refundId": page.form_value("refundId") or None}
     made = await page.call("POST", f"/shipping/shipments/{id}/return", body=body, once=page.form_value("once") or None)
     return go_to(page.path(f"/shipments/{made['data']['id']}"))
+
+
+@console.post("/{environment}/shipments/{id}/refund", roles=EVERYBODY, shown_by=show_shipment)
+async def link_refund(page: PageRequest) -> Response:
+    """Of a return: the refund of its order."""
+    id = page.request.path_params["id"]
+    await page.call("PATCH", f"/shipping/shipments/{id}", body={"refundId": page.form_value("refundId") or None})
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)

@@ -28,16 +28,19 @@ async def show_tracking(page: PageRequest) -> Response:
         typed = ("displayName", "color", "language")
         settings = settings | {name: page.form_value(name) for name in typed}
     is_typed = page.form_value("form") == "messages"
+    rules = {step: _read_typed(page, step) for step in STEPS} if is_typed else _read_stored(notifications["rules"])
     return page.show(
         "tracking_settings.html",
         settings=settings,
         default_color=DEFAULT_COLOR,
         enabled=bool(page.form_value("enabled")) if is_typed else notifications["enabled"],
-        rules={step: _read_typed(page, step) for step in STEPS} if is_typed else _read_stored(notifications["rules"]),
+        rules=rules,
         steps=STEPS,
         names=STEP_NAMES,
         params=PARAM_NAMES,
-        templates=sorted({template["name"] for template in templates}),
+        templates=sorted(
+            {template["name"] for template in templates} | {rule["template"] for rule in rules.values()} - {""}
+        ),
     )
 
 
@@ -89,8 +92,10 @@ async def _read_logo(page: PageRequest) -> str | None:
 @console.post("/{environment}/settings/notifications", roles=DEVELOPERS, shown_by=show_tracking)
 async def change_notifications(page: PageRequest) -> Response:
     typed = {step: rule for step in STEPS if (rule := _read_typed(page, step))["template"]}
+    stored = (await page.call("GET", "/shipping/notifications"))["data"]["rules"]
     rules = [
         {
+            **_list_hidden_fields(stored, step, rule["template"]),
             "step": step,
             "templateName": rule["template"],
             "params": _split(rule["params"]),
@@ -104,6 +109,12 @@ async def change_notifications(page: PageRequest) -> Response:
     except Invalid as error:
         raise _rename(error, list(typed)) from None
     return go_to(page.path(PATH))
+
+
+def _list_hidden_fields(stored: list[dict[str, Any]], step: str, template: str) -> dict[str, Any]:
+    """What the form does not show of a rule: it stays as long as the template does."""
+    same = next((rule for rule in stored if (rule["step"], rule["templateName"]) == (step, template)), {})
+    return {name: same[name] for name in ("language", "templateSource") if name in same}
 
 
 def _split(words: str) -> list[str]:

@@ -1562,15 +1562,6 @@ CREATE TABLE shipments (
     insurance_amount     numeric,
     discount_amount      numeric,
     discount_percentage  numeric,
-    -- Cash on delivery: what the carrier collects, what it charges for it, and what it remitted.
-    cod_amount           numeric,
-    cod_fee              numeric,
-    cod_collected_at     timestamptz(3),
-    cod_remitted_at      timestamptz(3),
-    cod_remitted_amount  numeric,
-    -- The carrier's own price, without insurance and the fee for cash on delivery.
-    carrier_fee          numeric,
-    estimate             text,
     distance             numeric,
     tracking_url         text,
     awb                  text           COLLATE "C",
@@ -1579,11 +1570,6 @@ CREATE TABLE shipments (
     pickup_number        text,
     payment_id           text,
     payment_status       text           COLLATE "C",
-    payment_qr           text,
-    -- A return shipment: the delivered shipment that it sends back, its own number, and the refund that it belongs to.
-    return_of            text           COLLATE "C",
-    return_number        text           COLLATE "C",
-    refund_id            text           COLLATE "C",
     status_code          integer,
     cancellation_reason  text,
     cancelled_by         text,
@@ -1597,8 +1583,6 @@ CREATE TABLE shipments (
     reference            text           COLLATE "C",
     adapter              text           COLLATE "C",
     picked_up_at         timestamptz(3),
-    delivered_at         timestamptz(3),
-    failed_attempts      integer        NOT NULL DEFAULT 0,
     -- Where a refused cancellation leads back to, and when the carrier is asked again; in the company's time.
     cancelling_from      text           COLLATE "C",
     cancel_due_at        timestamptz(3),
@@ -1607,16 +1591,36 @@ CREATE TABLE shipments (
     poll_at              timestamptz(3),
     -- Folded names and numbers: what a search looks through.
     search_text          text           NOT NULL,
-    -- What scorecards group and compare by: the receiver's city, and the days of the estimate.
-    area                 text,
-    quoted_days          numeric,
     cell                 text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (provider || '/' || shipping_status) STORED,
     -- The carrier's code of the route, which its label shows.
     sorting_code         text,
     -- The path of the public page, /t/ and a random token.
     tracking_page        text           COLLATE "C",
-    CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id)
+    -- Cash on delivery: what the carrier collects, what it charges for it, and what it remitted.
+    cod_amount           numeric,
+    cod_fee              numeric,
+    cod_collected_at     timestamptz(3),
+    cod_remitted_at      timestamptz(3),
+    cod_remitted_amount  numeric,
+    -- The carrier's own price, without insurance and the fee for cash on delivery.
+    carrier_fee          numeric,
+    payment_qr           text,
+    -- A return shipment: the delivered shipment that it sends back, its own number, and the refund that it belongs to.
+    return_of            text           COLLATE "C",
+    return_number        text           COLLATE "C",
+    refund_id            text           COLLATE "C",
+    estimate             text,
+    quoted_days          numeric,
+    delivered_at         timestamptz(3),
+    failed_attempts      integer        NOT NULL DEFAULT 0,
+    -- What scorecards group by: the receiver's city.
+    area                 text,
+    CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT shipments_cod_check CHECK (
+        cod_amount > 0 AND (cod_remitted_at IS NULL) = (cod_remitted_amount IS NULL)),
+    CONSTRAINT shipments_return_check CHECK (
+        (return_of IS NULL) = (return_number IS NULL) AND (return_of IS NOT NULL OR refund_id IS NULL))
 ) WITH (fillfactor = 80);
 
 CREATE INDEX shipments_created_idx ON shipments (company_id, created_at, id);
@@ -1688,7 +1692,7 @@ CREATE TABLE tracking_page_settings (
     CONSTRAINT tracking_page_settings_language_check CHECK (language IN ('id', 'en'))
 );
 
--- Which steps of a parcel customers are told of, and by which template.
+-- Which steps of a parcel customers are notified of, and by which template.
 CREATE TABLE notification_settings (
     company_id  bigint         NOT NULL,
     enabled     boolean        NOT NULL DEFAULT false,

@@ -14,7 +14,7 @@ from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_sales
-from sapa.demo.parcels import ParcelStory, build_statement, build_stories
+from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
 from sapa.orders import actions as orders
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -23,6 +23,7 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements import actions as settlements
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment
+from sapa.shipping.tracking_page import actions as tracking_page
 from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
@@ -140,22 +141,23 @@ async def _fill_parcels(database: Database, company: Company, report: Report) ->
         ]
         newest = [order for order in found if order is not None and order.status == "active"]
         now = (await access.read_clock(tx, company.id)).real
+        await tracking_page.save_settings(tx, company, LOOKS)
     provider = next(name for name, traits in PROVIDERS.items() if traits.is_local)
-    stories, delivered = list(build_stories(provider, newest, now)), []
-    for number, story in enumerate(stories, start=1):
+    parcels, delivered = list(build_parcels(provider, newest, now)), []
+    for number, parcel in enumerate(parcels, start=1):
         async with database.transaction() as tx:
-            shipment = await _send(tx, company, story)
+            shipment = await _send(tx, company, parcel)
         delivered += [shipment] if shipment.cod_collected_at is not None else []
-        report("parcels", number, len(stories))
+        report("parcels", number, len(parcels))
     if delivered:
         async with database.transaction() as tx:
             await settlements.settle(tx, company, build_statement(provider, delivered, now))
 
 
-async def _send(tx: Tx, company: Company, story: ParcelStory) -> StoredShipment:
-    draft = build_shipment(company, story.body, ShipmentFacts(order=story.order))
+async def _send(tx: Tx, company: Company, parcel: DemoParcel) -> StoredShipment:
+    draft = build_shipment(company, parcel.body, ShipmentFacts(order=parcel.order))
     shipment = await shipments.create(tx, company, draft)
-    for status, at in story.steps:
+    for status, at in parcel.steps:
         after = msgspec.structs.replace(shipment, shipping_status=status, event_timestamp=at)
         shipment = await shipments.store(tx, company, shipment, after)
     return shipment

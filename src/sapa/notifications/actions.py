@@ -1,4 +1,4 @@
-"""Tells customers of the steps of their parcels: queued with the change, sent by the worker, each step once."""
+"""Notifies customers of the steps of their parcels: queued with the change, sent by the worker, each step once."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -62,7 +62,7 @@ class NotificationSkipped(Exception):
 
 
 class Recipient(Struct, frozen=True):
-    """Who is told, and what they subscribe to."""
+    """Who is notified, and what they subscribe to."""
 
     phone: str | None
     email: str | None
@@ -70,9 +70,9 @@ class Recipient(Struct, frozen=True):
     """Ids of channels that the customer wrote over."""
     subscriptions: Sequence[Subscription] = ()
 
-    def unsubscribed(self, source: str | None) -> bool:
-        """From all channels, or from this one."""
-        apps = {ALL_CHANNELS, source}
+    def has_unsubscribed(self, source: Source | None) -> bool:
+        """From all channels, or from this one; from any of them if it is not known yet which one is used."""
+        apps = {ALL_CHANNELS, *(Source if source is None else [source])}
         return any(entry.app in apps and entry.status == "unsubscribe" for entry in self.subscriptions)
 
 
@@ -100,7 +100,7 @@ async def list_notifications(db: Connection, company: Company, shipment_id: str)
 
 
 async def queue_step(tx: Tx, company: Company, change: ShipmentStatusChanged) -> None:
-    """Subscribes to changes of status: queues the step in the same transaction, if the company wants it told."""
+    """Subscribes to changes of status: queues the step in the same transaction, if the company has a rule for it."""
     step = find_step(change.before.shipping_status, change.after.shipping_status)
     if step is None or change.after.return_of is not None or await _find_rule(tx, company, step) is None:
         return
@@ -186,7 +186,7 @@ async def _prepare(
     to, source = _choose_address(rule, recipient, company.region)
     message = _build_message(rule, to, source, params, {"shipmentId": shipment.id, "step": due.step})
     template = await sending.check_template(db, company, message)
-    if template.category == "MARKETING" and recipient.unsubscribed(source):
+    if template.category == "MARKETING" and recipient.has_unsubscribed(source):
         raise NotificationSkipped("CONSENT_MISSING", "The customer unsubscribed from marketing messages.")
     return message
 
@@ -204,7 +204,7 @@ async def _load_recipient(
     return Recipient(phone, email, identities, _read_subscriptions(known.subscription_status))
 
 
-def _choose_address(rule: NotificationRule, recipient: Recipient, region: str) -> tuple[str, str | None]:
+def _choose_address(rule: NotificationRule, recipient: Recipient, region: str) -> tuple[str, Source | None]:
     """The first of the rule's channels that the customer has an address for."""
     sources = _parse_sources("sources", rule)
     for source in sources:

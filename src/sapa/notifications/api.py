@@ -6,20 +6,21 @@ from sapa.http.errors import Unauthorized
 from sapa.messaging.templates.types import TemplateNotFound, TemplateParamsMismatch
 from sapa.notifications import actions
 from sapa.notifications.types import NotificationSettings, NotificationSettingsIn, ShipmentNotification
-from sapa.shipping.types import ShipmentId, ShipmentNotFound
+from sapa.shipping.errors import ShipmentNotFound
+from sapa.shipping.types import ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
 
 @routes.get("/notifications", scope=Scope.ORDERS_READ)
 async def get_notification_settings(call: Call) -> NotificationSettings:
-    """Get which steps of a parcel customers are told of."""
+    """Get which steps of a parcel customers are notified of."""
     return await actions.get_settings(call.db, call.company)
 
 
 @routes.put("/notifications", scope=Scope.ORDERS_WRITE, raises=[TemplateNotFound, TemplateParamsMismatch])
 async def update_notification_settings(call: Call, body: NotificationSettingsIn) -> NotificationSettings:
-    """Choose which steps of a parcel customers are told of.
+    """Choose which steps of a parcel customers are notified of.
 
     Each step has a template and, in `params`, what fills its parameters. The message goes to the customer of the order,
     else to the receiver, once for each step. A step that the parcel has left by then, or that the carrier reported more
@@ -31,5 +32,5 @@ async def update_notification_settings(call: Call, body: NotificationSettingsIn)
 
 @routes.get("/shipments/{id}/notifications", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
 async def list_shipment_notifications(call: Call, id: ShipmentId) -> list[ShipmentNotification]:
-    """List the steps of a shipment that the customer was told of, or why not."""
+    """List the steps of a shipment that the customer was notified of, or why not."""
     return await actions.list_notifications(call.db, call.company, id)

@@ -1,4 +1,4 @@
-"""Notifications: customers are told of chosen steps of their parcels."""
+"""Notifications: customers are notified of chosen steps of their parcels."""
 
 from typing import Annotated, Literal, get_args
 
@@ -20,7 +20,7 @@ PARAM_NAMES: tuple[ParamName, ...] = get_args(ParamName)
 
 
 class NotificationRule(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The template that tells a customer of one step."""
+    """The template that notifies a customer of one step."""
 
     step: Annotated[Step, Meta(examples=["out_for_delivery"])]
     template_name: Annotated[str, Meta(min_length=1, max_length=512, examples=["parcel_update"])]
@@ -38,14 +38,14 @@ class NotificationRule(Struct, frozen=True, kw_only=True, rename="camel", forbid
 
 
 class NotificationSettingsIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Which steps customers are told of."""
+    """Which steps customers are notified of."""
 
     enabled: Annotated[bool, Meta(examples=[True])]
     rules: Annotated[list[NotificationRule], Meta(max_length=len(STEPS), description="At most one for each step.")]
 
 
 class NotificationSettings(Struct, frozen=True, rename="camel"):
-    """Which steps customers are told of. Off until it is enabled."""
+    """Which steps customers are notified of. Off until it is enabled."""
 
     enabled: bool
     rules: Annotated[Raw, StoredJson(list[NotificationRule])]
@@ -53,7 +53,7 @@ class NotificationSettings(Struct, frozen=True, rename="camel"):
 
 
 class ShipmentNotification(Struct, frozen=True, rename="camel"):
-    """A step that a customer was or will be told of."""
+    """A step that a customer was or will be notified of."""
 
     step: Step
     status: Annotated[

@@ -21,10 +21,6 @@ BIKE_KM, BIKE_KG = Decimal(40), Decimal(20)
 CAR_KM, CAR_KG = Decimal(100), Decimal(100)
 SAME_DAY_KM, SAME_DAY_KG = Decimal(60), Decimal(20)
 """The range and the capacity of the local services."""
-
-
-LEAST_CASH, MOST_CASH = Decimal(1), Decimal(10_000_000)
-"""What an express courier collects on delivery."""
 MOST_INSURED = Decimal(20_000_000)
 
 
@@ -104,9 +100,9 @@ def build_cash_on_delivery_fee(amount: Decimal) -> Decimal:
     return max(Decimal(2_500), _ceil_to(amount * Decimal("0.03"), 1))
 
 
-def is_paid_on_delivery(service: str, amount: Decimal) -> bool:
-    """Whether an express service collects the amount: the fastest one collects nothing."""
-    return service != "ONS" and LEAST_CASH <= amount <= MOST_CASH
+def collects_cash(service: str) -> bool:
+    """The fastest express service collects nothing on delivery."""
+    return service != "ONS"
 
 
 def _build_straight(origin: SandboxPoint, destination: SandboxPoint) -> float:

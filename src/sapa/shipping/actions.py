@@ -21,21 +21,13 @@ from sapa.shipping.bookings.types import BookingStart
 from sapa.shipping.carriers.interface import CarrierArea
 from sapa.shipping.connections.actions import find_adapter, get_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import InvalidMove, NotBookable
 from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
 from sapa.shipping.states import BOOKABLE, GONE, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
-from sapa.shipping.types import (
-    InvalidMove,
-    NotBookable,
-    ReturnOrigin,
-    Shipment,
-    ShipmentChange,
-    ShipmentIn,
-    ShipmentPatch,
-    StoredShipment,
-)
+from sapa.shipping.types import ReturnOrigin, Shipment, ShipmentChange, ShipmentIn, ShipmentPatch, StoredShipment
 from sapa.values.company import Company
 
 _read_refunds = msgspec.json.Decoder(list[Refund]).decode

@@ -7,18 +7,15 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.shipping import actions
 from sapa.shipping.connections.types import ProviderNotConnected
-from sapa.shipping.types import (
+from sapa.shipping.errors import (
     BookingInProgress,
     CarrierUnavailable,
     InvalidMove,
     NotBookable,
     NotEditable,
-    Shipment,
-    ShipmentChange,
-    ShipmentId,
-    ShipmentIn,
     ShipmentNotFound,
 )
+from sapa.shipping.types import Shipment, ShipmentChange, ShipmentId, ShipmentIn
 
 routes = Routes(
     "/shipping",

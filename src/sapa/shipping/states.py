@@ -58,6 +58,9 @@ ACCEPTED = frozenset(GROUPS["accepted"])
 UNDER_WAY = frozenset({"picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered"})
 """A shipment in one of these has been picked up."""
 
+WITHOUT_CASH = frozenset({*GROUPS["returned"], *GROUPS["cancelled"], "lost"})
+"""No cash is collected from its receiver any more."""
+
 NOT_BOOKED_YET = frozenset({"booking", "booking_unknown", "booking_failed"})
 TROUBLED = frozenset({"no_driver", "rejected", "lost"})
 

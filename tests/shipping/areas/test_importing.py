@@ -219,6 +219,11 @@ async def test_a_dictionary_that_was_imported_before_is_indexed_by_the_worker(
         assert await search(client, "sidomulyo") == []
         await index_missing(own_database)
         assert len(await search(client, "sidomulio")) == 2
+        async with own_database.transaction() as tx:  # as if it had been stopped after a batch
+            await tx.execute("DELETE FROM area_words WHERE code = (SELECT max(code) FROM area_words)")
+        assert len(await search(client, "sidomulyo")) == 1
+        await index_missing(own_database)
+        assert len(await search(client, "sidomulyo")) == 2
 
 
 def test_the_licence_is_shown_and_has_to_be_accepted(own: Installation, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.shipping.types import BookingInProgress
+from sapa.shipping.errors import BookingInProgress
 from tests.cli.command import sapa, sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments

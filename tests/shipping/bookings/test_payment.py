@@ -9,7 +9,7 @@ import segno
 
 from sapa.db.pool import Database
 from tests.factories import Environments
-from tests.shipping.parcels import advance, create, error_of, get, move_clock, until_status
+from tests.shipping.parcels import advance, cancel, change, create, error_of, get, move_clock, until_status
 
 
 async def ask(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
@@ -62,6 +62,19 @@ async def test_the_worker_finds_out_that_it_was_paid(
     await move_clock(database, company.test, 130)  # an unpaid booking is polled every minute
     paid = await until_status(sandbox, booked["id"], paymentStatus="paid")
     assert (paid["paymentQr"], paid["awb"] is not None) == (None, True)
+
+
+async def test_a_new_booking_has_a_payment_of_its_own(sandbox: httpx.AsyncClient) -> None:
+    first = await create(sandbox, "aggregator_carrier", sim="unpaid", autoBook=True)
+    await advance(sandbox, first["id"], "paid")
+    await until_status(sandbox, first["id"], awb=..., paymentStatus="paid")
+    assert (await cancel(sandbox, first["id"])).json()["data"]["shippingStatus"] == "cancelled"
+    again = await change(sandbox, first["id"], triggerBooking=True)
+    assert again.status_code == 200, again.text
+    second = again.json()["data"]
+    assert (second["shippingStatus"], second["paymentStatus"]) == ("confirmed", "pending")
+    assert second["paymentId"] != first["paymentId"]
+    assert second["paymentQr"] not in {None, first["paymentQr"]}
 
 
 async def test_cash_on_delivery_needs_no_payment(sandbox: httpx.AsyncClient) -> None:

@@ -14,7 +14,7 @@ from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import actions as connections
 from sapa.shipping.connections.types import CarrierConnection, ConnectedCarrier, ProviderNotConnected
 from sapa.shipping.environment import get_environment
-from sapa.shipping.types import CarrierUnavailable
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.values.company import Company
 from sapa.values.sealing import BadSecretKey
 from tests.conftest import Installation

@@ -52,6 +52,7 @@ async def test_the_label_of_a_booked_shipment_is_a_pdf_with_its_awb(sandbox: htt
     assert response.headers["content-disposition"] == f'inline; filename="label-{shipment["awb"]}.pdf"'
     assert read_barcodes(response.content) == [shipment["awb"]]
     (text,) = read_texts(response.content)
+    assert text.removeprefix("TEST - JANGAN DIKIRIM").split()[0] == "JNE", "the courier, not the aggregator"
     assert all(words in text for words in ("Ayu Lestari", f"Pesanan {order['orderNumber']}", "2 × Kopi Gayo"))
     roll = await fetch(sandbox, shipment["id"], format="roll80")
     assert read_sizes(roll.content)[0][0] == 80
@@ -130,6 +131,57 @@ async def test_only_known_shipments_up_to_500_are_taken(
     assert parcels.field_of(refused) == "ids[1]"
     for ids in ([], ["shp_1"], [shipment["id"]] * 501):
         assert (await sandbox.post("/shipping/labels", json={"ids": ids})).status_code == 400
+
+
+async def test_each_parcel_of_an_order_lists_what_it_carries(sandbox: httpx.AsyncClient) -> None:
+    """By the fulfilment of its shipment, else what is still open, less what was refunded."""
+    lines = [{"title": title, "price": 50_000, "quantity": 3} for title in ("Kopi Gayo", "Teh Melati", "Gula Aren")]
+    order = await make_order(sandbox, lineItems=lines)
+    coffee, _, sugar = (line["id"] for line in order["lineItems"])
+    first, second = [await parcels.create(sandbox, "custom", orderId=order["id"]) for _ in range(2)]
+    made = {"shipmentId": first["id"], "lineItems": [{"id": coffee, "quantity": 2}]}
+    assert (await sandbox.post(f"/orders/{order['id']}/fulfillments", json=made)).status_code == 201
+    await sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    back = {"lineItems": [{"id": sugar, "quantity": 3, "restock": True}]}
+    refund = await sandbox.post(f"/orders/{order['id']}/refunds", json=back)
+    assert refund.status_code == 201, refund.text
+    for document in ("label", "packing-slip"):
+        (text,) = read_texts((await fetch(sandbox, first["id"], document)).content)
+        assert [words in text for words in ("2 × Kopi Gayo", "Teh Melati", "Gula Aren")] == [True, False, False]
+        (text,) = read_texts((await fetch(sandbox, second["id"], document)).content)
+        assert [words in text for words in ("1 × Kopi Gayo", "3 × Teh Melati", "Gula Aren")] == [True, True, False]
+
+
+async def test_a_return_has_its_own_number_and_what_was_refunded(sandbox: httpx.AsyncClient) -> None:
+    lines = [{"title": title, "price": 50_000, "quantity": 2} for title in ("Kopi Gayo", "Teh Melati")]
+    order = await make_order(sandbox, lineItems=lines)
+    await sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    sent = await parcels.create(sandbox, "custom", orderId=order["id"], autoBook=True)
+    assert (await parcels.change(sandbox, sent["id"], shippingStatus="delivered")).status_code == 200
+    body = {"lineItems": [{"id": order["lineItems"][1]["id"], "quantity": 1, "restock": False}]}
+    refund = (await sandbox.post(f"/orders/{order['id']}/refunds", json=body)).json()["data"]
+    made = await sandbox.post(f"/shipping/shipments/{sent['id']}/return", json={"refundId": refund["id"]})
+    for document in ("label", "packing-slip"):
+        (page,) = read_texts((await fetch(sandbox, made.json()["data"]["id"], document)).content)
+        text = " ".join(page.split())
+        assert f"Retur R1001 · Pesanan {order['orderNumber']}" in text
+        assert ("1 × Teh Melati" in text, "Kopi Gayo" in text) == (True, False)
+
+
+async def test_a_file_whose_workers_all_died_fails_in_the_end(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    shipment = await parcels.create(sandbox, "custom")
+    batch = await order_file(sandbox, [shipment["id"]])
+    await await_file(sandbox, batch["id"])
+    async with database.connection() as db:
+        await db.execute(
+            "UPDATE label_batches SET status = 'running', attempts = 3, finished_at = NULL WHERE company_id = $1",
+            company.test,
+        )
+    failed = await await_file(sandbox, batch["id"])
+    assert parcels.error_of(failed) == (409, "PRINTING_FAILED")
+    assert "never finished" in failed.json()["error"]["message"]
 
 
 async def test_a_carrier_that_does_not_answer_leaves_our_own_label(

@@ -25,8 +25,8 @@ def build_parcel(number: str = "JNE0001234567", **fields: Any) -> ParcelContent:
         "is_cod": False, "sender": SENDER, "receiver": RECEIVER, "origin": "Jakarta Pusat",
         "destination": "Kota Bandung",
         "weight": Decimal("1.5"), "volumetric_weight": Decimal("3.2"), "quantity": 3, "insurance": "Rp 150.000",
-        "items": ITEMS, "order_number": "1001", "pickup_number": "PU-77", "cod_amount": None, "currency": "IDR",
-        "is_test": False,
+        "items": ITEMS, "order_number": "1001", "return_number": None, "pickup_number": "PU-77",
+        "cod_amount": None, "currency": "IDR", "is_test": False,
     }  # fmt: skip
     return ParcelContent(**defaults | fields)
 

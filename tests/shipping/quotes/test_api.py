@@ -38,7 +38,8 @@ from tests.shipping.quotes.quote_steps import (
 WITH_CARRIERS = ["aggregator_carrier", "instant_carrier", "ev_courier"]
 FIELDS = {
     "serviceCode", "serviceName", "serviceType", "courier", "price", "currency", "estimate", "insuranceFee", "distance",
-    "vehicleType", "packageHandover", "insuranceRequired", "cod", "codFee",
+    "vehicleType", "packageHandover", "insuranceRequired", "cod", "codMinimum", "codMaximum", "codFee",
+    "chargeableWeight",
 }  # fmt: skip
 
 
@@ -56,7 +57,7 @@ async def test_every_provider_responds_in_the_same_shape(sandbox: httpx.AsyncCli
     body = response.json()
     assert set(body) == {"data", "options"}
     assert body["options"] == body["data"]["options"]
-    assert set(body["data"]) == {"options", "messages"}
+    assert set(body["data"]) == {"options", "messages", "volumetricWeight"}
     for option in body["options"]:
         assert set(option) == FIELDS
         assert option["currency"] == "IDR"

@@ -11,7 +11,8 @@ import pytest
 from sapa.db.pool import Database
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.estimates import parse_days
-from sapa.shipping.scorecards.types import FIGURES
+from sapa.shipping.scorecards import queries
+from sapa.shipping.scorecards.types import FIGURES, ReportPeriod
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking.actions import apply_events
 from sapa.values.company import Company
@@ -39,6 +40,7 @@ STORIES = [
     Story("SiCepat Ekonomi", "Medan", "1 - 1 days", (("picked_up", 0), ("delivered", 38.1))),
     Story("SiCepat Ekonomi", "Medan", "1 - 1 days", (("picked_up", 0), ("lost", 90))),
     Story("SiCepat Ekonomi", "Medan", "1 - 1 days", (("confirmed", 0),)),
+    Story("JNE Reguler", "Medan", "2-3 days", (("picked_up", 0), ("in_transit", 5))),
 ]
 
 
@@ -77,17 +79,17 @@ async def test_the_figures_of_carriers_services_and_areas(sandbox: httpx.AsyncCl
     (carrier,) = await read(sandbox)
     assert carrier == {
         "provider": "aggregator_carrier", "carrier": "kiriminaja", "service": None, "area": None,
-        "parcels": 7, "delivered": 5, "timed": 4, "late": 2, "onTimeRate": 50,
+        "parcels": 8, "delivered": 5, "timed": 4, "late": 2, "onTimeRate": 50,
         "quotedDays": 1.8, "actualDays": 1.8, "slowestDays": 3,
-        "failedAttempts": 2, "failedAttemptRate": 28.6, "returned": 1, "returnRate": 14.3, "lost": 1,
+        "failedAttempts": 2, "failedAttemptRate": 25, "returned": 1, "returnRate": 14.3, "lost": 1,
     }  # fmt: skip
     services = {one["service"]: one for one in await read(sandbox, groupBy="service")}
-    assert {name: one["parcels"] for name, one in services.items()} == {"JNE Reguler": 4, "SiCepat Ekonomi": 3}
+    assert {name: one["parcels"] for name, one in services.items()} == {"JNE Reguler": 5, "SiCepat Ekonomi": 3}
     assert (services["SiCepat Ekonomi"]["late"], services["SiCepat Ekonomi"]["returnRate"]) == (1, 0)
     areas = {one["area"]: one["parcels"] for one in await read(sandbox, groupBy="area")}
-    assert areas == {"Bandung": 3, "Medan": 4}
+    assert areas == {"Bandung": 3, "Medan": 5}
     every = {(one["service"], one["area"]): one["parcels"] for one in await read(sandbox, groupBy="all")}
-    assert every == {("JNE Reguler", "Bandung"): 3, ("SiCepat Ekonomi", "Medan"): 3, ("JNE Reguler", "Medan"): 1}
+    assert every == {("JNE Reguler", "Bandung"): 3, ("SiCepat Ekonomi", "Medan"): 3, ("JNE Reguler", "Medan"): 2}
 
 
 async def test_every_figure_leads_to_its_parcels(sandbox: httpx.AsyncClient, told: list[str]) -> None:
@@ -102,6 +104,37 @@ async def test_every_figure_leads_to_its_parcels(sandbox: httpx.AsyncClient, tol
     assert {one["id"] for one in late} == {told[1], told[5]}
     failed = (await sandbox.get("/shipping/scorecards/parcels", params={"figure": "failed_attempts"})).json()["data"]
     assert {one["id"]: one["failedAttempts"] for one in failed} == {told[1]: 1, told[2]: 1}
+
+
+async def test_days_are_those_of_the_companys_time_zone(sandbox: httpx.AsyncClient, told: list[str]) -> None:
+    """Picked up at three o'clock in UTC and delivered 13.9 hours later: the same day in Jakarta."""
+
+    async def count_days() -> int:
+        params = {"figure": "delivered", "service": "SiCepat Ekonomi"}
+        page = (await sandbox.get("/shipping/scorecards/parcels", params=params)).json()
+        return int(next(one["actualDays"] for one in page["data"] if one["id"] == told[4]))
+
+    assert await count_days() == 0
+    changed = await sandbox.put("/company", json={"timeZone": "Asia/Jayapura"})
+    assert changed.status_code == 200, changed.text
+    assert await count_days() == 1
+    (card,) = [one for one in await read(sandbox, groupBy="service") if one["service"] == "SiCepat Ekonomi"]
+    assert (card["actualDays"], card["late"]) == (1.5, 1)
+
+
+async def test_rows_beyond_the_most_are_left_out_and_it_says_so(
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    tester: Company,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report = (await sandbox.get("/shipping/scorecards", params={"groupBy": "all"})).json()["data"]
+    assert (len(report["scorecards"]), report["truncated"]) == (3, False)
+    monkeypatch.setattr(queries, "MOST_ROWS", 1)
+    period = ReportPeriod(datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1))
+    async with database.connection() as db:
+        assert len(await queries.list_scorecards(db, tester.id, period, "all")) == 2, "one more than it may have"
 
 
 async def test_attempts_that_are_reported_twice_count_once(

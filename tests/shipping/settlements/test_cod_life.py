@@ -129,9 +129,14 @@ async def test_a_parcel_that_comes_back_collects_nothing(sandbox: httpx.AsyncCli
         sandbox, "aggregator_carrier", sim="returned", autoBook=True, codAmount=CASH, orderId=order["id"]
     )
     await until_status(sandbox, booked["id"], awb=...)
+
+    async def count_expected() -> int:
+        return int((await sandbox.get("/shipping/shipments", params={"codState": "expected"})).json()["meta"]["total"])
+
+    assert await count_expected() == 1
     await advance(sandbox, booked["id"], "returned")
     done = await until_status(sandbox, booked["id"], "returned")
-    assert done["codCollectedAt"] is None
+    assert (done["codCollectedAt"], await count_expected()) == (None, 0)
     assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "pending"
     line = {"parcel": done["awb"], "amount": -done["carrierFee"]}
     body = {"provider": "aggregator_carrier", "reference": "R1", "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}
@@ -255,11 +260,73 @@ async def test_what_cannot_be_collected(sandbox: httpx.AsyncClient) -> None:
     assert response.json()["error"]["details"][0]["field"] == "options.codAmount"
 
 
-async def test_more_than_the_carrier_collects_or_insures(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+LIMITS = {
+    ("kiriminaja", "JNE Reguler"): (10_000, 3_000_000),
+    ("kiriminaja", "SiCepat Reguler"): (10_000, 3_000_000),
+    ("biteship", "JNE Reguler"): (25_000, 5_000_000),
+    ("biteship", "SiCepat Reguler"): (1_000, 2_500_000),
+}
+
+
+async def test_an_amount_within_the_limits_of_the_courier_is_collected(
+    sandbox: httpx.AsyncClient, aggregator: str
+) -> None:
+    for (adapter, service), limits in LIMITS.items():
+        for amount in limits if adapter == aggregator else ():
+            options = {option["serviceName"]: option for option in (await quote(sandbox, codAmount=amount))["options"]}
+            assert (options[service]["codMinimum"], options[service]["codMaximum"]) == limits
+            booked = await create(sandbox, "aggregator_carrier", autoBook=True, serviceName=service, codAmount=amount)
+            assert booked["shippingStatus"] == "confirmed", booked["problem"]
+
+
+async def test_an_amount_beyond_the_limits_of_the_courier_is_refused_with_them(
+    sandbox: httpx.AsyncClient, aggregator: str
+) -> None:
+    for (adapter, service), (least, most) in LIMITS.items():
+        for amount in (least - 1, most + 1) if adapter == aggregator else ():
+            said = f"{service} collects {least:,} to {most:,} IDR on delivery"
+            quoted = await quote(sandbox, codAmount=amount)
+            assert service not in {option["serviceName"] for option in quoted["options"]}
+            assert ("cod_out_of_range", f"{said}.") in {(one["code"], one["text"]) for one in quoted["messages"]}
+            refused = await create(sandbox, "aggregator_carrier", autoBook=True, serviceName=service, codAmount=amount)
+            assert (refused["shippingStatus"], refused["needsAction"]) == ("booking_failed", True)
+            assert said in refused["problem"]
+
+
+async def test_cash_is_collected_by_a_delivery_that_code_of_before_had_recorded(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """Such code does not know of cash. The statement makes up for it."""
+    order = await make_order(sandbox)
+    parcel = await create(sandbox, "custom", orderId=order["id"], codAmount=CASH, autoBook=True)
+    async with database.connection() as db:
+        await db.execute(
+            "UPDATE shipments SET shipping_status = 'delivered' WHERE company_id = $1 AND id = $2",
+            company.test, parcel["id"],
+        )  # fmt: skip
+    line = {"parcel": parcel["id"], "amount": CASH}
+    body = {"provider": "custom", "reference": "S", "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}
+    assert (await settle(sandbox, body))["differing"] == 0
+    after = await get(sandbox, parcel["id"])
+    assert after["codCollectedAt"] is not None
+    assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
+
+
+async def test_money_that_arrives_before_the_news_of_the_delivery(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox)
+    parcel = await create(sandbox, "custom", orderId=order["id"], codAmount=CASH, autoBook=True)
+    line = {"parcel": parcel["id"], "amount": CASH}
+    body = {"provider": "custom", "reference": "S", "remittedAt": "2026-01-31T09:30:00Z", "lines": [line]}
+    assert (await settle(sandbox, body))["differing"] == 0
+    refused = await sandbox.patch(f"/shipping/shipments/{parcel['id']}", json={"codAmount": CASH + 1})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "NOT_EDITABLE")
+    await sandbox.patch(f"/shipping/shipments/{parcel['id']}", json={"shippingStatus": "delivered"})
+    assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
+    assert await differences(sandbox) == []
+
+
+async def test_more_than_the_carrier_insures(sandbox: httpx.AsyncClient, aggregator: str) -> None:
     dear = {**PACKAGE, "itemValue": 30_000_000}
-    refused = await create(sandbox, "aggregator_carrier", autoBook=True, codAmount=30_000_000, package=dear)
-    assert (refused["shippingStatus"], refused["needsAction"]) == ("booking_failed", True)
-    assert "cash on delivery" in refused["problem"]
     refused = await create(sandbox, "aggregator_carrier", autoBook=True, insurance=True, package=dear)
     assert refused["shippingStatus"] == "booking_failed"
     fastest = await create(sandbox, "aggregator_carrier", autoBook=True, codAmount=CASH, serviceName="JNE Besok Sampai")

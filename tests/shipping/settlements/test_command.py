@@ -20,10 +20,13 @@ async def test_a_statement_from_a_file(
     dated = [*command, "--remitted-at", "2026-01-31"]
     settled = sapa(installation.data, *dated, "--json").json()
     assert (settled["reference"], settled["differing"], settled["difference"]) == ("januari.csv", 1, -1)
+    assert settled["remittedAt"] == "2026-01-30T17:00:00.000Z", "in the company's time zone"
     assert settled["differences"] == await differences(sandbox)
     again = sapa(installation.data, *dated, "--json").json()
     assert again == settled, "the same statement changes nothing"
     shown = sapa(installation.data, *dated)
     assert "remitted_amount" in shown.out
+    undated = sapa(installation.data, *command)
+    assert undated.code == 2, "money has a date"
     other = sapa(installation.data, *command, "--remitted-at", "2026-02-01").sentence()
     assert "same reference" in other

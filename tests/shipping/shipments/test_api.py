@@ -28,9 +28,13 @@ STRINGS = (
     "id orderId provider providerLabel name currency shippingStatus serviceType serviceName selectedExpedition"
     " selectedDelivery courierGroup vehicleType bikeFuelType packageHandover pickupSchedule storeLocationId trackingUrl"
     " awb orderNo bookingId pickupNumber paymentId paymentStatus cancellationReason cancelledBy cancelledSource"
-    " eventTimestamp createdAt updatedAt serviceCode pickupCity problem"
+    " eventTimestamp createdAt updatedAt serviceCode pickupCity problem codCollectedAt codRemittedAt estimate paymentQr"
+    " returnOf returnNumber refundId sortingCode trackingPage"
 ).split()
-NUMBERS = "fee insuranceFee insuranceAmount discountAmount discountPercentage distance".split()
+NUMBERS = (
+    "fee insuranceFee insuranceAmount discountAmount discountPercentage distance codAmount codFee codRemittedAmount"
+    " carrierFee"
+).split()
 PARTY = "name phone email address notes city province country zip kecamatan kelurahan".split()
 
 
@@ -41,7 +45,7 @@ async def test_every_field_has_its_type_and_null_where_it_is_absent(sandbox: htt
     present = {name for name, value in created.items() if value is not None}
     assert present == {
         "id", "provider", "providerLabel", "currency", "shippingStatus", "packageHandover", "delivery", "insurance",
-        "needsAction", "createdAt", "updatedAt",
+        "needsAction", "trackingPage", "createdAt", "updatedAt",
     }  # fmt: skip
     assert created["insurance"] is False
     assert (created["currency"], created["shippingStatus"], created["packageHandover"]) == ("IDR", "draft", "PICKUP")
@@ -57,7 +61,7 @@ async def test_a_shipment_is_returned_as_it_was_sent(sandbox: httpx.AsyncClient)
         "bikeFuelType": "electric", "packageHandover": "DROP_OFF", "insurance": True, "insuranceFee": 500,
         "insuranceAmount": 150000, "discountAmount": 1000, "discountPercentage": 5.5, "distance": 7.25,
         "paymentId": "pay-1", "paymentStatus": "paid", "awb": "AWB-1", "trackingUrl": "https://example.com/t/1",
-        "pickupSchedule": "2031-01-02T03:04:05+07:00",
+        "pickupSchedule": "2031-01-02T03:04:05+07:00", "codAmount": 168500.5, "codFee": 2500, "estimate": "2-3 days",
     }  # fmt: skip
     package = {**PACKAGE, "itemType": "food", "notes": "fragile", "itemQty": 2}
     created = await create(sandbox, "custom", package=package, **full)

@@ -3,7 +3,9 @@
 import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -90,6 +92,26 @@ async def test_a_page_shows_no_id_no_phone_number_and_no_name(
     shown = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
     assert [words for words in planted if str(words).lower() in shown.lower()] == []
     assert re.findall(r"\b(?:shp|order|cust|loc)_[0-9a-z]+", shown) == []
+
+
+async def test_a_page_says_when_a_parcel_is_expected_and_what_it_costs(
+    sandbox: httpx.AsyncClient, reader: httpx.AsyncClient
+) -> None:
+    shipment = await parcels.create(sandbox, "custom", autoBook=True, estimate="2-3 days", codAmount=153_000)
+    page = (await reader.get(shipment["trackingPage"])).text
+    assert "Perkiraan tiba" not in page, "nobody knows before the pickup"
+    assert "Rp 153.000" in page
+    earliest = datetime.now(ZoneInfo("Asia/Jakarta")) + timedelta(days=3)
+    await parcels.change(sandbox, shipment["id"], shippingStatus="picked_up")
+    latest = datetime.now(ZoneInfo("Asia/Jakarta")) + timedelta(days=3)
+    page = (await reader.get(shipment["trackingPage"], headers={"accept-language": "en"})).text
+    days = [f"<dt>Expected by</dt><dd>{day.day} {day:%b} {day.year}</dd>" for day in (earliest, latest)]
+    assert any(day in page for day in days)
+    assert "Rp 153,000" in page
+    await parcels.change(sandbox, shipment["id"], shippingStatus="delivered")
+    page = (await reader.get(shipment["trackingPage"])).text
+    assert "Perkiraan tiba" not in page
+    assert "153" not in page
 
 
 async def test_an_address_that_nobody_was_given_leads_nowhere(

@@ -1,5 +1,5 @@
 -- Labels, packing slips and pickup manifests: the worker makes files of up to 500 shipments.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,12 +1,10 @@
 -- Every shipment has a public tracking page at an address that cannot be guessed.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 
 
 ALTER TABLE shipments ADD COLUMN tracking_page text COLLATE "C";
-
-CREATE INDEX shipments_tracking_page_idx ON shipments (tracking_page) WHERE tracking_page IS NOT NULL;
 
 CREATE TABLE tracking_page_settings (
     company_id    bigint         NOT NULL,

@@ -1,5 +1,5 @@
--- Customers are told of chosen steps of their parcels. Off until a company turns it on.
--- runs with code since: 0032
+-- Customers are notified of chosen steps of their parcels. Off until a company turns it on.
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

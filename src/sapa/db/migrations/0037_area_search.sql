@@ -1,5 +1,5 @@
 -- One search over all levels of areas, which tolerates one edit in each word. A job fills the tables.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

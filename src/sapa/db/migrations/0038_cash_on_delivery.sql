@@ -1,5 +1,5 @@
 -- Shipments collect cash on delivery. Carriers' statements are reconciled with them, and every difference is listed.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 
@@ -11,9 +11,10 @@ ALTER TABLE shipments
     ADD COLUMN cod_remitted_at     timestamptz(3),
     ADD COLUMN cod_remitted_amount numeric,
     ADD COLUMN carrier_fee         numeric,
-    ADD COLUMN payment_qr          text;
-
-CREATE INDEX shipments_cod_idx ON shipments (company_id, created_at, id) WHERE cod_amount IS NOT NULL;
+    ADD COLUMN payment_qr          text,
+    -- Not valid: existing rows are checked by a later migration, while shipments change.
+    ADD CONSTRAINT shipments_cod_check CHECK (
+        cod_amount > 0 AND (cod_remitted_at IS NULL) = (cod_remitted_amount IS NULL)) NOT VALID;
 
 CREATE TABLE settlements (
     company_id       bigint         NOT NULL,

@@ -11,9 +11,10 @@ from sapa.http.errors import Unauthorized
 from sapa.sandbox.carriers.advance import advance
 from sapa.sandbox.carriers.statements import SandboxStatement, get_statement
 from sapa.sandbox.types import TestKeyRequired
+from sapa.shipping.errors import NotBookable, ShipmentNotFound
 from sapa.shipping.providers import Provider
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.types import NotBookable, Shipment, ShipmentId, ShipmentNotFound
+from sapa.shipping.types import Shipment, ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

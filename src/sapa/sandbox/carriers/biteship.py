@@ -35,6 +35,8 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 NAME = "biteship"
 PREFIX = f"/sandbox/{NAME}"
 COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
+CASH = {"jne": (25_000, 5_000_000), "sicepat": (1_000, 2_500_000)}
+"""What each courier collects on delivery, at least and at most."""
 _SERVICES = {"ECO": ("eco", "Ekonomi"), "REG": ("reg", "Reguler"), "ONS": ("ons", "Besok Sampai")}
 
 _WORDS = {
@@ -132,7 +134,7 @@ async def _rate(body: dict[str, Any]) -> HookAnswer:
 
 def _build_price(code: str, name: str, express: prices.Express, insurance: int, cash: Decimal) -> dict[str, Any]:
     service, service_name = _SERVICES[express.service]
-    has_cash = prices.is_paid_on_delivery(express.service, cash or prices.LEAST_CASH)
+    has_cash = prices.collects_cash(express.service)
     fee = int(prices.build_cash_on_delivery_fee(cash)) if cash and has_cash else 0
     return {
         "company": code,
@@ -191,13 +193,16 @@ def _find_problem(body: dict[str, Any]) -> str | None:
         return "courier_company or courier_type is not valid"
     if number(body.get("courier_insurance")) > prices.MOST_INSURED:
         return "courier_insurance exceeds the maximum"
-    cash, services = (
-        number(body.get("destination_cash_on_delivery")),
-        {code: ours for ours, (code, _) in _SERVICES.items()},
-    )
-    if cash and not prices.is_paid_on_delivery(services[str(body.get("courier_type"))], cash):
+    if number(body.get("destination_cash_on_delivery")) and not _is_collected(body):
         return "destination_cash_on_delivery is not available for this courier"
     return None if _distance(body) is not None else "The postal code is not valid"
+
+
+def _is_collected(body: dict[str, Any]) -> bool:
+    """Whether the courier collects the cash of a booking."""
+    least, most = CASH[str(body.get("courier_company"))]
+    service = next(ours for ours, (code, _) in _SERVICES.items() if code == body.get("courier_type"))
+    return prices.collects_cash(service) and least <= number(body.get("destination_cash_on_delivery")) <= most
 
 
 async def _track(context: AppContext, company_id: int, order_no: str) -> HookAnswer:

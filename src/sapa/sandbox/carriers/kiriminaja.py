@@ -32,7 +32,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
 )
 from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
-from sapa.shipping.labels.content import LabelParty, ParcelContent, PrintRequest
+from sapa.shipping.labels.content import LabelParty, ParcelContent, PrintRequest, show_money
 from sapa.shipping.labels.printer import print_here
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -43,6 +43,7 @@ LABEL = f"{NAME}/label"
 LABEL_PATH = "/labels.pdf"
 PAYMENT_PREFIX = "SBX-P-"
 COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
+LEAST_CASH, MOST_CASH = 10_000, 3_000_000
 _NAMES = {"ECO": "Ekonomi", "REG": "Reguler", "ONS": "Besok Sampai"}
 
 _CODES = {
@@ -161,7 +162,7 @@ async def _price(context: AppContext, company_id: int, body: dict[str, Any]) -> 
 
 
 def _build_result(code: str, name: str, express: prices.Express, insurance: Decimal, value: Decimal) -> dict[str, Any]:
-    has_cod = prices.is_paid_on_delivery(express.service, value)
+    has_cod = prices.collects_cash(express.service)
     return {
         "service": code,
         "service_name": f"{name} {_NAMES[express.service]}",
@@ -255,8 +256,10 @@ def _find_problem(body: dict[str, Any], package: dict[str, Any]) -> str | None:
     if number(package.get("item_value")) < 1000:
         return "The item_value must be at least 1000."
     cash = number(package.get("cod"))
-    if cash and not prices.is_paid_on_delivery(str(package.get("service_type")), cash):
-        return "The service does not support this cod."
+    if cash and not prices.collects_cash(str(package.get("service_type"))):
+        return "The service does not support cod."
+    if cash and not LEAST_CASH <= cash <= MOST_CASH:
+        return f"The cod must be between {LEAST_CASH} and {MOST_CASH}."
     return None
 
 
@@ -368,6 +371,7 @@ async def _serve_labels(context: AppContext, call: HookCall) -> HookAnswer:
 
 def _build_parcel(booking: Booking) -> ParcelContent:
     package = booking.body
+    cash = number(package.get("cod"))
     receiver = LabelParty(
         name=str(package.get("destination_name")),
         phone=str(package.get("destination_phone")),
@@ -379,8 +383,8 @@ def _build_parcel(booking: Booking) -> ParcelContent:
         courier=str(package.get("service") or "").upper(),
         service=str(package.get("service_type") or ""),
         sorting_code=build_sorting_code(booking),
-        payment="NON COD",
-        is_cod=False,
+        payment=f"COD {show_money(cash, 'IDR')}" if cash else "NON COD",
+        is_cod=bool(cash),
         sender=LabelParty("KiriminAja", "", "", ""),
         receiver=receiver,
         origin="",
@@ -391,8 +395,9 @@ def _build_parcel(booking: Booking) -> ParcelContent:
         insurance=None,
         items=[],
         order_number=None,
+        return_number=None,
         pickup_number=None,
-        cod_amount=None,
+        cod_amount=cash or None,
         currency="IDR",
         is_test=True,
     )

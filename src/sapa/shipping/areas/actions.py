@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection
-from sapa.http.errors import Invalid, NotFound
+from sapa.http.errors import ApiError, Invalid, NotFound
 from sapa.shipping.areas import queries
 from sapa.shipping.areas.search import (
     build_query,
@@ -35,8 +35,9 @@ from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import find_adapter, get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS
-from sapa.shipping.types import CarrierUnavailable, Party
+from sapa.shipping.types import Party
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.text_folding import fold
@@ -47,7 +48,9 @@ MAX_AGE_DAYS = 90
 ANSWER_SECONDS = 9.0
 ABBREVIATIONS = {"kab": "kabupaten", "kec": "", "kel": "", "di": "daerah istimewa", "dki": "daerah khusus ibukota"}
 """How carriers shorten the words before a name."""
+LISTS_AT_ONCE = 4
 _LONGEST_CODE = 10
+_AREA_IDS = ("province_id", "city_id", "district_id", "sub_district_id")
 _decode = msgspec.json.Decoder(list[CarrierArea]).decode
 
 
@@ -85,8 +88,7 @@ async def search(context: AppContext, company: Company, provider: str, text: str
     request = AreaRequest(provider, "sub-districts", None)
     if adapter is None or not _has_list(CARRIERS[adapter], request):
         return found
-    lists: dict[AreaRequest, list[CarrierArea]] = {}
-    return [path for each in found if (path := await _find_at_carrier(context, company, provider, each, lists))]
+    return await _list_at_carrier(context, company, provider, found)
 
 
 async def is_searchable(db: Connection, company: Company) -> bool:
@@ -106,30 +108,42 @@ async def _search_dictionary(db: Connection, terms: Sequence[str], limit: int) -
     return await queries.search(db, build_tolerant_query(terms, similar), limit) if similar else []
 
 
-async def _find_at_carrier(
-    context: AppContext, company: Company, provider: str, path: AreaPath, lists: dict[AreaRequest, list[CarrierArea]]
-) -> AreaPath | None:
-    """The same place with the carrier's own ids, by its names. None if the carrier does not serve it.
-
-    `lists` are those that earlier places needed.
-    """
-    ids: list[int | str] = []
-    for level, name in zip(LEVELS, reversed(path.names), strict=True):
-        request = AreaRequest(provider, cast(Level, level), str(ids[-1]) if ids else None)
-        if request not in lists:
-            lists[request] = await _list_known(context, company, request)
-        area = find_by_name(lists[request], name)
-        if area is None:
-            return None
-        ids.append(area.id)
-    return msgspec.structs.replace(path, province_id=ids[0], city_id=ids[1], district_id=ids[2], sub_district_id=ids[3])
+async def _list_at_carrier(
+    context: AppContext, company: Company, provider: str, places: Sequence[AreaPath]
+) -> list[AreaPath]:
+    """The same places with the carrier's own ids, by their names; those that it does not serve are left out."""
+    served: list[tuple[AreaPath, list[int | str]]] = [(place, []) for place in places]
+    for number, level in enumerate(LEVELS, start=1):
+        parents = {str(ids[-1]) if ids else None for _, ids in served}
+        requests = {parent: AreaRequest(provider, cast(Level, level), parent) for parent in parents}
+        lists = await _fetch_lists(context, company, requests)
+        served = [
+            (place, [*ids, area.id])
+            for place, ids in served
+            if (area := find_by_name(lists[str(ids[-1]) if ids else None], place.names[-number]))
+        ]
+    return [msgspec.structs.replace(place, **dict(zip(_AREA_IDS, ids, strict=True))) for place, ids in served]
 
 
-async def _list_known(context: AppContext, company: Company, request: AreaRequest) -> list[CarrierArea]:
+async def _fetch_lists(
+    context: AppContext, company: Company, requests: Mapping[str | None, AreaRequest]
+) -> dict[str | None, list[CarrierArea]]:
+    """From the cache, and a few at a time from the carrier."""
+    slots = asyncio.Semaphore(LISTS_AT_ONCE)
+
+    async def fetch(request: AreaRequest) -> list[CarrierArea]:
+        async with slots:
+            try:
+                return await list_coverage(context, company, request, None)
+            except NotFound:
+                return []
+
     try:
-        return await list_coverage(context, company, request, None)
-    except NotFound:
-        return []
+        async with asyncio.TaskGroup() as group:
+            tasks = {parent: group.create_task(fetch(request)) for parent, request in requests.items()}
+    except* ApiError as errors:
+        raise errors.exceptions[0] from None
+    return {parent: task.result() for parent, task in tasks.items()}
 
 
 def find_by_name(areas: Sequence[CarrierArea], name: str) -> CarrierArea | None:
@@ -137,7 +151,8 @@ def find_by_name(areas: Sequence[CarrierArea], name: str) -> CarrierArea | None:
     by_name = {simplify(area.name): area for area in areas}
     wanted = simplify(name)
     exact = by_name.get(wanted) or by_name.get(wanted.removeprefix("kota ").removeprefix("kabupaten "))
-    return exact or next((area for known, area in by_name.items() if has_distance_of_one(known, wanted)), None)
+    close = [] if exact else [area for known, area in by_name.items() if has_distance_of_one(known, wanted)]
+    return exact or (close[0] if len(close) == 1 else None)
 
 
 def simplify(name: str) -> str:

@@ -10,11 +10,11 @@ from sapa.http.errors import Invalid, NotFound, Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import SearchText
 from sapa.shipping.areas import actions
-from sapa.shipping.areas.types import AreaRequest, CoverageArea, FoundArea
+from sapa.shipping.areas.types import AreaRequest, AreaSearchResult, CoverageArea
 from sapa.shipping.carriers.interface import Level
 from sapa.shipping.connections.types import ProviderNotConnected
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS, Provider
-from sapa.shipping.types import CarrierUnavailable
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -95,7 +95,7 @@ async def list_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> li
 
 
 @routes.get("/coverage/search", scope=Scope.ORDERS_READ, raises=[ProviderNotConnected, CarrierUnavailable])
-async def search_coverage(call: OutboundCall, query: AreaSearchQuery) -> list[FoundArea]:
+async def search_coverage(call: OutboundCall, query: AreaSearchQuery) -> list[AreaSearchResult]:
     """Search areas by name or postal code.
 
     The words of `q` may name any level, in any order: `sukajadi bandung`, `40162`, `menteng jakarta pusat`. Each word
@@ -104,7 +104,9 @@ async def search_coverage(call: OutboundCall, query: AreaSearchQuery) -> list[Fo
     """
     found = await actions.search(call.context, call.company, query.provider, query.q, query.limit)
     return [
-        FoundArea(place.province_id, place.city_id, place.district_id, place.sub_district_id, place.label, place.zip)
+        AreaSearchResult(
+            place.province_id, place.city_id, place.district_id, place.sub_district_id, place.label, place.zip
+        )
         for place in found
     ]
 

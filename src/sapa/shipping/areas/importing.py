@@ -6,7 +6,8 @@ from sapa.db.pool import Connection, Database, Tx
 from sapa.shipping.areas import queries
 from sapa.shipping.areas.files import AreaFile
 from sapa.shipping.areas.search import is_tolerant, list_spellings, split_words
-from sapa.shipping.areas.types import LEVELS, AreaDataset, AreaImport, AreaRow, AreaWords
+from sapa.shipping.areas.types import AreaDataset, AreaImport, AreaRow, AreaWords
+from sapa.shipping.carriers.interface import AreaPath
 
 BATCH = 5_000
 _LISTED = 20
@@ -26,45 +27,42 @@ async def import_areas(tx: Tx, file: AreaFile, rows: Sequence[AreaRow], report: 
     created, updated = await _upsert(tx, rows, report)
     retired = await queries.retire_missing(tx)
     await queries.clear_staging(tx)
-    await index_areas(tx, rows)
+    await _index_all(tx)
     dataset = await queries.insert_dataset(tx, file.name, file.sha512, len(rows))
     return AreaImport(dataset, was_known=False, created=created, updated=updated, retired=retired)
 
 
 async def index_missing(database: Database) -> None:
-    """Indexes a dictionary that was imported before it could be searched."""
+    """Indexes a dictionary that was imported before it could be searched. It can be stopped between two batches."""
     async with database.connection() as db:
-        if await queries.is_indexed(db):
-            return
-    async with database.transaction() as tx:
-        await queries.lock_changes(tx)
-        if not await queries.is_indexed(tx):
-            await index_areas(tx, await queries.list_all(tx))
+        is_done = await queries.is_indexed(db)
+    while not is_done:
+        async with database.transaction() as tx:
+            await queries.lock_changes(tx)
+            is_done = not await _index_batch(tx)
 
 
-async def index_areas(tx: Tx, rows: Sequence[AreaRow]) -> None:
-    """Makes the dictionary searchable: the words of each sub-district, and their spellings."""
+async def _index_all(tx: Tx) -> None:
     await queries.clear_index(tx)
-    words = build_words(rows)
-    for start in range(0, len(words), BATCH):
-        await queries.insert_words(tx, words[start : start + BATCH])
-    vocabulary = {word for entry in words for text in entry[1:] for word in text.split()}
-    spellings = [(spelling, word) for word in vocabulary if is_tolerant(word) for spelling in list_spellings(word)]
-    await queries.insert_spellings(tx, spellings)
+    while await _index_batch(tx):
+        pass
 
 
-def build_words(rows: Sequence[AreaRow]) -> list[AreaWords]:
-    by_code = {row.code: row for row in rows}
-    folded = {row.code: " ".join(split_words(row.name)) for row in rows}
-    words = []
-    for row in rows:
-        if row.level != LEVELS["sub-districts"]:
-            continue
-        district = by_code[row.parent]
-        city = by_code[district.parent]
-        own = f"{folded[row.code]} {row.zip or district.zip or ''}".strip()
-        words.append(AreaWords(row.code, own, folded[district.code], folded[city.code], folded[city.parent]))
-    return words
+async def _index_batch(tx: Tx) -> bool:
+    """Makes the next sub-districts searchable: their words, and the spellings of these. False after the last ones."""
+    paths = await queries.list_unindexed(tx, BATCH)
+    if paths:
+        words = [build_words(path) for path in paths]
+        vocabulary = {word for entry in words for text in entry[1:] for word in text.split()}
+        spellings = [(spelling, word) for word in vocabulary if is_tolerant(word) for spelling in list_spellings(word)]
+        await queries.insert_words(tx, words)
+        await queries.insert_spellings(tx, spellings)
+    return bool(paths)
+
+
+def build_words(path: AreaPath) -> AreaWords:
+    own, district, city, province = (" ".join(split_words(name)) for name in path.names)
+    return AreaWords(int(path.sub_district_id), f"{own} {path.zip or ''}".strip(), district, city, province)
 
 
 async def list_datasets(db: Connection) -> list[AreaDataset]:

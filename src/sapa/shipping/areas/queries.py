@@ -72,15 +72,25 @@ LIST_AREAS = sql(
     crosses=_DICTIONARY,
 )
 
-LIST_ALL = sql(
-    "SELECT code, level, parent, name, zip FROM areas WHERE retired_at IS NULL",
-    row=AreaRow,
-    crosses=_DICTIONARY,
-)
+_PATH = """p.code AS province_id, c.code AS city_id, d.code AS district_id, v.code AS sub_district_id,
+           ARRAY[v.name, d.name, c.name, p.name] AS names, coalesce(v.zip, d.zip) AS zip"""
+_UNINDEXED = """v.level = 4 AND v.retired_at IS NULL
+       AND v.code > coalesce((SELECT max(code) FROM area_words), 0)"""
 
-IS_INDEXED = sql(
-    """
-    SELECT NOT EXISTS (SELECT FROM areas WHERE level = 4 AND retired_at IS NULL) OR EXISTS (SELECT FROM area_words)""",
+# Sub-districts are indexed in the order of their codes.
+IS_INDEXED = sql(f"SELECT NOT EXISTS (SELECT FROM areas v WHERE {_UNINDEXED})", crosses=_DICTIONARY)
+
+LIST_UNINDEXED = sql(
+    f"""
+    SELECT {_PATH}
+      FROM areas v
+      JOIN areas d ON d.code = v.parent
+      JOIN areas c ON c.code = d.parent
+      JOIN areas p ON p.code = c.parent
+     WHERE {_UNINDEXED}
+     ORDER BY v.code
+     LIMIT $1""",
+    row=AreaPath,
     crosses=_DICTIONARY,
 )
 
@@ -98,21 +108,28 @@ INSERT_WORDS = sql(
     crosses=_DICTIONARY,
 )
 
+INSERT_SPELLINGS = sql(
+    """
+    INSERT INTO area_spellings (spelling, word)
+    SELECT spelling, word FROM unnest($1::text[], $2::text[]) AS input (spelling, word)
+    ON CONFLICT DO NOTHING""",
+    crosses=_DICTIONARY,
+)
+
 LIST_SIMILAR = sql("SELECT DISTINCT word FROM area_spellings WHERE spelling = ANY($1::text[])", crosses=_DICTIONARY)
 
 # A vague search matches a large part of the country: the best of the first thousand are good enough.
 SEARCH = sql(
-    """
+    f"""
     WITH found AS MATERIALIZED (
         SELECT code, words FROM area_words WHERE words @@ $1::text::tsquery LIMIT 1000
     ), best AS (
-        SELECT code, ts_rank('{0.1, 0.2, 0.4, 1.0}', words, $1::text::tsquery, 1) AS rank
+        SELECT code, ts_rank('{{0.1, 0.2, 0.4, 1.0}}', words, $1::text::tsquery, 1) AS rank
           FROM found
          ORDER BY rank DESC, code
          LIMIT $2
     )
-    SELECT p.code AS province_id, c.code AS city_id, d.code AS district_id, v.code AS sub_district_id,
-           ARRAY[v.name, d.name, c.name, p.name] AS names, v.zip
+    SELECT {_PATH}
       FROM best
       JOIN areas v ON v.code = best.code
       JOIN areas d ON d.code = v.parent
@@ -182,12 +199,13 @@ async def list_areas(db: Connection, level: int, parent: int) -> list[CarrierAre
     return await LIST_AREAS.all(db, parent, level)
 
 
-async def list_all(db: Connection) -> list[AreaRow]:
-    return await LIST_ALL.all(db)
+async def list_unindexed(db: Connection, most: int) -> list[AreaPath]:
+    """The next sub-districts that a search does not find yet."""
+    return await LIST_UNINDEXED.all(db, most)
 
 
 async def is_indexed(db: Connection) -> bool:
-    """Whether a search finds the sub-districts of the dictionary."""
+    """Whether a search finds all sub-districts of the dictionary."""
     return bool(await IS_INDEXED.value(db))
 
 
@@ -201,7 +219,8 @@ async def insert_words(tx: Tx, words: Sequence[AreaWords]) -> None:
 
 
 async def insert_spellings(tx: Tx, spellings: Sequence[tuple[str, str]]) -> None:
-    await tx.copy_records_to_table("area_spellings", records=spellings, columns=["spelling", "word"])
+    if spellings:
+        await INSERT_SPELLINGS.run(tx, *(list(column) for column in zip(*spellings, strict=True)))
 
 
 async def list_similar(db: Connection, spellings: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ class CoverageArea(Struct, frozen=True, rename="camel"):
     zip: Annotated[str | None, Meta(description="If the carrier has it.", examples=["10310"])]
 
 
-class FoundArea(Struct, frozen=True, rename="camel"):
+class AreaSearchResult(Struct, frozen=True, rename="camel"):
     """A sub-district that a search found, with the areas that it is in."""
 
     province_id: Annotated[int | str, Meta(examples=[32])]

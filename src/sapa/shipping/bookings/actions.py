@@ -28,16 +28,14 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import BookingInProgress, InvalidMove, NotBookable
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_request
 from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.states import BOOKABLE, GONE, GROUP_OF, NOT_BOOKED_YET, TROUBLED, is_allowed
 from sapa.shipping.types import (
     NO_PACKAGE,
-    BookingInProgress,
     BookingResolution,
-    InvalidMove,
-    NotBookable,
     Shipment,
     StoredShipment,
     choose_payment_status,
@@ -107,7 +105,10 @@ def new_reference() -> str:
 
 
 def without_booking(stored: StoredShipment) -> StoredShipment:
-    return msgspec.structs.replace(stored, **dict.fromkeys(BOOKING_FIELDS), needs_action=False)
+    """The payment goes with the booking, unless it is one that the caller named."""
+    is_of_booking = stored.pickup_number is not None and stored.payment_id == stored.pickup_number
+    names = (*BOOKING_FIELDS, "payment_id", "payment_status") if is_of_booking else BOOKING_FIELDS
+    return msgspec.structs.replace(stored, **dict.fromkeys(names), needs_action=False)
 
 
 async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
@@ -252,7 +253,7 @@ def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """Fills in the numbers of the response where the shipment has none yet."""
     names = (
         "order_no", "booking_id", "awb", "pickup_number", "payment_id", "payment_qr", "tracking_url", "status_code",
-        "estimate", "distance", "sorting_code",
+        "service_code", "estimate", "distance", "sorting_code",
     )  # fmt: skip
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}

@@ -6,18 +6,10 @@ from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.shipping.bookings import cancel, payment
-from sapa.shipping.bookings.types import ShownPayment
+from sapa.shipping.bookings.types import ShipmentPayment
 from sapa.shipping.connections.types import ProviderNotConnected
-from sapa.shipping.types import (
-    BookingInProgress,
-    CancelIn,
-    CarrierUnavailable,
-    NotBooked,
-    NotCancellable,
-    Shipment,
-    ShipmentId,
-    ShipmentNotFound,
-)
+from sapa.shipping.errors import BookingInProgress, CarrierUnavailable, NotBooked, NotCancellable, ShipmentNotFound
+from sapa.shipping.types import CancelIn, Shipment, ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -45,7 +37,7 @@ async def cancel_shipment(
 
 
 @routes.get("/shipments/{id}/payment", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
-async def get_shipment_payment(call: OutboundCall, id: ShipmentId) -> ShownPayment:
+async def get_shipment_payment(call: OutboundCall, id: ShipmentId) -> ShipmentPayment:
     """Get the payment that a booking waits for.
 
     Some accounts pay each booking before the carrier picks the parcel up. Show `qr` as a QRIS code; the carrier is

@@ -23,19 +23,13 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.connections.actions import find_carrier, get_carrier
 from sapa.shipping.connections.types import ConnectedCarrier, ProviderNotConnected
+from sapa.shipping.errors import BookingInProgress, CarrierUnavailable, NotBooked, NotCancellable
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.requests import build_booked
 from sapa.shipping.shipments.types import LONGEST_CANCEL, DueShipment
 from sapa.shipping.states import ACCEPTED, GONE, UNDER_WAY, is_allowed
-from sapa.shipping.types import (
-    BookingInProgress,
-    CarrierUnavailable,
-    NotBooked,
-    NotCancellable,
-    Shipment,
-    StoredShipment,
-)
+from sapa.shipping.types import Shipment, StoredShipment
 from sapa.values.company import Company
 
 CancelMethod = Literal["nothing", "local", "carrier"]

@@ -8,7 +8,7 @@ from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.outbound_call import OutboundCall
-from sapa.shipping.bookings.types import ShownPayment
+from sapa.shipping.bookings.types import ShipmentPayment
 from sapa.shipping.carriers.abilities import PaidBookings
 from sapa.shipping.carriers.interface import BadCredentials, BookingPayment, CarrierAway
 from sapa.shipping.connections.actions import find_carrier
@@ -20,7 +20,7 @@ from sapa.values.company import Company
 SECONDS = 10.0
 
 
-async def refresh(call: OutboundCall, id: str) -> ShownPayment:
+async def refresh(call: OutboundCall, id: str) -> ShipmentPayment:
     """Asks the carrier about the payment of a shipment, unless it is settled, and stores the answer."""
     async with call.context.database.connection() as db:
         shipment = await shipments.get_stored(db, call.company.id, id)
@@ -30,7 +30,7 @@ async def refresh(call: OutboundCall, id: str) -> ShownPayment:
     if isinstance(answer, BookingPayment):
         found, asked = answer, shipment
         shipment = await call.transact(lambda tx: apply_payment(tx, call.company, asked, found))
-    return ShownPayment(
+    return ShipmentPayment(
         shipment_id=shipment.id,
         payment_id=shipment.payment_id,
         status=shipment.payment_status,

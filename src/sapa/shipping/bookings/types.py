@@ -43,7 +43,7 @@ class BookingStart(Struct, frozen=True):
     connected: ConnectedCarrier | None = None
 
 
-class ShownPayment(Struct, frozen=True, rename="camel"):
+class ShipmentPayment(Struct, frozen=True, rename="camel"):
     """The payment that a booking waits for."""
 
     shipment_id: ShipmentId

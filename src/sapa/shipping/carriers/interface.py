@@ -102,6 +102,13 @@ class ShipmentRequest(Struct, frozen=True):
     service: ServiceRequest
 
 
+class CashLimits(Struct, frozen=True):
+    """What a courier collects on delivery: the least and the most, both included."""
+
+    least: Decimal
+    most: Decimal
+
+
 class ServiceOffer(Struct, frozen=True):
     """A service that a carrier offers for a shipment."""
 
@@ -117,11 +124,18 @@ class ServiceOffer(Struct, frozen=True):
     insurance_required: bool = False
     cod: bool = False
     """Whether the service collects cash on delivery."""
+    cod_limits: CashLimits | None = None
+    """None if they are not known."""
     cod_fee: Decimal | None = None
     """For the requested amount; None if none is requested."""
     distance: Decimal | None = None
     vehicle_type: str | None = None
     package_handover: Sequence[str] = ("PICKUP",)
+
+    def collects(self, amount: Decimal) -> bool:
+        """Whether the service collects this amount on delivery."""
+        limits = self.cod_limits
+        return self.cod and (limits is None or limits.least <= amount <= limits.most)
 
 
 class QuoteNote(Struct, frozen=True):
@@ -175,6 +189,8 @@ class Booked(Struct, frozen=True):
     cod_fee: Decimal | None = None
     payment_qr: str | None = None
     """The content of the QRIS code that pays the booking."""
+    service_code: str | None = None
+    """Of the offer that was booked."""
     estimate: str | None = None
     distance: Decimal | None = None
     sorting_code: str | None = None

@@ -64,8 +64,20 @@ def _find_refusal(quote: Quote, offer: ServiceOffer, service: ServiceRequest) ->
         return Rejected(
             "HANDOVER_NOT_OFFERED", f"{offer.service_name} does not offer {service.package_handover}. Use {options}"
         )
-    if service.cod_amount is not None and not offer.cod:
-        names = ", ".join(other.service_name for other in quote.offers if other.cod)
+    amount = service.cod_amount
+    if amount is not None and not offer.collects(amount):
+        names = ", ".join(other.service_name for other in quote.offers if other.collects(amount))
         advice = f"Use one of: {names}" if names else "No service for this route does"
-        return Rejected("COD_NOT_OFFERED", f"{offer.service_name} does not collect cash on delivery. {advice}")
+        code = "COD_OUT_OF_RANGE" if offer.cod else "COD_NOT_OFFERED"
+        return Rejected(code, f"{explain_cash(offer)}. {advice}")
     return None
+
+
+def explain_cash(offer: ServiceOffer) -> str:
+    """What a service collects on delivery, for a message."""
+    if not offer.cod:
+        return f"{offer.service_name} does not collect cash on delivery"
+    if offer.cod_limits is None:
+        return f"{offer.service_name} collects cash on delivery"
+    least, most = offer.cod_limits.least, offer.cod_limits.most
+    return f"{offer.service_name} collects {least:,f} to {most:,f} {offer.currency} on delivery"

@@ -34,8 +34,8 @@ from sapa.shipping.connections.types import (
     StoredCarrierConnection,
 )
 from sapa.shipping.environment import TEST, get_environment
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCAL_PROVIDERS
-from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
 from sapa.values.sealing import ResealedBatch, Vault
 

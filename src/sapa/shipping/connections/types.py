@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 from sapa.http.errors import Conflict
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.interface import Carrier, CarrierAccount
-from sapa.shipping.types import CarrierUnavailable
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.values.ids import IdKind
 
 CONNECTION_ID = IdKind("carr_")

@@ -15,15 +15,25 @@ from sapa.http.responses import Accepted, PdfFile
 from sapa.orders import actions as orders
 from sapa.shipping.carriers.abilities import LabelCarrier
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAway
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import CarrierUnavailable, ShipmentNotFound
 from sapa.shipping.labels import queries
 from sapa.shipping.labels.content import Format, PrintRequest
 from sapa.shipping.labels.parcel_content import build_parcel, get_number
 from sapa.shipping.labels.printer import print_apart, print_here
-from sapa.shipping.labels.types import BATCH_ID, BatchIn, Document, LabelBatch, LabelSource, PrintingFailed, PrintJob
+from sapa.shipping.labels.types import (
+    BATCH_ID,
+    Document,
+    LabelBatch,
+    LabelBatchIn,
+    LabelSource,
+    PrintingFailed,
+    PrintJob,
+)
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.types import CarrierUnavailable, ShipmentNotFound, StoredShipment
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 CARRIER_BATCH = 50
@@ -56,7 +66,7 @@ async def print_one(
     return PdfFile(f"{document.replace('_', '-')}-{_NOT_IN_NAMES.sub('-', number)}.pdf", content)
 
 
-async def create_batch(tx: Tx, company: Company, body: BatchIn) -> LabelBatch:
+async def create_batch(tx: Tx, company: Company, body: LabelBatchIn) -> LabelBatch:
     """Queues a file for the worker. Raises NotBooked for a shipment that cannot be printed yet."""
     ids = list(dict.fromkeys(body.ids))
     stored = await shipments.list_stored(tx, company.id, ids)
@@ -129,13 +139,18 @@ async def _print_with_carriers(context: AppContext, company: Company, job: Print
     return await print_apart(files)
 
 
+def has_own_label(shipment: StoredShipment) -> bool:
+    """Whether the carrier of the shipment has a label of its own."""
+    return isinstance(CARRIERS.get(shipment.adapter or ""), LabelCarrier)
+
+
 async def _find_carrier_labels(
     context: AppContext, db: Connection, company: Company, stored: Sequence[StoredShipment]
 ) -> CarrierLabels | None:
     """None if the carrier of these shipments has no labels of its own."""
     first = stored[0]
-    connected = await find_carrier(context, db, company, first.provider) if first.adapter else None
-    if connected is None or connected.carrier.name != first.adapter or not isinstance(connected.carrier, LabelCarrier):
+    connected = await find_carrier(context, db, company, first.provider) if has_own_label(first) else None
+    if connected is None or connected.carrier.name != first.adapter:
         return None
     return CarrierLabels(connected, [get_number(shipment) for shipment in stored])
 

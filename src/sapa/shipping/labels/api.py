@@ -7,16 +7,17 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound, Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted, PdfFile
+from sapa.shipping.errors import CarrierUnavailable, NotBooked, ShipmentNotFound
 from sapa.shipping.labels import actions
 from sapa.shipping.labels.types import (
     BatchId,
-    BatchIn,
     LabelBatch,
+    LabelBatchIn,
     LabelSource,
     PrintFormat,
     PrintingFailed,
 )
-from sapa.shipping.types import CarrierUnavailable, NotBooked, ShipmentId, ShipmentNotFound
+from sapa.shipping.types import ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -54,7 +55,7 @@ async def get_packing_slip(call: OutboundCall, id: ShipmentId, query: SlipQuery)
 
 
 @routes.post("/labels", scope=Scope.ORDERS_WRITE, raises=[NotBooked])
-async def create_labels(call: Call, body: BatchIn) -> LabelBatch:
+async def create_labels(call: Call, body: LabelBatchIn) -> LabelBatch:
     """Print up to 500 shipments as one file.
 
     The worker makes the PDF: labels, packing slips, or a pickup manifest with the parcels of each courier, their totals

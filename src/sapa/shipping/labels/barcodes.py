@@ -23,7 +23,7 @@ class InsetCode128(Code128):
 
 
 def build_barcode(number: str, width: float, *, may_turn: bool) -> Block:
-    """As wide as fits. A number that is too long is printed along the roll, or on a sheet with narrower bars."""
+    """As wide as fits. A number that is too long is printed along the roll, or on a page with narrower bars."""
     code = next((code for dots in BAR_DOTS if (code := _build(number, dots)).width <= width), None)
     if code is None and may_turn:
         return _build_upright(number, width)

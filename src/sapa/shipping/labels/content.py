@@ -58,6 +58,7 @@ class ParcelContent(Struct, frozen=True, kw_only=True):
     insurance: str | None
     items: Sequence[PackedItem]
     order_number: str | None
+    return_number: str | None
     pickup_number: str | None
     cod_amount: Decimal | None
     currency: str

@@ -9,7 +9,7 @@ from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError
 from sapa.shipping.labels import actions, queries
-from sapa.shipping.labels.types import WaitingBatch
+from sapa.shipping.labels.types import PrintingFailed, WaitingBatch
 from sapa.work.leases import new_holder
 from sapa.work.loops import repeat
 
@@ -43,6 +43,8 @@ async def _print(context: AppContext, batch: WaitingBatch) -> None:
         return
     content, error = b"", None
     try:
+        if job.attempts > queries.MOST_ATTEMPTS:
+            raise PrintingFailed("Printing was started several times and never finished.")
         content = await actions.print_batch(context, company, job)
     except DatabaseAway:
         raise

@@ -28,7 +28,7 @@ MARGINS: dict[Format, float] = {"a6": 4 * mm, "roll80": 4 * mm}
 ADDRESS_SIZES = (12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.2)
 """Smaller for a long address: it is never cut."""
 ROLL_SIZE, LEAST_SIZE = 9.0, 8.0
-"""On a roll, and on a sheet as long as contents can be left out instead."""
+"""On a roll, and on a page as long as contents can be left out instead."""
 ITEM_SIZE = 7.0
 MOST_ITEMS = 20
 HAIR = 0.001
@@ -168,12 +168,15 @@ def _show_weight(weight: Decimal | None) -> str:
 
 
 def _build_fact(title: str, value: str, width: float) -> Block:
-    return build_stack([build_text(title, width, size=5.5), build_text(value, width, size=8, font=BOLD, most_lines=2)])
+    size = fit_size(value, BOLD, (8, 7, 6), width)
+    return build_stack(
+        [build_text(title, width, size=5.5), build_text(value, width, size=size, font=BOLD, most_lines=2)]
+    )
 
 
 def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most_items: int) -> list[Block]:
     """The order and its contents, for the person who packs."""
-    reference = f"Pesanan {parcel.order_number}" if parcel.order_number else "Isi paket"
+    reference = build_reference(parcel) or "Isi paket"
     head = build_row(
         [
             (width * 0.55, build_text(reference, width * 0.55, size=7, font=BOLD)),
@@ -181,6 +184,12 @@ def _build_foot(parcel: ParcelContent, request: PrintRequest, width: float, most
         ]
     )
     return [build_rule(width), head, *_build_items(parcel.items, width, most_items)]
+
+
+def build_reference(parcel: ParcelContent) -> str:
+    """The shop's own numbers of it; empty if it has none."""
+    order = f"Pesanan {parcel.order_number}" if parcel.order_number else ""
+    return " · ".join(filter(None, (f"Retur {parcel.return_number}" if parcel.return_number else "", order)))
 
 
 def _build_items(items: Sequence[PackedItem], width: float, most: int) -> list[Block]:

@@ -1,26 +1,20 @@
 """Builds what a document says about a shipment. Pure: no database."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
 from msgspec import Raw, Struct
 
+from sapa.orders.settlement.types import Fulfillment, Refund
 from sapa.orders.types import Order
+from sapa.shipping.errors import NotBooked
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, show_money
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import BOOKABLE, NOT_BOOKED_YET
-from sapa.shipping.types import (
-    NO_PACKAGE,
-    NO_PARTY,
-    NotBooked,
-    Package,
-    Party,
-    StoredShipment,
-    read_package,
-    read_party,
-)
+from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Package, Party, StoredShipment, read_package, read_party
 from sapa.shipping.weights import build_volumetric_kg
 from sapa.values.company import Company
 
@@ -33,14 +27,19 @@ class _Variant(Struct, frozen=True, rename="camel"):
 
 
 class _LineItem(Struct, frozen=True, rename="camel"):
-    """The fields of an order's line that are printed."""
+    """The fields of an order's line that say what is packed. Lines of earlier versions have not all of them."""
 
+    id: str
     title: str
     quantity: int
     product_variant: _Variant | None = None
+    fulfilled_quantity: int = 0
+    refunded_quantity: int = 0
 
 
 _read_lines = msgspec.json.Decoder(list[_LineItem]).decode
+_read_fulfillments = msgspec.json.Decoder(list[Fulfillment]).decode
+_read_refunds = msgspec.json.Decoder(list[Refund]).decode
 
 
 def get_number(shipment: StoredShipment) -> str:
@@ -81,8 +80,9 @@ def build_parcel(company: Company, shipment: StoredShipment, order: Order | None
         volumetric_weight=_find_volumetric(package, courier),
         quantity=package.item_qty or 1,
         insurance=_build_insurance(shipment, package),
-        items=_list_items(package, order),
+        items=_list_items(shipment, package, order),
         order_number=order.order_number if order else None,
+        return_number=shipment.return_number,
         pickup_number=shipment.pickup_number,
         cod_amount=cod_amount,
         currency=shipment.currency,
@@ -97,7 +97,8 @@ def _build_payment(shipment: StoredShipment, courier: str, cod_amount: Decimal |
 
 
 def _build_insurance(shipment: StoredShipment, package: Package) -> str | None:
-    if not shipment.insurance:
+    """Also of a service that insures every parcel."""
+    if not shipment.insurance and shipment.insurance_fee is None:
         return None
     value = shipment.insurance_amount or package.item_value
     return "Ya" if value is None else show_money(value, shipment.currency)
@@ -125,11 +126,34 @@ def _build_party(party: Party) -> LabelParty:
     )
 
 
-def _list_items(package: Package, order: Order | None) -> Sequence[PackedItem]:
-    """The order's lines; without an order, the package's contents."""
+def _list_items(shipment: StoredShipment, package: Package, order: Order | None) -> Sequence[PackedItem]:
+    """The units of the order that the parcel carries; without an order, the package's contents."""
     if order is None:
         return [PackedItem(package.item_name, package.item_qty or 1)] if package.item_name else []
+    lines = _read_lines(order.line_items)
+    units = _count_units(shipment, order, lines)
     return [
-        PackedItem(line.title, line.quantity, line.product_variant.inventory_sku if line.product_variant else None)
-        for line in _read_lines(order.line_items)
+        PackedItem(line.title, units[line.id], line.product_variant.inventory_sku if line.product_variant else None)
+        for line in lines
+        if units.get(line.id)
     ]
+
+
+def _count_units(shipment: StoredShipment, order: Order, lines: Sequence[_LineItem]) -> Mapping[str, int]:
+    """Of each line: what was refunded for a return, what was fulfilled with the shipment, else what is still open, or
+    everything if nothing is."""
+    linked: Iterator[Fulfillment | Refund]
+    if shipment.return_of is not None:
+        linked = (refund for refund in _read_refunds(order.refunds) if refund.id == shipment.refund_id)
+    else:
+        made = (one for one in _read_fulfillments(order.fulfillments) if not one.cancelled_at)
+        linked = (fulfillment for fulfillment in made if fulfillment.shipment_id == shipment.id)
+    units: Counter[str] = Counter()
+    for part in linked:
+        for line in part.line_items:
+            units[line.id] += line.quantity
+    if units:
+        return units
+    left = {item.id: item.quantity - item.fulfilled_quantity - item.refunded_quantity for item in lines}
+    is_open = shipment.return_of is None and any(number > 0 for number in left.values())
+    return {item.id: max(0, left[item.id]) if is_open else item.quantity for item in lines}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.shipping.labels.types import BatchIn, LabelBatch, PrintJob, WaitingBatch
+from sapa.shipping.labels.types import LabelBatch, LabelBatchIn, PrintJob, WaitingBatch
 
 HOLD_SECONDS = 180.0
 """Longer than a file takes; after this the worker that held it is gone."""
@@ -26,11 +26,15 @@ INSERT = sql(
     row=LabelBatch,
 )
 
+# Companies take turns, so that none waits for another's backlog.
 LIST_WAITING = sql(
     """
-    SELECT company_id, id FROM label_batches
-     WHERE finished_at IS NULL AND held_until < clock_timestamp()
-     ORDER BY created_at
+    SELECT company_id, id
+      FROM (SELECT company_id, id, created_at,
+                   row_number() OVER (PARTITION BY company_id ORDER BY created_at, id) AS turn
+              FROM label_batches
+             WHERE finished_at IS NULL AND held_until < clock_timestamp()) AS waiting
+     ORDER BY turn, created_at
      LIMIT 20""",
     row=WaitingBatch,
     crosses="the worker looks for files to make over all companies, then claims one company's",
@@ -42,7 +46,7 @@ CLAIM = sql(
        SET holder = $3, held_until = clock_timestamp() + make_interval(secs => $4), status = 'running',
            attempts = attempts + 1
      WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND held_until < clock_timestamp()
-    RETURNING id, document, format, source, shipment_ids""",
+    RETURNING id, document, format, source, shipment_ids, attempts""",
     row=PrintJob,
 )
 
@@ -81,13 +85,13 @@ async def get_batch(db: Connection, company_id: int, id: str) -> LabelBatch:
     return found
 
 
-async def insert_batch(tx: Tx, company_id: int, id: str, body: BatchIn, ids: Sequence[str]) -> LabelBatch:
+async def insert_batch(tx: Tx, company_id: int, id: str, body: LabelBatchIn, ids: Sequence[str]) -> LabelBatch:
     (created,) = await INSERT.all(tx, company_id, id, body.document, body.format, body.source, ids)
     return created
 
 
 async def list_waiting(db: Connection) -> list[WaitingBatch]:
-    """The longest waiting first."""
+    """The longest waiting of each company first."""
     return await LIST_WAITING.all(db)
 
 

@@ -17,7 +17,7 @@ from sapa.shipping.labels.drawing import (
     build_text,
     open_canvas,
 )
-from sapa.shipping.labels.label_pages import A6, MARGINS, draw_roll, roll_width
+from sapa.shipping.labels.label_pages import A6, MARGINS, build_reference, draw_roll, roll_width
 
 QUANTITY_WIDTH = 12 * mm
 SIZE = 8.5
@@ -60,15 +60,14 @@ def _split_pages(lines: Sequence[Block], room: float) -> Iterator[list[Block]]:
 
 
 def _build_head(parcel: ParcelContent, request: PrintRequest, width: float) -> list[Block]:
-    order = f"Pesanan {parcel.order_number}" if parcel.order_number else parcel.number
     return [
         build_text(request.shop, width, size=13, font=BOLD),
         build_text("Daftar isi paket", width, size=8),
         build_gap(2 * mm),
         build_row(
             [
-                (width * 0.5, build_text(order, width * 0.5, size=9, font=BOLD)),
-                (width * 0.5, build_text(request.date, width * 0.5, size=8, align="right")),
+                (width * 0.7, build_text(build_reference(parcel) or parcel.number, width * 0.7, size=9, font=BOLD)),
+                (width * 0.3, build_text(request.date, width * 0.3, size=8, align="right")),
             ]
         ),
         build_text(f"{parcel.receiver.name} · {parcel.receiver.city}", width, size=8.5),

@@ -16,7 +16,7 @@ BatchId = Annotated[str, BATCH_ID]
 MOST_SHIPMENTS = 500
 
 PrintFormat = Annotated[
-    Format, Meta(description="a6: a sheet of 105 × 148 mm. roll80: a roll of 80 mm. A manifest is always A4.")
+    Format, Meta(description="a6: a page of 105 × 148 mm. roll80: a roll of 80 mm. A manifest is always A4.")
 ]
 Document = Annotated[
     Literal["label", "packing_slip", "manifest"],
@@ -28,7 +28,7 @@ LabelSource = Annotated[
 ]
 
 
-class BatchIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class LabelBatchIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Shipments to print."""
 
     ids: Annotated[
@@ -63,6 +63,8 @@ class PrintJob(Struct, frozen=True):
     format: Format
     source: LabelSource
     shipment_ids: list[str]
+    attempts: int
+    """This one included."""
 
 
 class WaitingBatch(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Quotes: requested from the provider's carrier within five seconds, and cached for some minutes."""
 
 import asyncio
+from collections.abc import Sequence
 from hashlib import sha256
 
 import msgspec
@@ -19,8 +20,10 @@ from sapa.shipping.carriers.interface import (
     ServiceOffer,
     ShipmentRequest,
 )
+from sapa.shipping.carriers.offers import explain_cash
 from sapa.shipping.connections.actions import get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes import queries
 from sapa.shipping.quotes.requests import build_key, build_request
@@ -31,7 +34,6 @@ from sapa.shipping.quotes.types import (
     QuoteResult,
 )
 from sapa.shipping.shipments.validation import get_pickup_city
-from sapa.shipping.types import CarrierUnavailable
 from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg
 from sapa.values.company import Company
 from sapa.values.json import encode
@@ -139,11 +141,10 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
 def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
     """The offers, cheapest first, and messages that explain missing ones."""
     notes, offers = list(quote.notes), quote.offers
-    if lookup.request.service.cod_amount is not None:
-        offers = [offer for offer in offers if offer.cod]
-        if omitted := [offer.service_name for offer in quote.offers if not offer.cod]:
-            message = f"No cash on delivery: {', '.join(omitted)}. Without codAmount they are offered."
-            notes.append(QuoteNote(lookup.connected.carrier.name, "cod_not_offered", message))
+    amount = lookup.request.service.cod_amount
+    if amount is not None:
+        offers = [offer for offer in offers if offer.collects(amount)]
+        notes += _explain_omitted([offer for offer in quote.offers if not offer.collects(amount)])
     if not offers and not notes:
         message = "No service is offered for this route and parcel. Try another service type, weight or provider."
         notes.append(QuoteNote(lookup.connected.carrier.name, "no_service", message))
@@ -151,6 +152,15 @@ def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
         sorted((_build_option(offer) for offer in offers), key=lambda option: (option.price, option.service_code)),
         [QuoteMessage(note.courier, note.code, note.text) for note in notes],
     )
+
+
+def _explain_omitted(offers: Sequence[ServiceOffer]) -> list[QuoteNote]:
+    """Why services do not collect the requested cash."""
+    notes = [QuoteNote(offer.courier, "cod_out_of_range", f"{explain_cash(offer)}.") for offer in offers if offer.cod]
+    if names := ", ".join(offer.service_name for offer in offers if not offer.cod):
+        message = f"No cash on delivery: {names}. Without codAmount they are offered."
+        notes.append(QuoteNote(offers[0].courier, "cod_not_offered", message))
+    return notes
 
 
 def _build_option(offer: ServiceOffer) -> QuoteOption:
@@ -165,6 +175,8 @@ def _build_option(offer: ServiceOffer) -> QuoteOption:
         insurance_fee=offer.insurance_fee,
         insurance_required=offer.insurance_required,
         cod=offer.cod,
+        cod_minimum=None if offer.cod_limits is None else offer.cod_limits.least,
+        cod_maximum=None if offer.cod_limits is None else offer.cod_limits.most,
         cod_fee=offer.cod_fee,
         distance=offer.distance,
         vehicle_type=offer.vehicle_type,

@@ -5,9 +5,9 @@ from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.shipping.connections.types import ProviderNotConnected
+from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.quotes import actions
 from sapa.shipping.quotes.types import QuoteAnswer, QuoteIn
-from sapa.shipping.types import CarrierUnavailable
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

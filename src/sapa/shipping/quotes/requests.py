@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers.interface import Coordinates, Parcel, ServiceRequest, ShipmentRequest, ShippingPoint
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.quotes.types import QuoteIn, QuotePlaceIn
+from sapa.shipping.quotes.types import QuoteIn, QuoteOption, QuotePlaceIn
 from sapa.shipping.shipments import validation
 from sapa.shipping.types import PackageIn
 from sapa.values.company import Company
@@ -97,10 +97,11 @@ def _value(field: Any | UnsetType) -> Any:
 
 
 def build_key(adapter: str, connection_id: str, request: ShipmentRequest) -> bytes:
-    """The cache key. Names and contacts do not matter, because they do not change the price."""
+    """The cache key. Names and contacts do not matter, because they do not change the price. What a version with other
+    fields has cached is not found."""
     ends = [_build_end(place) for place in (request.origin, request.destination)]
     parcel = msgspec.structs.replace(request.parcel, item_name=None, notes=None)
-    return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service])
+    return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service, QuoteOption.__struct_fields__])
 
 
 def _build_end(place: ShippingPoint) -> list[Any]:

@@ -57,6 +57,12 @@ class QuoteOption(Struct, frozen=True, rename="camel"):
     insurance_fee: Annotated[Decimal | None, Meta(description="In addition to the price.")]
     insurance_required: Annotated[bool, Meta(description="Whether the service always insures such a parcel.")]
     cod: Annotated[bool, Meta(description="Whether the service collects cash on delivery.", examples=[True])]
+    cod_minimum: Annotated[
+        Decimal | None, Meta(description="The least that it collects; null if it is not known.", examples=[10000])
+    ]
+    cod_maximum: Annotated[
+        Decimal | None, Meta(description="The most that it collects; null if it is not known.", examples=[3000000])
+    ]
     cod_fee: Annotated[
         Decimal | None, Meta(description="In addition to the price, for the requested `codAmount`.", examples=[None])
     ]

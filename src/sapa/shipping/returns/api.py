@@ -6,9 +6,10 @@ from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.shipping.connections.types import ProviderNotConnected
+from sapa.shipping.errors import CarrierUnavailable, ShipmentNotFound
 from sapa.shipping.returns import actions
 from sapa.shipping.returns.types import NotReturnable, ReturnExists, ReturnIn
-from sapa.shipping.types import CarrierUnavailable, Shipment, ShipmentId, ShipmentNotFound
+from sapa.shipping.types import Shipment, ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

@@ -58,20 +58,23 @@ class ScorecardParcelsQuery(PageQuery, frozen=True, kw_only=True):
     created_to: To | None = None
 
 
-@routes.get("/scorecards", scope=Scope.ORDERS_READ)
+@routes.get("/scorecards", scope=Scope.ORDERS_READ, is_long_read=True)
 async def list_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport:
     """Compare carriers, services and areas.
 
     For parcels that were picked up: what was quoted against what they took, failed attempts to deliver them, and how
-    many came back. Days are calendar days in Jakarta's time, from pickup to delivery. The parcels of each figure are
-    listed by `GET /shipping/scorecards/parcels`.
+    many came back. Days are calendar days in the company's time zone, from pickup to delivery. The parcels of each
+    figure are listed by `GET /shipping/scorecards/parcels`.
     """
     period = await _get_period(call, query.created_from, query.created_to)
     found = await queries.list_scorecards(call.db, call.company.id, period, query.group_by)
-    return ScorecardReport(format_instant(period.start), format_instant(period.end), found)
+    most = queries.MOST_ROWS
+    return ScorecardReport(
+        format_instant(period.start), format_instant(period.end), found[:most], truncated=len(found) > most
+    )
 
 
-@routes.get("/scorecards/parcels", scope=Scope.ORDERS_READ)
+@routes.get("/scorecards/parcels", scope=Scope.ORDERS_READ, is_long_read=True)
 async def list_scorecard_parcels(call: Call, query: ScorecardParcelsQuery) -> Page[ScorecardParcel]:
     """List the parcels of a figure of a scorecard.
 

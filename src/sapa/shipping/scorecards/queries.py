@@ -8,15 +8,14 @@ from sapa.db.sql import sql
 from sapa.shipping.scorecards.types import UNKNOWN, Figure, Grouping, ReportPeriod, Scorecard, ScorecardParcel
 
 MOST_ROWS = 1_000
-ZONE = "Asia/Jakarta"
-"""Carriers count days in Jakarta's time."""
+_ZONE = "(SELECT c.time_zone FROM companies c WHERE c.company_id = $1)"
 
 # Shipments of before these columns were stored have them in what was.
 _CARRIER = "coalesce(adapter, provider)"
 _SERVICE = f"coalesce(service_name, service_code, '{UNKNOWN}')"
 _AREA = f"coalesce(area, nullif(delivery->>'city', ''), '{UNKNOWN}')"
 _DELIVERED_AT = "coalesce(delivered_at, CASE WHEN shipping_status = 'delivered' THEN event_timestamp END)"
-_DAYS = f"(({_DELIVERED_AT}) AT TIME ZONE '{ZONE}')::date - (picked_up_at AT TIME ZONE '{ZONE}')::date"
+_DAYS = f"(({_DELIVERED_AT}) AT TIME ZONE {_ZONE})::date - (picked_up_at AT TIME ZONE {_ZONE})::date"
 
 _IS: dict[Figure, str] = {
     "parcels": "picked_up_at IS NOT NULL",
@@ -55,7 +54,9 @@ REPORT = sql(
            count(*) FILTER (WHERE has_failed) AS failed_attempts,
            trim_scale(round(100.0 * count(*) FILTER (WHERE has_failed) / count(*), 1)) AS failed_attempt_rate,
            count(*) FILTER (WHERE is_returned) AS returned,
-           trim_scale(round(100.0 * count(*) FILTER (WHERE is_returned) / count(*), 1)) AS return_rate,
+           trim_scale(round(100.0 * count(*) FILTER (WHERE is_returned)
+                            / nullif(count(*) FILTER (WHERE is_delivered OR is_returned OR is_lost), 0), 1))
+               AS return_rate,
            count(*) FILTER (WHERE is_lost) AS lost
       FROM parcels
      GROUP BY provider, carrier, service, area
@@ -88,8 +89,9 @@ PARCELS = Listing(
 
 
 async def list_scorecards(db: Connection, company_id: int, period: ReportPeriod, grouping: Grouping) -> list[Scorecard]:
+    """Most parcels first; one more than `MOST_ROWS` if there are too many."""
     by_service, by_area = grouping in {"service", "all"}, grouping in {"area", "all"}
-    return await REPORT.all(db, company_id, period.start, period.end, by_service, by_area, MOST_ROWS)
+    return await REPORT.all(db, company_id, period.start, period.end, by_service, by_area, MOST_ROWS + 1)
 
 
 async def list_parcels(

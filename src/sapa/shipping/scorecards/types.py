@@ -21,14 +21,12 @@ FIGURES: dict[Figure, str] = {
     "parcels": "all parcels that were picked up",
     "delivered": "delivered parcels",
     "timed": "delivered parcels with a quoted time",
-    "late": "parcels that took longer than quoted",
+    "late": "parcels that took more days than quoted",
     "failed_attempts": "parcels with a failed attempt to deliver them",
     "returned": "parcels that the carrier brought back",
     "lost": "lost parcels",
 }
 """Each figure that counts parcels, and which ones."""
-
-Percentage = Annotated[Decimal | None, Meta(description="Percent; null without parcels.", examples=[100])]
 
 
 class Scorecard(Struct, frozen=True, rename="camel"):
@@ -41,17 +39,23 @@ class Scorecard(Struct, frozen=True, rename="camel"):
     parcels: Annotated[int, Meta(description="Those that were picked up.", examples=[1])]
     delivered: Annotated[int, Meta(examples=[1])]
     timed: Annotated[int, Meta(description="Delivered ones with a quoted time.", examples=[1])]
-    late: Annotated[int, Meta(description="Those that took longer than quoted.", examples=[0])]
-    on_time_rate: Percentage
+    late: Annotated[int, Meta(description="Those that took more days than quoted.", examples=[0])]
+    on_time_rate: Annotated[
+        Decimal | None, Meta(description="Percent of the timed ones; null without any.", examples=[100])
+    ]
     quoted_days: Annotated[Decimal | None, Meta(description="The most that was quoted, on average.", examples=[2])]
     actual_days: Annotated[
-        Decimal | None, Meta(description="What they took, on average: calendar days in Jakarta.", examples=[2])
+        Decimal | None, Meta(description="What they took, on average, in calendar days.", examples=[2])
     ]
     slowest_days: Annotated[Decimal | None, Meta(description="Nine of ten took no longer than this.", examples=[2])]
     failed_attempts: Annotated[int, Meta(description="Parcels with a failed attempt to deliver them.", examples=[0])]
-    failed_attempt_rate: Percentage
+    failed_attempt_rate: Annotated[
+        Decimal | None, Meta(description="Percent of those that were picked up.", examples=[0])
+    ]
     returned: Annotated[int, Meta(description="Those that the carrier brought back.", examples=[0])]
-    return_rate: Percentage
+    return_rate: Annotated[
+        Decimal | None, Meta(description="Percent of those that were delivered, returned or lost.", examples=[0])
+    ]
     lost: Annotated[int, Meta(examples=[0])]
 
 
@@ -61,6 +65,10 @@ class ScorecardReport(Struct, frozen=True, rename="camel"):
     created_from: Timestamp
     created_to: Timestamp
     scorecards: list[Scorecard]
+    truncated: Annotated[
+        bool,
+        Meta(description="Whether rows with fewer parcels are left out: it has at most 1,000.", examples=[False]),
+    ]
 
 
 class ScorecardParcel(Struct, frozen=True, rename="camel"):

@@ -17,9 +17,9 @@ from sapa.shipping.settlements.statement_files import parse_statement
 from sapa.shipping.settlements.types import (
     SETTLEMENT_ID,
     CodDifference,
+    CodResolutionIn,
     DifferenceId,
     DifferenceKind,
-    ResolutionIn,
     Settlement,
     SettlementExists,
     SettlementId,
@@ -128,7 +128,9 @@ async def get_cod_difference(call: Call, id: DifferenceId) -> CodDifference:
 
 
 @routes.post("/cod-differences/{id}/resolve", scope=Scope.ORDERS_WRITE, status=200, raises=[NotFound])
-async def resolve_cod_difference(call: Call, id: DifferenceId, body: ResolutionIn = ResolutionIn()) -> CodDifference:
+async def resolve_cod_difference(
+    call: Call, id: DifferenceId, body: CodResolutionIn = CodResolutionIn()
+) -> CodDifference:
     """Resolve a difference of cash on delivery.
 
     It changes no amount: it says that a person has dealt with it, and how. A second call changes nothing.

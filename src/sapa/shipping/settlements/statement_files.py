@@ -34,6 +34,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 """The fields of a line, each with the headers that mean it, in any case."""
 
 NEEDED = ("parcel", "amount")
+TOTALS = frozenset({"total", "grand total", "subtotal", "sub total", "jumlah"})
+"""In place of a parcel: rows that repeat the others."""
 _DELIMITERS = ",;\t|"
 _NAME_BY_HEADER = {header: name for name, headers in COLUMNS.items() for header in headers}
 _NOT_IN_HEADERS = re.compile(r"[^a-z0-9]+")
@@ -87,7 +89,8 @@ def _parse_csv(text: str) -> Iterator[SettlementLineIn]:
                 columns = _get_columns(row)
                 continue
             cells = {name: row[at].strip() for name, at in columns.items() if at < len(row) and row[at].strip()}
-            yield _build_line(reader.line_num, cells)
+            if fold(cells.get("parcel", "")) not in TOTALS:
+                yield _build_line(reader.line_num, cells)
     except csv.Error as error:
         raise Invalid(f"Line {reader.line_num} is not CSV: {error}.") from None
 

@@ -129,7 +129,7 @@ class CodDifference(Struct, frozen=True, rename="camel"):
     resolved_at: Timestamp | None
 
 
-class ResolutionIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class CodResolutionIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How a difference was resolved."""
 
     note: Annotated[str, Meta(max_length=500, examples=["The carrier pays it with the next statement."])] | None = None

@@ -14,6 +14,7 @@ from sapa.orders import actions as orders
 from sapa.ports import publish
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.errors import NotEditable
 from sapa.shipping.events import (
     CashCollected,
     CashParcelReturned,
@@ -28,7 +29,7 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import queries
 from sapa.shipping.shipments.types import CALLED, LONGEST_POLL
 from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TERMINAL, TROUBLED, UNDER_WAY
-from sapa.shipping.types import NotEditable, Shipment, ShownDriver, StoredShipment, new_tracking_page
+from sapa.shipping.types import Shipment, ShownDriver, StoredShipment, new_tracking_page
 from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode
@@ -92,7 +93,7 @@ async def create(tx: Tx, company: Company, shipment: StoredShipment) -> StoredSh
     await emit(tx, company, ShipmentCreated(stored.shipment))
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
-        await _record_step(tx, company, stored)
+        await _record_step(tx, company, stored, (await read_clock(tx, company.id)).now)
         draft = msgspec.structs.replace(stored, shipping_status="draft")
         await publish(tx, company, ShipmentStatusChanged(draft, stored))
     return stored
@@ -110,7 +111,7 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
     for event in build_events(before, stored) if is_visible else ():
         await emit(tx, company, event)
     if PROVIDERS[stored.provider].is_local and stored.shipping_status != before.shipping_status:
-        await _record_step(tx, company, stored)
+        await _record_step(tx, company, stored, await _get_time(tx, company, before, stored))
     await _fulfil_order(tx, company, before, stored)
     await _announce_arrival(tx, company, before, stored)
     if stored.shipping_status != before.shipping_status:
@@ -126,13 +127,21 @@ async def _with_milestones(tx: Tx, company: Company, before: StoredShipment, aft
     changes: dict[str, object] = {}
     if is_failed_attempt(before, after):
         changes["failed_attempts"] = before.failed_attempts + 1
-    if is_picked_up or is_delivered:
-        now = after.event_timestamp or (await read_clock(tx, company.id)).now
+    has_cash = after.shipping_status == "delivered" and after.cod_amount is not None and after.cod_collected_at is None
+    if is_picked_up or is_delivered or has_cash:
+        now = await _get_time(tx, company, before, after)
         changes |= {"picked_up_at": now} if is_picked_up else {}
         changes |= {"delivered_at": now} if is_delivered else {}
-        if is_delivered and after.cod_amount is not None and after.cod_collected_at is None:
-            changes["cod_collected_at"] = now
+        changes |= {"cod_collected_at": now} if has_cash else {}
     return msgspec.structs.replace(after, **changes) if changes else after
+
+
+async def _get_time(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> datetime:
+    """When a status changed: as the carrier reported it, or now if a person set it."""
+    is_by_hand = PROVIDERS[after.provider].is_local and after.event_timestamp == before.event_timestamp
+    if after.event_timestamp is None or is_by_hand:
+        return (await read_clock(tx, company.id)).now
+    return after.event_timestamp
 
 
 def is_failed_attempt(before: StoredShipment, after: StoredShipment) -> bool:
@@ -165,9 +174,8 @@ def build_events(before: StoredShipment, after: StoredShipment) -> list[Event]:
     return events
 
 
-async def _record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
+async def _record_step(tx: Tx, company: Company, stored: StoredShipment, now: datetime) -> None:
     """Adds a manual status change to the tracking history."""
-    now = (await read_clock(tx, company.id)).now
     text = stored.shipping_status.replace("_", " ")
     event = CarrierEvent(dedupe_key=new_id("step_"), occurred_at=now, status=stored.shipping_status, text=text)
     await record_event(tx, company, stored.id, event, "api", applied=True)

@@ -14,10 +14,11 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, Unauthorized
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Page, build_page
+from sapa.shipping.errors import NotEditable, ShipmentNotFound
 from sapa.shipping.providers import PROVIDERS, Provider
 from sapa.shipping.shipments import actions, queries
 from sapa.shipping.states import STATUSES, Status
-from sapa.shipping.types import LOCATION_ID, SHIPMENT_ID, NotEditable, Shipment, ShipmentId, ShipmentNotFound
+from sapa.shipping.types import LOCATION_ID, SHIPMENT_ID, Shipment, ShipmentId
 from sapa.values.text_folding import fold
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)

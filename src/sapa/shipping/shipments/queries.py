@@ -11,9 +11,11 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.shipping.carriers.interface import CarrierEvent
+from sapa.shipping.errors import ShipmentNotFound
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, ParcelMatch, ShipmentKey
-from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
+from sapa.shipping.states import WITHOUT_CASH
+from sapa.shipping.types import Shipment, StoredShipment
 
 Row = TypeVar("Row", bound=Struct)
 
@@ -98,6 +100,8 @@ DETACH_STORE = sql(
     row=Shipment,
 )
 
+_WITHOUT_CASH = ", ".join(f"'{status}'" for status in sorted(WITHOUT_CASH))
+
 # One array for all: the folded search text, and the range of ids.
 _BY_NUMBER = """awb = ({0}::text[])[2] OR order_no = ({0}::text[])[2]
               OR (id >= ({0}::text[])[2] AND id < ({0}::text[])[3])"""
@@ -115,7 +119,8 @@ LISTING = Listing(
         "store_location_id": "store_location_id = {}",
         "needing_action": "(needs_action AND {}::boolean)",
         "no_action_needed": "(NOT needs_action AND {}::boolean)",
-        "cod_expected": "(cod_amount IS NOT NULL AND cod_collected_at IS NULL AND {}::boolean)",
+        "cod_expected": "(cod_amount IS NOT NULL AND cod_collected_at IS NULL AND {}::boolean"
+        f" AND shipping_status NOT IN ({_WITHOUT_CASH}))",
         "cod_collected": "(cod_amount IS NOT NULL AND cod_collected_at IS NOT NULL AND cod_remitted_at IS NULL"
         " AND {}::boolean)",
         "cod_remitted": "(cod_amount IS NOT NULL AND cod_remitted_at IS NOT NULL AND {}::boolean)",

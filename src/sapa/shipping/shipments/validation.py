@@ -16,13 +16,13 @@ from sapa.http.errors import Invalid
 from sapa.orders.types import Order
 from sapa.shipping.carriers.interface import CarrierArea
 from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.errors import NotEditable
 from sapa.shipping.providers import CASH_PROVIDERS, LOCAL_PROVIDERS, PROVIDERS, ProviderTraits
 from sapa.shipping.states import EDITABLE, TERMINAL
 from sapa.shipping.types import (
     NO_PACKAGE,
     NO_PARTY,
     SHIPMENT_ID,
-    NotEditable,
     Package,
     PackageIn,
     Party,
@@ -115,6 +115,8 @@ def revise_shipment(
     links = {name: getattr(shipment, name) for name in _LINKS}
     if not is_open and msgspec.structs.replace(stored, **links) != shipment:
         raise NotEditable(f"The shipment is {stored.shipping_status} and can no longer be edited.")
+    if shipment.cod_amount != stored.cod_amount and (stored.cod_collected_at or stored.cod_remitted_at):
+        raise NotEditable("The cash was collected already, so codAmount can no longer be edited.")
     if shipment.pickup_city != stored.pickup_city:
         shipment = _with_pickup_city(shipment, facts.pickup_cities)
     _check_shipment(shipment)
@@ -388,7 +390,7 @@ def check_cod_amount(field: str, provider: ProviderTraits, amount: Decimal | Non
     if amount <= 0:
         raise Invalid.field(field, "must be more than 0; leave it out if nothing is collected on delivery")
     if not provider.is_local and (currency != COD_CURRENCY or amount != amount.to_integral_value()):
-        raise Invalid.field(field, f"must be a whole number of {COD_CURRENCY}, because the carrier collects no less")
+        raise Invalid.field(field, f"must be a whole amount in {COD_CURRENCY}; carriers collect nothing else")
 
 
 def _check_return(shipment: StoredShipment) -> None:

@@ -6,11 +6,12 @@ from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import OutboundCall
 from sapa.shipping.carriers.interface import TrackingResult
 from sapa.shipping.connections.actions import find_carrier
+from sapa.shipping.errors import ShipmentNotFound
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.tracking import actions
 from sapa.shipping.tracking.types import Tracking
-from sapa.shipping.types import ShipmentId, ShipmentNotFound
+from sapa.shipping.types import ShipmentId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 

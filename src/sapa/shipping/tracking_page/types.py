@@ -104,6 +104,8 @@ class TrackingView(Struct, frozen=True, kw_only=True):
     awb: str | None
     cash: str | None
     """What the reader has to pay the courier."""
+    expected: str | None
+    """The day by which it is delivered, as the carrier quoted it."""
     city: str | None
     map_url: str | None
     live_url: str | None

@@ -1,13 +1,14 @@
 """Builds what the page shows of a shipment. Pure: no database."""
 
+import math
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import quote_plus
 from zoneinfo import ZoneInfo
 
 from sapa.shipping.shipments.actions import name_courier
-from sapa.shipping.states import GONE, TERMINAL
+from sapa.shipping.states import GONE, GROUP_OF, TERMINAL
 from sapa.shipping.tracking.types import ShipmentEvent
 from sapa.shipping.tracking_page.types import PageEvent, PageLanguage, PageStep, StoredPageSettings, TrackingView
 from sapa.shipping.tracking_page.words import (
@@ -55,6 +56,7 @@ def build_view(
         service=shipment.service_name,
         awb=shipment.awb,
         cash=build_cash(shipment, language),
+        expected=build_expected(shipment, language, zone),
         city=receiver.city,
         map_url=MAP + quote_plus(place) if receiver.city else None,
         live_url=None if status in TERMINAL else shipment.tracking_url,
@@ -71,6 +73,14 @@ def build_cash(shipment: StoredShipment, language: PageLanguage) -> str | None:
     number = f"{amount.normalize():,f}"
     shown = number if language == "en" else number.translate(str.maketrans(",.", ".,"))
     return f"{'Rp' if shipment.currency == 'IDR' else shipment.currency} {shown}"
+
+
+def build_expected(shipment: StoredShipment, language: PageLanguage, zone: ZoneInfo) -> str | None:
+    """While it is on its way: the day of the pickup, and the most days that were quoted."""
+    days, picked_up_at = shipment.quoted_days, shipment.picked_up_at
+    if days is None or picked_up_at is None or GROUP_OF[shipment.shipping_status] != "in_delivery":
+        return None
+    return show_day(picked_up_at.astimezone(zone) + timedelta(days=math.ceil(days)), language)
 
 
 def build_steps(status: str, language: PageLanguage) -> list[PageStep]:
@@ -106,7 +116,11 @@ def name_zone(zone: ZoneInfo) -> str:
 def show_time(local: datetime, language: PageLanguage) -> str:
     """12 Nov 2026, 09:41; Indonesian writes 09.41."""
     clock = f"{local:%H:%M}" if language == "en" else f"{local:%H.%M}"
-    return f"{local.day} {MONTHS[language][local.month - 1]} {local.year}, {clock}"
+    return f"{show_day(local, language)}, {clock}"
+
+
+def show_day(local: datetime, language: PageLanguage) -> str:
+    return f"{local.day} {MONTHS[language][local.month - 1]} {local.year}"
 
 
 def build_logo(settings: StoredPageSettings) -> str | None:

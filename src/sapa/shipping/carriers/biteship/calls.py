@@ -16,6 +16,7 @@ from sapa.shipping.carriers.interface import (
     BookedShipment,
     CarrierArea,
     CarrierEvent,
+    CashLimits,
     Driver,
     Parcel,
     Quote,
@@ -109,9 +110,15 @@ def _build_offer(price: wire.Price, service: ServiceRequest) -> ServiceOffer:
         courier=price.courier_code,
         insurance_fee=price.insurance_fee if service.insurance else None,
         cod=bool(price.available_for_cash_on_delivery),
+        cod_limits=_find_cod_limits(price),
         cod_fee=None if service.cod_amount is None else price.cash_on_delivery_fee,
         package_handover=[handover[method] for method in ways if method in handover] or ["PICKUP"],
     )
+
+
+def _find_cod_limits(price: wire.Price) -> CashLimits | None:
+    limits = wire.COD_LIMITS.get(price.courier_code) if price.available_for_cash_on_delivery else None
+    return None if limits is None else CashLimits(Decimal(limits[0]), Decimal(limits[1]))
 
 
 def build_book(shipment: ShipmentRequest, service_code: str, reference: str, region: str) -> Request:
@@ -193,6 +200,7 @@ def parse_booked(order: wire.Order, handover: str, offer: ServiceOffer | None) -
         price=order.price if offer is None else offer.price,
         insurance_fee=insurance_fee,
         cod_fee=cod_fee,
+        service_code=None if offer is None else offer.service_code,
         estimate=None if offer is None else offer.estimate,
         distance=_find_distance(order.delivery),
         sorting_code=courier.routing_code,

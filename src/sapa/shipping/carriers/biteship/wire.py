@@ -26,6 +26,14 @@ LOCAL_CATEGORY = "others"
 COD_TERM = "7_days"
 """How long after the delivery it remits cash: `3_days`, `5_days` or `7_days`, the cheapest."""
 
+COD_LIMITS = {
+    "jne": (25_000, 5_000_000),
+    "sicepat": (1_000, 2_500_000),
+    "anteraja": (5_000, 2_500_000),
+    "sap": (1, 10_000_000),
+}
+"""What a courier collects on delivery at least and at most; the others' limits are not known."""
+
 
 class Verdict(Struct, frozen=True):
     """Every response has these: a refusal may be an HTTP 200."""

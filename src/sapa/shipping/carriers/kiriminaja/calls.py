@@ -16,6 +16,7 @@ from sapa.shipping.carriers.interface import (
     CarrierArea,
     CarrierAway,
     CarrierEvent,
+    CashLimits,
     Level,
     Parcel,
     Quote,
@@ -88,13 +89,14 @@ def _build_offer(price: wire.Price, shipment: ShipmentRequest) -> ServiceOffer:
         insurance_fee=insurance_fee,
         insurance_required=bool(price.force_insurance),
         cod=has_cod,
+        cod_limits=CashLimits(wire.LEAST_COD, wire.MOST_COD) if has_cod else None,
         cod_fee=_find_cod_fee(price, shipment, insurance_fee) if has_cod else None,
         package_handover=("PICKUP", "DROP_OFF") if price.drop else ("PICKUP",),
     )
 
 
 def _find_cod_fee(price: wire.Price, shipment: ShipmentRequest, insurance_fee: Decimal | None) -> Decimal | None:
-    """As KiriminAja computed it, with tax; else by its rate, of the goods, the shipping and the insurance together."""
+    """As KiriminAja computed it; else by its rate and with tax, of the goods, the shipping and the insurance."""
     settings, _ = sift([price.setting], wire.PriceSetting)
     if shipment.service.cod_amount is None or not settings:
         return None
@@ -104,7 +106,8 @@ def _find_cod_fee(price: wire.Price, shipment: ShipmentRequest, insurance_fee: D
     if setting.cod_fee is None:
         return None
     subtotal = _build_value(shipment.parcel) + price.cost + (insurance_fee or 0)
-    return max(setting.minimum_cod_fee or Decimal(0), Decimal(whole(subtotal * setting.cod_fee)))
+    fee = Decimal(whole(subtotal * setting.cod_fee * wire.COD_TAX))
+    return max(setting.minimum_cod_fee or Decimal(0), fee)
 
 
 def find_obstacle(shipment: ShipmentRequest, region: str) -> Rejected | None:
@@ -226,6 +229,7 @@ def parse_booked(
         price=offer.price,
         insurance_fee=offer.insurance_fee,
         cod_fee=offer.cod_fee,
+        service_code=offer.service_code,
         estimate=offer.estimate,
     )
 

@@ -16,6 +16,11 @@ PRINT = "/api/mitra/v6.1/awb/print"
 COURIERS_PATH = "/api/mitra/couriers"
 PAYMENT = "/api/mitra/v2/get_payment"
 
+LEAST_COD, MOST_COD = Decimal(10_000), Decimal(3_000_000)
+"""What its couriers collect on delivery, by its own shop plugin."""
+COD_TAX = Decimal("1.11")
+"""The fee for cash on delivery includes 11 % tax; its rate does not."""
+
 AREAS = {
     "provinces": ("/api/mitra/province", None),
     "cities": ("/api/mitra/city", "provinsi_id"),
