@@ -8,6 +8,7 @@ import structlog
 from msgspec import Struct, field
 
 from sapa.db.pool import Database
+from sapa.outbound.bucket import Bucket
 from sapa.outbound.client import Client
 from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
@@ -40,6 +41,8 @@ class AppContext(Struct, frozen=True):
     loopback: Loopback
     mail_sink: MailSink
     sealing: Vault | None
+    bucket: Bucket | None
+    """For files; None if they are stored in the database."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: streaming responses end then."""
     running: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -99,5 +102,7 @@ def build_context(settings: Settings, database: Database, answer_hook: AnswerHoo
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    context = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
+    bucket = Bucket(settings.files.bucket) if settings.files.bucket else None
+    client, loopback, mail_sink = Client(settings.webhooks), Loopback(answer), MailSink(answer)
+    context = AppContext(settings, database, client, loopback, mail_sink, sealing, bucket)
     return context

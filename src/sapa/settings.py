@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from msgspec import Struct
 
@@ -80,6 +81,29 @@ class MailSettings(Struct, frozen=True):
     """SAPA_MAIL_FROM: the sender of such mail, for example Sapa <no-reply@example.com>."""
 
 
+class BucketSettings(Struct, frozen=True):
+    """Where a bucket is, and the key to it."""
+
+    endpoint: str
+    bucket: str
+    prefix: str
+    region: str
+    access_key: str | None
+    secret_key: str | None
+
+
+class FileSettings(Struct, frozen=True):
+    bucket: BucketSettings | None
+    """SAPA_FILES_URL: an S3-compatible bucket for files, such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1;
+    by default they are stored in PostgreSQL."""
+    most_mb: int
+    """SAPA_FILES_MAX_MB: the size in MiB of the largest file that can be uploaded, up to 100."""
+
+    @property
+    def most_bytes(self) -> int:
+        return self.most_mb * 1_048_576
+
+
 class Settings(Struct, frozen=True):
     data: Path
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
@@ -87,6 +111,7 @@ class Settings(Struct, frozen=True):
     server: ServerSettings
     webhooks: WebhookSettings
     mail: MailSettings
+    files: FileSettings
     upstreams: Mapping[str, str]
     """SAPA_UPSTREAM_: followed by a provider's name, replaces its address:
     SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
@@ -129,6 +154,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
         ),
         mail=_mail(environ),
+        files=FileSettings(_bucket(environ), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
@@ -154,6 +180,32 @@ def _mail(environ: Mapping[str, str]) -> MailSettings:
     if sender and not _is_sender(sender):
         raise BadSetting("SAPA_MAIL_FROM must be an address such as Sapa <no-reply@example.com>.")
     return MailSettings(url, sender)
+
+
+def _bucket(environ: Mapping[str, str]) -> BucketSettings | None:
+    """The error does not repeat the value, which holds a secret."""
+    text = environ.get("SAPA_FILES_URL") or ""
+    if not text:
+        return None
+    advice = "SAPA_FILES_URL must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1."
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise BadSetting(advice) from None
+    bucket, _, prefix = parts.path.strip("/").partition("/")
+    if parts.scheme not in {"http", "https"} or not host or not bucket or bool(parts.username) != bool(parts.password):
+        raise BadSetting(advice)
+    region = parse_qs(parts.query).get("region", ["us-east-1"])[0]
+    name = f"[{host}]" if ":" in host else host
+    return BucketSettings(
+        endpoint=f"{parts.scheme}://{name}{f':{port}' if port else ''}",
+        bucket=bucket,
+        prefix=prefix,
+        region=region,
+        access_key=unquote(parts.username) if parts.username else None,
+        secret_key=unquote(parts.password) if parts.password else None,
+    )
 
 
 def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:
