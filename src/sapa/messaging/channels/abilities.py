@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
+from sapa.messaging.channels.interface import ChannelAccount, MediaType, OutgoingFile, SendRefusal
 
 
 @runtime_checkable
@@ -67,6 +67,20 @@ class TemplateStore(Protocol):
 
     async def delete_template(self, connection: ChannelAccount, name: str) -> SendRefusal | None:
         """Deletes all languages. A template that the channel does not have counts as deleted."""
+
+
+@runtime_checkable
+class FileUploads(Protocol):
+    """A channel that accepts uploaded files, and gives each an id for messages."""
+
+    upload_seconds: float
+    """How long such an id is valid."""
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        """The channel's id of the file; None if this account cannot upload files, and has to send links. Raises NotSent
+        if the outcome is unknown, too: an upload alone has no effect, so it can be repeated."""
 
 
 class Renewal(Struct, frozen=True):

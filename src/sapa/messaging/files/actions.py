@@ -11,7 +11,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.files import queries
 from sapa.messaging.files.file_types import IMAGE_TYPES, FileScan, clean_filename
-from sapa.messaging.files.stores import DatabaseStore, PartStore, get_store
+from sapa.messaging.files.stores import DatabaseStore, PartStore, get_current_store, get_store
 from sapa.messaging.files.types import FILE_ID, MIB, FileUnavailable, StoredFile, ThumbnailStatus
 from sapa.values.company import Company
 
@@ -62,6 +62,18 @@ async def finish(tx: Tx, company_id: int, id: str, filename: str | None, written
     return stored
 
 
+async def write_bytes(context: AppContext, company_id: int, id: str, content: bytes) -> WrittenContent:
+    """Stores the content of a file that is in memory, outside of a transaction."""
+    current = get_current_store(context)
+    async with context.database.transaction() as tx:
+        await begin(tx, company_id, current, id, len(content))
+    return await write(current, company_id, id, _iterate(content))
+
+
+async def _iterate(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
 async def store(tx: Tx, company_id: int, id: str, filename: str | None, content: bytes) -> StoredFile:
     """Stores bytes that are in memory, within the caller's transaction; a worker moves them to the bucket, if there is
     one."""
@@ -86,9 +98,9 @@ async def discard(context: AppContext, company_id: int, id: str) -> None:
             await queries.expire(db, company_id, id)
 
 
-async def find_file(db: Connection, company: Company, id: str) -> StoredFile | None:
+async def find_file(db: Connection, company_id: int, id: str) -> StoredFile | None:
     """A file that can be read."""
-    found = await queries.find_file(db, company.id, id) if FILE_ID.matches(id) else None
+    found = await queries.find_file(db, company_id, id)
     return found if found is not None and found.status == "stored" else None
 
 
@@ -120,3 +132,18 @@ async def read_content(context: AppContext, company_id: int, file: StoredFile) -
 
 async def find_thumbnail(db: Connection, company_id: int, file_id: str) -> bytes | None:
     return await queries.find_thumbnail(db, company_id, file_id)
+
+
+async def find_uploaded(db: Connection, company: Company, id: str, connection_id: str, type: str) -> str | None:
+    """The id that a channel gave to the file, while it is valid."""
+    return await queries.find_channel_file(db, company.id, id, connection_id, type)
+
+
+async def store_uploaded(
+    db: Connection, company: Company, id: str, connection_id: str, type: str, channel_id: str, seconds: float
+) -> None:
+    await queries.store_channel_file(db, company.id, id, connection_id, type, channel_id, seconds)
+
+
+async def forget_uploaded(db: Connection, company: Company, connection_id: str, channel_id: str) -> None:
+    await queries.delete_channel_file(db, company.id, connection_id, channel_id)

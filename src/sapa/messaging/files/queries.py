@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.messaging.files.types import FileKey, Storage, StoredFile, UploadedFile
+from sapa.messaging.files.types import FileKey, Storage, StoredFile
 
 COLUMNS = ", ".join(StoredFile.__struct_fields__)
 _WORKER = "the worker finds files of all companies, then handles them one by one"
@@ -146,9 +146,8 @@ MOVE = sql(
 
 FIND_CHANNEL_FILE = sql(
     """
-    SELECT channel_id, expires_at FROM channel_files
-     WHERE company_id = $1 AND file_id = $2 AND connection_id = $3 AND type = $4 AND expires_at > now()""",
-    row=UploadedFile,
+    SELECT channel_id FROM channel_files
+     WHERE company_id = $1 AND file_id = $2 AND connection_id = $3 AND type = $4 AND expires_at > now()"""
 )
 
 INSERT_CHANNEL_FILE = sql(
@@ -159,9 +158,7 @@ INSERT_CHANNEL_FILE = sql(
        SET channel_id = excluded.channel_id, expires_at = excluded.expires_at"""
 )
 
-DELETE_CHANNEL_FILE = sql(
-    "DELETE FROM channel_files WHERE company_id = $1 AND file_id = $2 AND connection_id = $3 AND type = $4"
-)
+DELETE_CHANNEL_FILE = sql("DELETE FROM channel_files WHERE company_id = $1 AND connection_id = $2 AND channel_id = $3")
 
 COUNT_UPLOAD = sql(
     """
@@ -283,10 +280,9 @@ async def move(tx: Tx, key: FileKey, parts: int) -> bool:
     return is_moved
 
 
-async def find_channel_file(
-    db: Connection, company_id: int, file_id: str, connection_id: str, type: str
-) -> UploadedFile | None:
-    return await FIND_CHANNEL_FILE.find(db, company_id, file_id, connection_id, type)
+async def find_channel_file(db: Connection, company_id: int, file_id: str, connection_id: str, type: str) -> str | None:
+    id: str | None = await FIND_CHANNEL_FILE.value(db, company_id, file_id, connection_id, type)
+    return id
 
 
 async def store_channel_file(
@@ -295,8 +291,8 @@ async def store_channel_file(
     await INSERT_CHANNEL_FILE.run(db, company_id, file_id, connection_id, type, channel_id, seconds)
 
 
-async def delete_channel_file(db: Connection, company_id: int, file_id: str, connection_id: str, type: str) -> None:
-    await DELETE_CHANNEL_FILE.run(db, company_id, file_id, connection_id, type)
+async def delete_channel_file(db: Connection, company_id: int, connection_id: str, channel_id: str) -> None:
+    await DELETE_CHANNEL_FILE.run(db, company_id, connection_id, channel_id)
 
 
 async def count_upload(tx: Tx, company_id: int, subject: str, span: str) -> int:

@@ -1,7 +1,7 @@
 """Where the parts of files are: in PostgreSQL, or in a bucket.
 
-A file is a row of `files` first and its parts after that, each written whole or not at all. So whatever a killed process
-leaves behind belongs to a row, and goes with it.
+A file is a row of `files` first and its parts after that, each written whole or not at all. So whatever a killed
+process leaves behind belongs to a row, and is deleted with it.
 """
 
 from typing import Protocol

@@ -1,6 +1,5 @@
 """Files that the product holds: types and errors."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -62,13 +61,6 @@ class FileKey(Struct, frozen=True):
 
     company_id: int
     id: str
-
-
-class UploadedFile(Struct, frozen=True):
-    """A file at a channel: the channel's id of it, and until when that is valid."""
-
-    channel_id: str
-    expires_at: datetime
 
 
 class TooManyUploads(RateLimitExceeded):

@@ -1,5 +1,7 @@
 """Sends a message: check, store, call the channel. `delivery` handles the channel's response."""
 
+from collections.abc import Sequence
+
 from sapa.db.pool import Tx
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -8,6 +10,7 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
+from sapa.messaging.media import actions as media
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
@@ -17,11 +20,14 @@ from sapa.messaging.messages.types import (
     SendFailed,
 )
 from sapa.messaging.sending import preflight
+from sapa.messaging.sending.attachments import address_files
 from sapa.messaging.sending.delivery import deliver
+from sapa.messaging.sending.drafts import find_type
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     ActiveTicket,
     AnySendIn,
+    FilesMessageIn,
     MessageIn,
     SendContext,
     SendPlan,
@@ -29,6 +35,7 @@ from sapa.messaging.sending.types import (
 )
 from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, TakenOver, TicketLink
 from sapa.values.company import Company
+from sapa.values.json import encode
 
 REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive, TakenOver, SendFailed)
 """The errors that any send may raise."""
@@ -39,9 +46,18 @@ async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Messag
 
 
 async def reply(
-    call: OutboundCall, to: str, source: str, text: str, send_context: SendContext
+    call: OutboundCall,
+    to: str,
+    source: str,
+    text: str | None,
+    send_context: SendContext,
+    attachment_ids: Sequence[str] = (),
 ) -> Message | Accepted[Message]:
-    body = MessageIn(to=to, sources=source, message=text, agent_id=send_context.agent_id)
+    """A text, or files with a text or without one."""
+    agent_id = send_context.agent_id
+    body: AnySendIn = MessageIn(to=to, sources=source, message=text or "", agent_id=agent_id)
+    if attachment_ids:
+        body = FilesMessageIn(to=to, sources=source, message=text, attachment_ids=attachment_ids, agent_id=agent_id)
     return await _send(call, body, send_context)
 
 
@@ -50,17 +66,19 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     call_record = None
     if send_context.ticket_id is None:
         call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
-    message = await call.intend(lambda tx: _record(tx, call.company, plan, call_record, send_context))
+    id = MESSAGE_ID.new()
+    plan = address_files(call.context, plan, id)
+    message = await call.intend(lambda tx: _record(tx, call.company, plan, call_record, send_context, id))
     call.is_recorded = True
     return await deliver(call, plan, call_record, message)
 
 
 async def _record(
-    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext, id: str
 ) -> Message:
     """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
     connection, draft = plan.connected.connection, plan.draft
-    id, quota = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
+    quota = plan.connected.channel.capabilities.most_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
         raise WindowClosed(QUOTA_USED.format(most=quota))
@@ -82,6 +100,7 @@ async def _record(
         subject=draft.subject,
         template_id=draft.template.name if draft.template else None,
         media_url=draft.media_url,
+        attachments=encode([file.attachment for file in draft.files]),
         interactive=draft.interactive,
         metadata=draft.metadata,
         feature_source=send_context.feature_source,
@@ -94,6 +113,9 @@ async def _record(
         request_stored_at=call_record.clock.real if call_record else None,
     )
     message = await messages.record_outbound(tx, company, new)
+    if draft.files:
+        sent = [(draft.type if number == 0 else find_type(file), file) for number, file in enumerate(draft.files)]
+        await media.record_sent(tx, connection, id, sent, draft.files_field)
     if call_record is not None:
         await history.record(tx, call_record, message)
     return message

@@ -6,9 +6,11 @@ from ipaddress import ip_address
 from posixpath import splitext
 from urllib.parse import urlsplit
 
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import (
+    MEDIA_TYPES,
     Button,
     Buttons,
     Choices,
@@ -21,10 +23,14 @@ from sapa.messaging.channels.interface import (
     TemplateCall,
     Text,
 )
+from sapa.messaging.files import actions as files
+from sapa.messaging.files.types import StoredFile
+from sapa.messaging.media.held_files import list_files
 from sapa.messaging.sending.types import (
     MAX_METADATA_BYTES,
     AnySendIn,
     ButtonsIn,
+    FilesMessageIn,
     InteractiveMessageIn,
     LinkIn,
     ListIn,
@@ -48,7 +54,7 @@ _ENDINGS: dict[str, MediaType] = {
 _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
 
 
-async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
+async def prepare_draft(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
     metadata = None if body.metadata is None else encode(body.metadata)
     if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
         raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
@@ -58,7 +64,9 @@ async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> Me
         case TemplateMessageIn():
             return await _draft_template(db, company, body, metadata)
         case MediaMessageIn():
-            return _draft_media(body, metadata)
+            return await _draft_media(context, db, company, body, metadata)
+        case FilesMessageIn():
+            return await _draft_files(db, company, body, metadata)
         case InteractiveMessageIn():
             return _draft_interactive(body, metadata)
 
@@ -88,15 +96,62 @@ def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
     )
 
 
-def _draft_media(body: MediaMessageIn, metadata: bytes | None) -> MessageDraft:
-    url = check_url("mediaUrl", body.media_url)
-    type = body.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
+async def _draft_media(
+    context: AppContext, db: Connection, company: Company, body: MediaMessageIn, metadata: bytes | None
+) -> MessageDraft:
+    if (body.media_url is None) == (body.attachment_id is None):
+        raise Invalid.field("mediaUrl", "is required, or attachmentId instead; not both")
+    if body.attachment_id is not None:
+        held, field = await files.get_files(db, company, "attachmentId", [body.attachment_id]), "attachmentId"
+    else:
+        held, field = await _list_held(context, db, company, body.media_url or ""), "mediaUrl"
+    url = "" if held else check_url("mediaUrl", body.media_url or "")
+    ending = splitext(urlsplit(url).path)[1].lower()
+    type = body.media_type or (find_type(held[0]) if held else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
-    content = Media(type, url, body.caption or None, body.filename)
+    filename = body.filename or (held[0].filename if held else None)
     return MessageDraft(
-        kind="media", content=content, type=type, body=body.caption or None, media_url=url, metadata=metadata
+        kind="media",
+        content=Media(type, url, body.caption or None, filename),
+        type=type,
+        body=body.caption or None,
+        media_url=url or None,
+        metadata=metadata,
+        files=held,
+        files_field=field,
+        has_media_type=body.media_type is not None,
     )
+
+
+async def _list_held(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
+    """The file at an address of ours: one that a customer sent, for example."""
+    if context.sealing is None or not url.startswith(context.settings.server.address):
+        return []
+    return [held.file for held in await list_files(context, db, company, url) if held.file is not None][:1]
+
+
+async def _draft_files(db: Connection, company: Company, body: FilesMessageIn, metadata: bytes | None) -> MessageDraft:
+    """Without a text, or with a text that is the caption of the first file."""
+    held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
+    type, caption = find_type(held[0]), (body.message or "").strip() and body.message
+    return MessageDraft(
+        kind="media",
+        content=Media(type, "", caption or None, held[0].filename),
+        type=type,
+        body=caption or None,
+        metadata=metadata,
+        caption_field="message",
+        files=held,
+        files_field="attachmentIds",
+        has_media_type=False,
+    )
+
+
+def find_type(file: StoredFile) -> MediaType:
+    """As what a file is usually sent."""
+    family = file.media_type.partition("/")[0]
+    return next((type for type in MEDIA_TYPES if type == family), "document")
 
 
 async def _draft_template(

@@ -9,6 +9,7 @@ from sapa.access.types import CompanyClock
 from sapa.http.errors import Conflict, RateLimitExceeded
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.files.types import FileId, StoredFile
 from sapa.messaging.messages.types import FeatureSource
 from sapa.messaging.templates.types import Template
 
@@ -89,10 +90,27 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A file at a public URL. The channel fetches it, or Sapa does if the channel accepts uploads only."""
+    """An uploaded file, or a file at a public URL. The channel fetches the latter, or Sapa does if the channel accepts
+    uploads only."""
 
-    media_url: Url
-    media_type: Annotated[MediaType, Meta(description="Default: derived from the URL's file extension.")] | None = None
+    media_url: Annotated[
+        Url | None,
+        Meta(
+            examples=["https://shop.example/kopi.jpg"],
+            description="A public URL, or the `mediaUrl` of a message. Required without attachmentId.",
+        ),
+    ] = None
+    attachment_id: Annotated[
+        FileId | None,
+        Meta(examples=[None], description="The id of an uploaded file, or of a file of a message; without mediaUrl."),
+    ] = None
+    media_type: (
+        Annotated[
+            MediaType,
+            Meta(description="Default: derived from the file, or from the URL's file extension."),
+        ]
+        | None
+    ) = None
     caption: Annotated[str, Meta(max_length=1024)] | None = None
     filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
@@ -163,7 +181,14 @@ class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", fo
     interactive: ButtonsIn | ListIn | LinkIn
 
 
-AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn
+class FilesMessageIn(SendIn, frozen=True, kw_only=True):
+    """Uploaded files with a text: a reply in a ticket."""
+
+    message: Text | None
+    attachment_ids: Sequence[str]
+
+
+AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn | FilesMessageIn
 
 SendKind = Literal["message", "template", "media", "interactive"]
 
@@ -195,6 +220,12 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     template: Template | None = None
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
+    files: Sequence[StoredFile] = ()
+    """The files of the message that we hold."""
+    files_field: str = "attachmentId"
+    """The request's field that names them."""
+    has_media_type: bool = True
+    """Whether the request says as which type of media to send the file; otherwise the channel's rules decide."""
 
 
 class AnsweredMail(Struct, frozen=True):

@@ -10,9 +10,12 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    FileRule,
     IdentityKind,
     InboundMedia,
     Item,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
@@ -29,6 +32,7 @@ class Instagram:
     label = "Instagram"
     names: Sequence[str] = ("photo_social",)
     own_fields: Sequence[str] = ()
+    upload_seconds = social.UPLOAD_SECONDS
     address = "https://graph.instagram.com/v22.0"
     fields: Sequence[AccountField] = (
         AccountField(
@@ -40,7 +44,14 @@ class Instagram:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
-        media_types=frozenset({"image", "video", "audio"}),
+        files={
+            "image": FileRule(8 * social.MB, frozenset({"image/jpeg", "image/png", "image/gif"})),
+            "video": FileRule(
+                25 * social.MB,
+                frozenset({"video/mp4", "video/ogg", "video/x-msvideo", "video/quicktime", "video/webm"}),
+            ),
+            "audio": FileRule(25 * social.MB, frozenset({"audio/aac", "audio/mp4", "audio/wav"})),
+        },
         longest_text=1000,
         window=timedelta(hours=24),
         reports=frozenset({"sent", "read", "failed"}),
@@ -60,6 +71,12 @@ class Instagram:
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         return await social.send(connection, f"{connection.account['instagram_id']}/messages", message)
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        path = f"{connection.account['instagram_id']}/message_attachments"
+        return await social.upload_file(connection, path, type, file, platform="instagram")
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)

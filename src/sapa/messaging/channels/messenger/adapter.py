@@ -12,10 +12,13 @@ from sapa.messaging.channels.interface import (
     Channel,
     ChannelAccount,
     Content,
+    FileRule,
     IdentityKind,
     InboundMedia,
     Item,
     LinkButton,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
@@ -34,6 +37,7 @@ class Messenger:
     label = "Messenger"
     names: Sequence[str] = ("social_network",)
     own_fields: Sequence[str] = ()
+    upload_seconds = social.UPLOAD_SECONDS
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[AccountField] = (
         AccountField("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),
@@ -43,7 +47,14 @@ class Messenger:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
-        media_types=frozenset({"image", "video", "audio", "document"}),
+        files={
+            "image": FileRule(8 * social.MB, frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})),
+            "video": FileRule(25 * social.MB, frozenset({"video/mp4", "video/quicktime", "video/webm", "video/ogg"})),
+            "audio": FileRule(
+                25 * social.MB, frozenset({"audio/aac", "audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav"})
+            ),
+            "document": FileRule(25 * social.MB),
+        },
         longest_text=2000,
         window=timedelta(hours=24),
         reports=frozenset({"sent", "delivered", "read", "failed"}),
@@ -62,6 +73,12 @@ class Messenger:
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         path = f"{connection.account['page_id']}/messages"
         return await social.send(connection, path, message, build_link(message.content))
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        path = f"{connection.account['page_id']}/message_attachments"
+        return await social.upload_file(connection, path, type, file)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)

@@ -14,6 +14,8 @@ from sapa.messaging.channels.interface import (
     ChannelAccount,
     InboundMedia,
     Item,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
@@ -22,13 +24,14 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.whatsapp import templates
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, parse_sent
+from sapa.messaging.channels.whatsapp.media import FILE_RULES, UPLOAD_SECONDS, upload_file
 from sapa.messaging.channels.whatsapp.people import BSUID
 from sapa.values.provider_accounts import AccountField
 
 NUMBER = r"[0-9]{1,40}"
 CAPABILITIES = Capabilities(
     sends=frozenset({"message", "template", "media", "interactive"}),
-    media_types=frozenset({"image", "video", "audio", "document"}),
+    files=FILE_RULES,
     longest_text=4096,
     window=timedelta(hours=24),
     reports=frozenset({"sent", "delivered", "read", "failed"}),
@@ -37,6 +40,7 @@ CAPABILITIES = Capabilities(
     most_callback_bytes=meta.MOST_CALLBACK_BYTES,
     needs_approved_templates=True,
     longest_caption=1024,
+    has_audio_captions=False,
 )
 
 
@@ -45,6 +49,7 @@ class WhatsApp:
     echoes."""
 
     own_fields: Sequence[str] = ("phone_number",)
+    upload_seconds = UPLOAD_SECONDS
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[AccountField] = (
         AccountField("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
@@ -67,6 +72,11 @@ class WhatsApp:
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         path = f"{connection.account['phone_number_id']}/messages"
         return parse_sent(await meta.post(connection, path, build_message(message)), message.to)
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        return await upload_file(connection, file)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)

@@ -53,10 +53,12 @@ def _content(content: Content) -> dict[str, Any]:
 
 
 def _media(media: Media) -> dict[str, str]:
-    """By URL: the channel fetches the file. Audio has no caption, and only documents have names."""
+    """By its id if it was uploaded, else by URL: the channel fetches it. Audio has no caption, and only documents have
+    names."""
     caption = media.caption if media.type != "audio" else None
     filename = media.filename if media.type == "document" else None
-    named = {"link": media.url, "caption": caption, "filename": filename}
+    place = {"id": media.channel_id} if media.channel_id else {"link": media.url}
+    named = {**place, "caption": caption, "filename": filename}
     return {name: value for name, value in named.items() if value}
 
 
@@ -72,7 +74,7 @@ def _template(template: TemplateCall) -> dict[str, Any]:
 
 
 def _header(media: Media) -> dict[str, Any]:
-    plain = Media(media.type, media.url, filename=media.filename)
+    plain = Media(media.type, media.url, filename=media.filename, channel_id=media.channel_id)
     return {"type": media.type, media.type: _media(plain)}
 
 
