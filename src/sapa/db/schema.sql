@@ -1317,7 +1317,7 @@ CREATE TABLE files (
     CONSTRAINT files_thumbnail_check CHECK (thumbnail IN ('none', 'waiting', 'stored', 'failed'))
 );
 
-CREATE INDEX files_unused_idx ON files (company_id) INCLUDE (size) WHERE expires_at IS NOT NULL;
+CREATE INDEX files_unused_idx ON files (company_id) INCLUDE (size, visitor_id) WHERE expires_at IS NOT NULL;
 CREATE INDEX files_expires_idx ON files (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX files_checked_idx ON files (checked_at) WHERE expires_at IS NULL;
 CREATE INDEX files_thumbnail_idx ON files (thumbnail_due_at) WHERE thumbnail = 'waiting';

@@ -26,9 +26,7 @@ async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepte
         is_handover=body.handover,
     )
     try:
-        return await sending.reply(
-            call, target.identity, target.source, body.body, send_context, body.attachment_ids
-        )
+        return await sending.reply(call, target.identity, target.source, body.body, send_context, body.attachment_ids)
     except Invalid as refusal:
         raise _rename_field(refusal) from None
 

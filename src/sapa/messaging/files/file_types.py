@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from posixpath import splitext
 
+from sapa.messaging.channels.interface import MEDIA_TYPES, MediaType
 from sapa.messaging.files.types import UNKNOWN_TYPE
 
 EDGE_BYTES = 65_536
@@ -187,6 +188,12 @@ def _is_text(data: bytes) -> bool:
             return False
         text = data[start : start + error.start].decode()
     return not any(character < " " and character not in "\t\n\r\f\x1b" for character in text)
+
+
+def find_family(media_type: str) -> MediaType:
+    """As what a file is usually sent."""
+    family = media_type.partition("/")[0]
+    return next((type for type in MEDIA_TYPES if type == family), "document")
 
 
 def clean_filename(name: str | None, media_type: str) -> str:

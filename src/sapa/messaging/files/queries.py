@@ -190,9 +190,9 @@ async def finish(
     return await FINISH.find(tx, company_id, id, filename, media_type, size, parts, thumbnail)
 
 
-async def sum_unused(tx: Tx, company_id: int) -> int:
-    """The bytes of unused files, those being written included."""
-    return int(await SUM_UNUSED.value(tx, company_id))
+async def sum_unused(tx: Tx, company_id: int, *, of_visitors: bool) -> int:
+    """The bytes of unused files, those being written included: of visitors, or of the company."""
+    return int(await SUM_UNUSED.value(tx, company_id, of_visitors))
 
 
 async def find_file(db: Connection, company_id: int, id: str) -> StoredFile | None:

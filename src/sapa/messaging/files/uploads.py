@@ -75,6 +75,7 @@ async def _begin(tx: Tx, company: Company, store: PartStore, rules: UploadRules,
                 f"At most {limit.most} files can be uploaded in a {limit.span}.",
                 headers={"retry-after": str(SECONDS[limit.span])},
             )
-    if await queries.sum_unused(tx, company.id) + most_bytes > MAX_UNUSED_BYTES:
+    unused = await queries.sum_unused(tx, company.id, of_visitors=rules.visitor_id is not None)
+    if unused + most_bytes > MAX_UNUSED_BYTES:
         raise TooManyUnusedFiles
     await actions.begin(tx, company.id, store, id, most_bytes, rules.visitor_id)

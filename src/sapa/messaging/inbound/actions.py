@@ -46,13 +46,13 @@ class CallbackContext(Struct, frozen=True):
     """The company's time."""
 
 
-async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem) -> None:
+async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem, id: str | None = None) -> None:
     """A person who writes becomes a customer; the recipient of an echo or the sender of an automatic reply does not."""
     company, connection = callback_context.company, callback_context.connected.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
     find = contacts.find_or_create if is_written else contacts.find_or_create_contact
     contact = await find(tx, company, inbound.sender, inbound.sender_name)
-    id = MESSAGE_ID.new()
+    id = id or MESSAGE_ID.new()
     files = media.build_received(connection, id, inbound.media)
     message = await receive(
         tx, company, connection.id, connection.source, inbound, contact,

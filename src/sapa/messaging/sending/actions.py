@@ -7,6 +7,7 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.files.file_types import find_family
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
@@ -22,7 +23,6 @@ from sapa.messaging.messages.types import (
 from sapa.messaging.sending import preflight
 from sapa.messaging.sending.attachments import address_files
 from sapa.messaging.sending.delivery import deliver
-from sapa.messaging.sending.drafts import find_type
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     ActiveTicket,
@@ -114,7 +114,10 @@ async def _record(
     )
     message = await messages.record_outbound(tx, company, new)
     if draft.files:
-        sent = [(draft.type if number == 0 else find_type(file), file) for number, file in enumerate(draft.files)]
+        sent = [
+            (draft.type if number == 0 else find_family(file.media_type), file)
+            for number, file in enumerate(draft.files)
+        ]
         await media.record_sent(tx, connection, id, sent, draft.files_field)
     if call_record is not None:
         await history.record(tx, call_record, message)

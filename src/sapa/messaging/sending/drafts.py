@@ -10,7 +10,6 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import (
-    MEDIA_TYPES,
     Button,
     Buttons,
     Choices,
@@ -24,6 +23,7 @@ from sapa.messaging.channels.interface import (
     Text,
 )
 from sapa.messaging.files import actions as files
+from sapa.messaging.files.file_types import find_family
 from sapa.messaging.files.types import StoredFile
 from sapa.messaging.media.held_files import list_files
 from sapa.messaging.sending.types import (
@@ -107,7 +107,7 @@ async def _draft_media(
         held, field = await _list_held(context, db, company, body.media_url or ""), "mediaUrl"
     url = "" if held else check_url("mediaUrl", body.media_url or "")
     ending = splitext(urlsplit(url).path)[1].lower()
-    type = body.media_type or (find_type(held[0]) if held else _ENDINGS.get(ending, "document"))
+    type = body.media_type or (find_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
     filename = body.filename or (held[0].filename if held else None)
@@ -134,7 +134,7 @@ async def _list_held(context: AppContext, db: Connection, company: Company, url:
 async def _draft_files(db: Connection, company: Company, body: FilesMessageIn, metadata: bytes | None) -> MessageDraft:
     """Without a text, or with a text that is the caption of the first file."""
     held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
-    type, caption = find_type(held[0]), (body.message or "").strip() and body.message
+    type, caption = find_family(held[0].media_type), (body.message or "").strip() and body.message
     return MessageDraft(
         kind="media",
         content=Media(type, "", caption or None, held[0].filename),
@@ -146,12 +146,6 @@ async def _draft_files(db: Connection, company: Company, body: FilesMessageIn, m
         files_field="attachmentIds",
         has_media_type=False,
     )
-
-
-def find_type(file: StoredFile) -> MediaType:
-    """As what a file is usually sent."""
-    family = file.media_type.partition("/")[0]
-    return next((type for type in MEDIA_TYPES if type == family), "document")
 
 
 async def _draft_template(

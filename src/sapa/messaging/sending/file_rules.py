@@ -10,7 +10,7 @@ from sapa.messaging.sending.types import MessageDraft
 
 
 def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -> MessageDraft:
-    """The draft as this channel sends it. An image that it does not accept as an image may be accepted as a document."""
+    """The draft as this channel sends it: what it does not accept as an image, it may accept as a document."""
     if not draft.files or draft.kind not in capabilities.sends:
         return draft
     if len(draft.files) > capabilities.most_files:
