@@ -1386,6 +1386,19 @@ CREATE TABLE sandbox_counts (
     CONSTRAINT sandbox_counts_pkey PRIMARY KEY (company_id, name)
 );
 
+-- Files that were uploaded to simulators of channels.
+CREATE TABLE sandbox_media (
+    company_id  bigint      NOT NULL,
+    source      text        COLLATE "C" NOT NULL,
+    id          text        COLLATE "C" NOT NULL,
+    media_type  text        COLLATE "C" NOT NULL,
+    content     bytea       NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT sandbox_media_pkey PRIMARY KEY (company_id, source, id)
+);
+
+CREATE INDEX sandbox_media_created_idx ON sandbox_media (created_at);
+
 CREATE TABLE sandbox_templates (
     company_id  bigint NOT NULL,
     source      text   COLLATE "C" NOT NULL,

@@ -1,12 +1,16 @@
 """An S3-compatible bucket: small objects, each written with one request."""
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from sapa.settings import BucketSettings
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
 
 REQUEST_SECONDS = 30
 CONNECT_SECONDS = 5
@@ -62,20 +66,23 @@ class Bucket:
 
 def _open_store(settings: BucketSettings) -> S3Store:
     """Without a key, the machine's own credentials are used: the AWS variables, or the instance's role."""
-    keys = {"access_key_id": settings.access_key, "secret_access_key": settings.secret_key}
+    config: "S3Config" = {
+        "endpoint": settings.endpoint,
+        "region": settings.region,
+        "virtual_hosted_style_request": False,
+    }
+    if settings.access_key and settings.secret_key:
+        config |= {"access_key_id": settings.access_key, "secret_access_key": settings.secret_key}
     return S3Store(
         settings.bucket,
         prefix=settings.prefix or None,
-        endpoint=settings.endpoint,
-        region=settings.region,
-        virtual_hosted_style_request=False,
+        config=config,
         client_options={
             "allow_http": settings.endpoint.startswith("http://"),
             "timeout": timedelta(seconds=REQUEST_SECONDS),
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
         },
         retry_config={"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
-        **{name: value for name, value in keys.items() if value},
     )
 
 

@@ -9,9 +9,11 @@ import msgspec
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import media
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import ADDRESS
 from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.media import UploadForm
 from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
@@ -26,6 +28,8 @@ from sapa.sandbox.channels.simulator import (
 from sapa.sandbox.channels.whatsapp import sign_post
 from sapa.values.hook_calls import HookAnswer, HookCall
 
+MOST_UPLOADED = 25 * 1_048_576
+_UPLOAD_FAILED = 2018047
 _NO_USER = (400, 100, 2018001, "(#100) No matching user found")
 _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
     190: (401, 190, 460, "Error validating access token: the session has been invalidated"),
@@ -44,6 +48,9 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     to, message = str((body.get("recipient") or {}).get("id") or ""), body.get("message") or {}
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
+    attachment_id = ((message.get("attachment") or {}).get("payload") or {}).get("attachment_id")
+    if attachment_id is not None and await media.find(context, account, str(attachment_id)) is None:
+        return _refuse("(#100) Invalid attachment id")
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(
@@ -56,6 +63,31 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         broken=build_answer({"error": _error(2, 0, "An unexpected error has occurred.")}, 500),
         build_callback=lambda accepted, step, at: build_callback(accepted, step, at, message),
     )  # fmt: skip
+
+
+async def accept_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+    """POST /{page or account}/message_attachments"""
+    form = media.parse_form(call)
+    answer = await _store_file(context, account, form)
+    return await media.record(context, account, call, form, answer)
+
+
+async def _store_file(context: AppContext, account: SandboxAccount, form: UploadForm) -> HookAnswer:
+    if account.source is Source.PHOTO_SOCIAL and form.fields.get("platform") != "instagram":
+        return _refuse("(#100) The parameter platform is required")
+    message, file = msgspec.json.decode(form.fields.get("message") or b"{}"), form.files.get("filedata")
+    attachment = message.get("attachment") or {}
+    if attachment.get("type") not in {"image", "video", "audio", "file"} or file is None:
+        return _refuse("(#100) The parameter message is required")
+    kind = file.media_type.partition("/")[0]
+    is_accepted = attachment["type"] in {"file", kind} and file.filename.isascii()
+    if not is_accepted or not 0 < len(file.content) <= MOST_UPLOADED:
+        return _refuse("(#100) Upload attachment failure.", _UPLOAD_FAILED)
+    return build_answer({"attachment_id": await media.store(context, account, file.media_type, file.content)})
+
+
+def _refuse(words: str, subcode: int = 0) -> HookAnswer:
+    return build_answer({"error": _error(100, subcode, words)}, 400)
 
 
 def build_error(code: int) -> HookAnswer:
