@@ -19,7 +19,7 @@ from starlette.routing import Match, Route
 
 from sapa.console import translations
 from sapa.console.execute import InProcessApi
-from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
+from sapa.console.forms import MOST_BYTES, MOST_OPEN_BYTES, build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
 from sapa.context import AppContext, SecretKeyMissing
@@ -37,6 +37,7 @@ from sapa.http.errors import (
     translate,
 )
 from sapa.http.responses import HttpResponse
+from sapa.http.uploads import FileStream
 from sapa.people import actions as people
 from sapa.people.types import ConsoleSession, Role
 from sapa.webhooks.endpoints import actions as webhooks
@@ -149,6 +150,7 @@ class PageRequest(Struct):
         upload: tuple[str, bytes] | None = None,
         noted: tuple[str, str] | None = None,
         once: str | None = None,
+        file: FileStream | None = None,
     ) -> Any:
         """Calls the API in this environment, with the scopes of the person's role.
 
@@ -157,7 +159,7 @@ class PageRequest(Struct):
         """
         role = self.session.role
         audit = (lambda tx: self.record(tx, *noted)) if noted else None
-        return await self.api.call(self.company_id, role, method, path, query, body, base, upload, audit, once)
+        return await self.api.call(self.company_id, role, method, path, query, body, base, upload, audit, once, file)
 
     async def claim_once(self, tx: Tx) -> None:
         """For forms that create a secret: a reload does not create another."""
@@ -232,7 +234,7 @@ def _serve(
     context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(incoming: Request) -> Response:
-        request = Request(incoming.scope, limit_body(incoming.receive, route.is_open))
+        request = Request(incoming.scope, limit_body(incoming.receive, _find_limit(context, route)))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
         page = PageRequest(context, api, live, request, secret, visitor, None, None, translations.choose(request))
         response = await _respond(context, route, page)
@@ -241,6 +243,10 @@ def _serve(
         return protect(response, page.is_secure)
 
     return serve
+
+
+def _find_limit(context: AppContext, route: ConsoleRoute) -> int:
+    return MOST_OPEN_BYTES if route.is_open else max(MOST_BYTES, context.settings.files.most_bytes + MOST_OPEN_BYTES)
 
 
 async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) -> Response:

@@ -66,7 +66,7 @@ class Bucket:
 
 def _open_store(settings: BucketSettings) -> S3Store:
     """Without a key, the machine's own credentials are used: the AWS variables, or the instance's role."""
-    config: "S3Config" = {
+    config: S3Config = {
         "endpoint": settings.endpoint,
         "region": settings.region,
         "virtual_hosted_style_request": False,

@@ -66,7 +66,7 @@ def test_every_kind_that_a_channel_can_carry_has_a_fixture() -> None:
     kinds = {"message": {"text"}, "template": {"template"}, "interactive": {"buttons", "list", "link"}}
     for source, folder in FOLDERS.items():
         capabilities = CHANNELS[source].capabilities
-        needed = {kind for send in capabilities.sends for kind in kinds.get(send, set())} | capabilities.media_types
+        needed = {kind for send in capabilities.sends for kind in kinds.get(send, set())} | set(capabilities.files)
         missing = sorted(needed - {path.stem for path in (FIXTURES / folder).glob("*.json")})
         assert missing == [], f"add these requests, one for each kind of CONTENTS, to fixtures/{folder}"
 

@@ -1,15 +1,17 @@
 """Deletes files that nobody uses, makes thumbnails, and moves files to the bucket."""
 
 import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import defaultdict
 from contextlib import suppress
 
 import structlog
 
 from sapa.context import AppContext
-from sapa.messaging.files import actions, queries
+from sapa.messaging.files import actions, queries, thumbnails
 from sapa.messaging.files.stores import BucketStore
-from sapa.messaging.files.thumbnails import make_thumbnail
 from sapa.messaging.files.types import FileKey, FileUnavailable
 from sapa.outbound.bucket import BucketFailed
 from sapa.work.loops import repeat
@@ -22,6 +24,7 @@ THUMBNAIL_POLL_SECONDS = 1.0
 MAX_THUMBNAIL_TRIES = 5
 THUMBNAIL_SECONDS = 60.0
 """Longer than making one may take; then it is tried again."""
+PROCESS_SECONDS = 30.0
 MOVE_SECONDS = 10.0
 
 log = structlog.get_logger()
@@ -81,7 +84,7 @@ async def check_use(context: AppContext) -> None:
 
 
 async def make_thumbnails(context: AppContext, stopping: asyncio.Event) -> None:
-    """Worker service. One image at a time, in a thread."""
+    """Worker service. One image at a time, each in a process of its own."""
 
     async def step() -> bool:
         async with context.database.connection() as db:
@@ -103,9 +106,27 @@ async def _make_thumbnail(context: AppContext, key: FileKey) -> None:
     except FileUnavailable as error:
         log.warning("thumbnail not made", company_id=key.company_id, file_id=key.id, reason=error.message)
         return
-    thumbnail = await asyncio.to_thread(make_thumbnail, content)
+    thumbnail = await _run_process(content)
     async with context.database.transaction() as tx:
         await queries.settle_thumbnail(tx, key, thumbnail)
+
+
+async def _run_process(content: bytes) -> bytes | None:
+    """None if the image cannot be read within the limits. The process gets none of our settings."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
+    command = [sys.executable, "-m", thumbnails.__name__]
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment)
+    try:
+        async with asyncio.timeout(PROCESS_SECONDS):
+            output, _ = await process.communicate(content)
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        if isinstance(error, TimeoutError):
+            return None
+        raise
+    return output if process.returncode == 0 else None
 
 
 async def move_to_bucket(context: AppContext, stopping: asyncio.Event) -> None:

@@ -1,17 +1,24 @@
-"""Makes small pictures of images. Pure, and slow: call it outside of the event loop."""
+"""Makes small pictures of images: the image on standard input, the picture on standard output.
 
+It runs as a process of its own, because an image is what a stranger sent: a small one may unpack to gigabytes, or end the
+process that decodes it. The system limits its memory and its time. It has no secrets and no database.
+"""
+
+import resource
+import sys
 from io import BytesIO
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 MAX_PIXELS = 50_000_000
-"""Of the image. A small file may unpack to far more."""
 THUMBNAIL_SIZE = (320, 320)
 THUMBNAIL_TYPE = "image/webp"
 QUALITY = 75
+CPU_SECONDS = 10
+MAX_MEMORY_BYTES = 1_073_741_824
 
-# Nothing of an image is unpacked before its size is known; the library itself refuses twice this many pixels.
-Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+# Ours is checked below, before anything is unpacked; the library's own limit would be a warning first.
+Image.MAX_IMAGE_PIXELS = None
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 
@@ -24,18 +31,31 @@ def make_thumbnail(content: bytes) -> bytes | None:
                 return None
             image.draft("RGB", THUMBNAIL_SIZE)
             image.thumbnail(THUMBNAIL_SIZE)
-            upright = ImageOps.exif_transpose(image)
             target = BytesIO()
-            _flatten(upright).save(target, "WEBP", quality=QUALITY)
+            _flatten(ImageOps.exif_transpose(image)).save(target, "WEBP", quality=QUALITY)
             return target.getvalue()
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError, MemoryError):
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, MemoryError):
         return None
 
 
 def _flatten(image: Image.Image) -> Image.Image:
-    """With the pixels only: what else an image carries is not copied."""
+    """The pixels only: what else an image carries is not copied."""
     mode = "RGBA" if image.has_transparency_data else "RGB"
-    converted = image.convert(mode)
-    plain = Image.new(mode, converted.size)
-    plain.paste(converted)
+    plain = Image.new(mode, image.size)
+    plain.paste(image.convert(mode))
     return plain
+
+
+def _run() -> int:
+    if sys.platform == "linux":  # elsewhere the limit is refused or ignored
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    thumbnail = make_thumbnail(sys.stdin.buffer.read())
+    if thumbnail is None:
+        return 1
+    sys.stdout.buffer.write(thumbnail)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_run())

@@ -100,7 +100,8 @@ async def _store_file(context: AppContext, account: SandboxAccount, form: Upload
     media_type = file.media_type.partition(";")[0].strip() or form.fields.get("type", "")
     if media_type not in _UPLOADS.split(", "):
         return _refuse_parameter(
-            f"Param file must be a file with one of the following types: {_UPLOADS}. Received file of type '{media_type}'."
+            f"Param file must be a file with one of the following types: {_UPLOADS}. "
+            f"Received file of type '{media_type}'."
         )
     if not 0 < len(file.content) <= _MOST_BYTES.get(media_type.partition("/")[0], 100 * _MB):
         return build_error(131053)

@@ -28,14 +28,11 @@ DOCUMENTS = frozenset(
 # The channel takes a table as plain text, and shows its name.
 _UPLOADED_AS = {"text/csv": "text/plain"}
 
-UPLOADS = IMAGES | VIDEOS | AUDIO | DOCUMENTS | {"image/webp"}
-"""The types that can be uploaded at all; each of them can be sent as a document, too."""
-
 FILE_RULES: Mapping[MediaType, FileRule] = {
     "image": FileRule(5 * MB, IMAGES),
     "video": FileRule(16 * MB, VIDEOS),
     "audio": FileRule(16 * MB, AUDIO),
-    "document": FileRule(100 * MB, UPLOADS | _UPLOADED_AS.keys()),
+    "document": FileRule(100 * MB, DOCUMENTS | _UPLOADED_AS.keys()),
 }
 
 
