@@ -14,6 +14,7 @@ WORD, SHEET = f"{OFFICE}wordprocessingml.document", f"{OFFICE}spreadsheetml.shee
 SLIDES = f"{OFFICE}presentationml.presentation"
 UNKNOWN = "application/octet-stream"
 SCRIPT = b"<script>alert(document.domain)</script>"
+SVG = b'<?xml version="1.0"?><!-- x --><svg xmlns="http://www.w3.org/2000/svg">' + SCRIPT + b"</svg>"
 PDF = (
     b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
     b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
@@ -111,10 +112,7 @@ HOSTILE: Sequence[SampleFile] = (
     SampleFile("foto.png", "image/png", b"<!DOCTYPE html><html>" + SCRIPT, "text/html"),
     SampleFile("halaman.html", "text/html", b"\xef\xbb\xbf \n<!-- x -->\n<HTML>" + SCRIPT, "text/html"),
     SampleFile("foto.jpg", "image/jpeg", SCRIPT, "text/html"),
-    SampleFile(
-        "logo.svg", "image/svg+xml", b'<?xml version="1.0"?><!-- x --><svg xmlns="http://www.w3.org/2000/svg">' + SCRIPT,
-        "image/svg+xml",
-    ),
+    SampleFile("logo.svg", "image/svg+xml", SVG, "image/svg+xml"),
     SampleFile("logo.png", "image/png", b"<svg onload='alert(1)'/>", "image/svg+xml"),
     SampleFile("berita.xml", "text/xml", b'<?xml version="1.0"?><x xmlns="http://www.w3.org/1999/xhtml"/>', "application/xml"),
     SampleFile("kode.js", "text/javascript", b"alert(document.domain)", "text/plain"),

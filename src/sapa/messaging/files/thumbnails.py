@@ -1,7 +1,7 @@
 """Makes small pictures of images: the image on standard input, the picture on standard output.
 
-It runs as a process of its own, because an image is what a stranger sent: a small one may unpack to gigabytes, or end the
-process that decodes it. The system limits its memory and its time. It has no secrets and no database.
+It runs as a process of its own, because an image is what a stranger sent: a small one may unpack to gigabytes, or end
+the process that decodes it. The system limits its memory and its time. It has no secrets and no database.
 """
 
 import resource
