@@ -15,6 +15,7 @@ SLIDES = f"{OFFICE}presentationml.presentation"
 UNKNOWN = "application/octet-stream"
 SCRIPT = b"<script>alert(document.domain)</script>"
 SVG = b'<?xml version="1.0"?><!-- x --><svg xmlns="http://www.w3.org/2000/svg">' + SCRIPT + b"</svg>"
+XML = b'<?xml version="1.0"?><x xmlns="http://www.w3.org/1999/xhtml"/>'
 PDF = (
     b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
     b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
@@ -114,7 +115,7 @@ HOSTILE: Sequence[SampleFile] = (
     SampleFile("foto.jpg", "image/jpeg", SCRIPT, "text/html"),
     SampleFile("logo.svg", "image/svg+xml", SVG, "image/svg+xml"),
     SampleFile("logo.png", "image/png", b"<svg onload='alert(1)'/>", "image/svg+xml"),
-    SampleFile("berita.xml", "text/xml", b'<?xml version="1.0"?><x xmlns="http://www.w3.org/1999/xhtml"/>', "application/xml"),
+    SampleFile("berita.xml", "text/xml", XML, "application/xml"),
     SampleFile("kode.js", "text/javascript", b"alert(document.domain)", "text/plain"),
     SampleFile("gif.html", "text/html", b"GIF89a/*" + SCRIPT + b"*/=1;alert(1)", "image/gif", is_shown=True),
     SampleFile("jpeg.html", "text/html", make_image("JPEG", comment=SCRIPT), "image/jpeg", is_shown=True),
