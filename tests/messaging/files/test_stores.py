@@ -2,16 +2,15 @@
 
 import asyncio
 import os
-import signal
-import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from sapa.access.actions import get_company
 from sapa.context import AppContext, build_context
-from sapa.db.pool import Database
+from sapa.db.pool import Database, open_database
 from sapa.http.uploads import FileStream
 from sapa.messaging.files import actions, jobs
 from sapa.messaging.files.stores import BucketStore, DatabaseStore
@@ -20,7 +19,9 @@ from sapa.messaging.files.uploads import UploadRules, upload
 from sapa.settings import read_settings
 from sapa.values.company import Company
 from tests.conftest import Installation
-from tests.factories import Environments
+from tests.db.scratch import migrated_database
+from tests.factories import Environments, make_company
+from tests.http.wire import eventually
 from tests.messaging.files import victim_upload
 from tests.messaging.files.object_server import list_objects, run_object_server
 from tests.messaging.files.steps import count_rows, drip
@@ -110,7 +111,6 @@ async def test_an_upload_that_breaks_is_purged_at_once(
 
     with pytest.raises(ConnectionError):
         await store(files, owner, break_off())
-    assert (await count_rows(database, owner.id))["files"] == 1
     await purge_all(files)
     assert await count_rows(database, owner.id) == NOTHING
     if files.bucket:
@@ -121,10 +121,11 @@ async def test_a_process_that_is_killed_while_it_uploads_leaves_nothing(
     files: AppContext, variables: dict[str, str], database: Database, owner: Company, request: pytest.FixtureRequest
 ) -> None:
     command = [sys.executable, "-m", victim_upload.__name__, database.url, str(owner.id)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | variables) as process:
-        assert process.stdout is not None
-        assert await asyncio.to_thread(process.stdout.readline) == b"in the middle\n"
-        process.send_signal(signal.SIGKILL)
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, env=os.environ | variables)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"in the middle\n"
+    process.kill()
+    await process.wait()
     rows = await count_rows(database, owner.id)
     assert rows["files"] == 1
     assert bool(rows["file_parts"]) != bool(files.bucket)
@@ -139,32 +140,32 @@ async def test_a_process_that_is_killed_while_it_uploads_leaves_nothing(
         assert list_objects(request.getfixturevalue("bucket_url")) == []
 
 
-async def test_files_of_the_database_move_to_a_bucket(
-    bucket_url: str, installation: Installation, database: Database, owner: Company
-) -> None:
+async def test_files_of_the_database_move_to_a_bucket(bucket_url: str, installation: Installation) -> None:
     """An operator who sets SAPA_FILES_URL later, and attachments of mail, which are stored with their mail."""
-    content, id = bytes(range(256)) * 20_000, FILE_ID.new()
-    async with database.transaction() as tx:
-        stored = await actions.store(tx, owner.id, id, "nota.bin", content)
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key or "", "SAPA_FILES_URL": bucket_url}
-    context = build_context(read_settings(variables), database)
-    stopping = asyncio.Event()
-    mover = asyncio.create_task(jobs.move_to_bucket(context, stopping))
-    try:
-        async with asyncio.timeout(30):
-            while (await find(database, owner, id)).storage == "database":
-                await asyncio.sleep(0.05)
-    finally:
+    content, id, stopping = bytes(range(256)) * 20_000, FILE_ID.new(), asyncio.Event()
+    async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
+        context = build_context(read_settings(variables), quiet)
+        async with quiet.connection() as db:
+            owner = await get_company(db, (await make_company(quiet)).test)
+        async with quiet.transaction() as tx:
+            stored = await actions.store(tx, owner.id, id, "nota.bin", content)
+        mover = asyncio.create_task(jobs.move_to_bucket(context, stopping))
+
+        async def find_moved() -> StoredFile | None:
+            found = await find(quiet, owner, id)
+            return found if found.storage == "bucket" else None
+
+        moved = await eventually(find_moved)
         stopping.set()
         await mover
-    moved = await find(database, owner, id)
-    assert (moved.storage, moved.size, moved.parts) == ("bucket", stored.size, 2)
-    assert (await count_rows(database, owner.id))["file_parts"] == 0
-    assert await actions.read_content(context, owner.id, moved) == content
-    await expire_all(database, owner)
-    await purge_all(context)
-    assert list_objects(bucket_url) == []
-    await context.close()
+        assert (moved.size, moved.parts) == (stored.size, 2)
+        assert (await count_rows(quiet, owner.id))["file_parts"] == 0
+        assert await actions.read_content(context, owner.id, moved) == content
+        await expire_all(quiet, owner)
+        await purge_all(context)
+        assert list_objects(bucket_url) == []
+        await context.close()
 
 
 async def find(database: Database, owner: Company, id: str) -> StoredFile:
