@@ -39,6 +39,8 @@ UPLOAD: dict[str, Any] = {
 
 def sample_request(endpoint: Endpoint) -> dict[str, Any]:
     """What to send to an endpoint, as options of a request."""
+    if endpoint.takes_file:
+        return {"content": b"kopi"}
     return UPLOAD if endpoint.uploads else {"json": sample_body(endpoint)}
 
 

@@ -70,6 +70,10 @@ class Caller:
         return "text/csv" in self.operation.content.get("requestBody", {}).get("content", {})
 
     @property
+    def takes_file(self) -> bool:
+        return "multipart/form-data" in self.operation.content.get("requestBody", {}).get("content", {})
+
+    @property
     def path(self) -> str:
         return _path_of(self.operation)
 
@@ -132,6 +136,8 @@ class Caller:
             }
         if self.body is not None and not {"content", "json"} & options.keys():
             options["json"] = self.body
+        if self.takes_file:
+            options.setdefault("content", b"kopi")
         method = options.pop("method", self.operation.method)
         options["params"] = QUERIES.get(self.operation.id, {}) | options.get("params", {})
         path = self._with_made(self.path) if path is None else path
@@ -208,6 +214,9 @@ async def provoke_refusals_of_requests(caller: Caller) -> None:
     if caller.uploads:
         assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
         assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
+    if caller.takes_file:
+        assert (await caller.call(headers={"content-encoding": "gzip"})).status_code == 415
+        assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
 
 
 async def provoke_refusals_of_channels(caller: Caller) -> None:
@@ -241,6 +250,8 @@ async def succeed_writing(caller: Caller) -> None:
         assert (await caller.call(headers=typed, content=other)).status_code == 409
     if caller.uploads:
         assert (await caller.call(headers=once, content=b"firstName\n")).status_code == 409
+    if caller.takes_file:
+        assert (await caller.call(headers=once, content=b"teh")).status_code == 409
     await caller.call()
 
 

@@ -93,8 +93,8 @@ CHECK_USE = sql(
        SET checked_at = now(),
            expires_at = CASE WHEN NOT EXISTS (
                SELECT FROM message_media u
-                 JOIN messages m ON m.company_id = u.company_id AND m.id = u.message_id
-                WHERE u.company_id = f.company_id AND u.file_id = f.id) THEN now() END
+                 JOIN messages m ON m.company_id = $1 AND m.id = u.message_id
+                WHERE u.company_id = $1 AND u.file_id = f.id) THEN now() END
      WHERE f.company_id = $1 AND f.id = ANY($2::text[]) AND f.expires_at IS NULL"""
 )
 

@@ -16,6 +16,7 @@ ThumbnailStatus = Literal["none", "waiting", "stored", "failed"]
 
 MIB = 1_048_576
 UNKNOWN_TYPE = "application/octet-stream"
+RETRY_SECONDS = 10
 
 
 class Attachment(Struct, frozen=True, rename="camel"):
@@ -73,3 +74,6 @@ class TooManyUnusedFiles(PayloadTooLarge):
 
 class FileUnavailable(ServiceUnavailable):
     """The storage of this file does not respond. Try again later."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message, headers={"retry-after": str(RETRY_SECONDS)})
