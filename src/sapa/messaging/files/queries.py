@@ -30,17 +30,11 @@ FINISH = sql(
     row=StoredFile,
 )
 
-SUM_UNUSED = sql("SELECT coalesce(sum(size), 0)::bigint FROM files WHERE company_id = $1 AND expires_at IS NOT NULL")
-
-FIND = sql(f"SELECT {COLUMNS} FROM files WHERE company_id = $1 AND id = $2", row=StoredFile)
-
-LIST = sql(f"SELECT {COLUMNS} FROM files WHERE company_id = $1 AND id = ANY($2::text[])", row=StoredFile)
-
-# The lock decides between a message that gets the file and the purge.
-KEEP = sql(
+SUM_UNUSED = sql(
     """
-    UPDATE files SET expires_at = NULL, checked_at = now()
-     WHERE company_id = $1 AND id = ANY($2::text[]) AND status = 'stored'"""
+    SELECT coalesce(sum(size), 0)::bigint
+      FROM files
+     WHERE company_id = $1 AND expires_at IS NOT NULL AND (visitor_id IS NOT NULL) = $2::boolean"""
 )
 
 EXPIRE = sql("UPDATE files SET expires_at = now() WHERE company_id = $1 AND id = $2 AND status = 'writing'")
