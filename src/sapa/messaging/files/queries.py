@@ -37,6 +37,17 @@ SUM_UNUSED = sql(
      WHERE company_id = $1 AND expires_at IS NOT NULL AND (visitor_id IS NOT NULL) = $2::boolean"""
 )
 
+FIND = sql(f"SELECT {COLUMNS} FROM files WHERE company_id = $1 AND id = $2", row=StoredFile)
+
+LIST = sql(f"SELECT {COLUMNS} FROM files WHERE company_id = $1 AND id = ANY($2::text[])", row=StoredFile)
+
+# The lock decides between a message that gets the file and the purge.
+KEEP = sql(
+    """
+    UPDATE files SET expires_at = NULL, checked_at = now()
+     WHERE company_id = $1 AND id = ANY($2::text[]) AND status = 'stored'"""
+)
+
 EXPIRE = sql("UPDATE files SET expires_at = now() WHERE company_id = $1 AND id = $2 AND status = 'writing'")
 
 INSERT_PART = sql(
