@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sapa.settings import BadSetting, read_settings
+from sapa.settings import BadSetting, BucketSettings, read_settings
 
 
 def test_everything_has_a_default() -> None:
@@ -117,3 +117,31 @@ def test_mail_needs_its_server_and_its_sender() -> None:
 )
 def test_every_way_to_write_a_database_s_address_is_taken(url: str) -> None:
     assert read_settings({"SAPA_DATABASE_URL": url}).database.url == url
+
+
+def test_a_bucket_is_one_address() -> None:
+    url = "https://AKIA:se%2Fcret@s3.example.com:9000/files/shop/a?region=eu-1"
+    settings = read_settings({"SAPA_FILES_URL": url, "SAPA_FILES_MAX_MB": "100"})
+    assert settings.files.bucket == BucketSettings(
+        "https://s3.example.com:9000", "files", "shop/a", "eu-1", "AKIA", "se/cret"
+    )
+    assert settings.files.most_bytes == 100 * 1_048_576
+    plain = read_settings({"SAPA_FILES_URL": "http://[::1]/files"}).files.bucket
+    assert plain == BucketSettings("http://[::1]", "files", "", "us-east-1", None, None)
+    assert read_settings({}).files.bucket is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://files",
+        "https://s3.example.com",
+        "https://key@s3.example.com/files",
+        "https:///files",
+        "https://a:hush@[/x",
+    ],
+)
+def test_a_bucket_s_address_that_cannot_be_used_is_refused_without_its_secret(url: str) -> None:
+    with pytest.raises(BadSetting, match="SAPA_FILES_URL must be an address such as") as refused:
+        read_settings({"SAPA_FILES_URL": url})
+    assert "hush" not in str(refused.value)

@@ -1,10 +1,13 @@
 """Files in PostgreSQL and in a bucket: the same content, streamed in parts, and nothing left of what was deleted."""
 
 import asyncio
+import json
 import os
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from sapa.messaging.files.types import FILE_ID, FileUnavailable, StoredFile
 from sapa.messaging.files.uploads import UploadRules, upload
 from sapa.settings import read_settings
 from sapa.values.company import Company
+from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
 from tests.factories import Environments, make_company
@@ -188,3 +192,16 @@ async def test_a_bucket_that_is_away_is_a_503_and_deletes_nothing(
     await purge_all(context)
     assert (await count_rows(database, owner.id))["files"] == 1
     await context.close()
+
+
+def test_the_doctor_tries_the_bucket(bucket_url: str, tmp_path: Path) -> None:
+    def find(url: str) -> dict[str, Any]:
+        outcome = sapa(tmp_path / "data", "doctor", "--json", SAPA_FILES_URL=url)
+        (found,) = [finding for finding in json.loads(outcome.out) if finding["what"] == "files"]
+        checked: dict[str, Any] = found
+        return checked
+
+    assert find(bucket_url)["well"]
+    assert list_objects(bucket_url) == []
+    away = find("http://key:hush@127.0.0.1:1/files")
+    assert (away["well"], "SAPA_FILES_URL" in away["mend"], "hush" in str(away)) == (False, True, False)
