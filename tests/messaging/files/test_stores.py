@@ -6,7 +6,6 @@ import os
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,9 +193,9 @@ async def test_a_bucket_that_is_away_is_a_503_and_deletes_nothing(
     await context.close()
 
 
-def test_the_doctor_tries_the_bucket(bucket_url: str, tmp_path: Path) -> None:
+def test_the_doctor_tries_the_bucket(bucket_url: str, installation: Installation) -> None:
     def find(url: str) -> dict[str, Any]:
-        outcome = sapa(tmp_path / "data", "doctor", "--json", SAPA_FILES_URL=url)
+        outcome = sapa(installation.data, "doctor", "--json", SAPA_FILES_URL=url)
         (found,) = [finding for finding in json.loads(outcome.out) if finding["what"] == "files"]
         checked: dict[str, Any] = found
         return checked

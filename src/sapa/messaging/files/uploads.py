@@ -37,6 +37,8 @@ class UploadRules(Struct, frozen=True):
     limits: Sequence[UploadLimit] = (COMPANY_LIMIT,)
     accepted: Collection[str] | None = None
     """The media types; None for all."""
+    advice: str = ""
+    """What to send instead of a file of another type."""
     visitor_id: str | None = None
 
 
@@ -59,7 +61,7 @@ async def upload(
         name = filename or incoming.filename
         media_type = written.scan.find_type(name)
         if rules.accepted is not None and media_type not in rules.accepted:
-            raise UnsupportedMediaType(f"A file of the type {media_type} is not accepted. Send an image or a document.")
+            raise UnsupportedMediaType(f"A file of the type {media_type} is not accepted. {rules.advice}")
         return await conclude(lambda tx: actions.finish(tx, company.id, id, name, written))
     except BaseException:
         await actions.discard(context, company.id, id)

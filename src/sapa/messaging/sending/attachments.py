@@ -66,7 +66,7 @@ async def attach_files(
         return message
     message = replace(message, files=[_describe(each) for each in held])
     if connected.channel.capabilities.has_attachments and isinstance(message.content, Media):
-        return await _attach(context, company, message, held)
+        return await _attach(context, company, message, message.content, held)
     if isinstance(connected.channel, FileUploads):
         return await _upload(context, connected, connected.channel, message, media, held[0])
     return replace(message, content=replace_media(message.content, replace(media, url=held[0].url)))
@@ -77,12 +77,9 @@ def _describe(held: HeldFile) -> FileDescription:
 
 
 async def _attach(
-    context: AppContext, company: Company, message: OutgoingMessage, held: Sequence[HeldFile]
+    context: AppContext, company: Company, message: OutgoingMessage, content: Media, held: Sequence[HeldFile]
 ) -> OutgoingMessage:
     """Files that are too large together stay links."""
-    content = message.content
-    if not isinstance(content, Media):
-        return message
     if sum(each.size for each in held) > MAX_ATTACHED_BYTES:
         links = "\n".join(f"{each.filename}: {each.url}" for each in held[1:])
         caption = "\n\n".join(part for part in (content.caption, links) if part)

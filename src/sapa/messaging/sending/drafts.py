@@ -125,21 +125,21 @@ async def _draft_media(
 
 
 async def _list_held(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
-    """The file at an address of ours: one that a customer sent, for example."""
+    """The files at an address of ours: those that a customer sent, for example."""
     if context.sealing is None or not url.startswith(context.settings.server.address):
         return []
-    return [held.file for held in await list_files(context, db, company, url) if held.file is not None][:1]
+    return [held.file for held in await list_files(context, db, company, url) if held.file is not None]
 
 
 async def _draft_files(db: Connection, company: Company, body: FilesMessageIn, metadata: bytes | None) -> MessageDraft:
     """Without a text, or with a text that is the caption of the first file."""
     held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
-    type, caption = find_family(held[0].media_type), (body.message or "").strip() and body.message
+    type, caption = find_family(held[0].media_type), body.message if (body.message or "").strip() else None
     return MessageDraft(
         kind="media",
-        content=Media(type, "", caption or None, held[0].filename),
+        content=Media(type, "", caption, held[0].filename),
         type=type,
-        body=caption or None,
+        body=caption,
         metadata=metadata,
         caption_field="message",
         files=held,

@@ -23,6 +23,8 @@ ACCEPTED = IMAGE_TYPES | {
     OLD_POWERPOINT, f"{OPEN_DOCUMENT}text", f"{OPEN_DOCUMENT}spreadsheet", f"{OPEN_DOCUMENT}presentation",
 }  # fmt: skip
 
+ADVICE = "Send an image (JPEG, PNG, WebP, GIF) or a document (PDF, text, CSV, RTF, Office, OpenDocument)."
+
 PER_VISITOR = {"minute": 5, "day": 20}
 PER_NETWORK = {"minute": 60, "day": 600}
 """Higher than for a visitor: many people may share an address."""
@@ -31,7 +33,7 @@ PER_NETWORK = {"minute": 60, "day": 600}
 async def upload_file(
     context: AppContext, visit: WidgetVisit, address: str, incoming: FileStream, filename: str | None
 ) -> Attachment:
-    rules = UploadRules(_list_limits(visit.visitor.id, address), ACCEPTED, visit.visitor.id)
+    rules = UploadRules(_list_limits(visit.visitor.id, address), ACCEPTED, ADVICE, visit.visitor.id)
     stored: StoredFile = await upload(context, visit.company, incoming, context.database.transact, rules, filename)
     return stored.attachment
 
