@@ -20,6 +20,7 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
 from tests.http.response_check import Operation, check, check_answer, operations_of
 from tests.http.samples import UPLOAD, a_ticket, an_agent
+from tests.messaging.files.steps import drip
 from tests.shipping.parcels import body_of
 
 CASES = [pytest.param(base, operation, id=operation.id) for base in Base for operation in operations_of(base)]
@@ -216,7 +217,7 @@ async def provoke_refusals_of_requests(caller: Caller) -> None:
         assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
     if caller.takes_file:
         assert (await caller.call(headers={"content-encoding": "gzip"})).status_code == 415
-        assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
+        assert (await caller.call(content=drip(26, bytes(1_048_576)))).status_code == 413
 
 
 async def provoke_refusals_of_channels(caller: Caller) -> None:

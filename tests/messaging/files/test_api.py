@@ -1,6 +1,7 @@
 """Files are uploaded, sent by their ids, and served so that a browser runs none of them."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from io import BytesIO
 
@@ -12,6 +13,7 @@ from sapa.db.pool import Database
 from sapa.messaging.files.file_types import SAFE_TYPES
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
+from tests.http.wire import send_bytes
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import get_message
 from tests.messaging.files.corpus import ALL, HOSTILE, ORDINARY, PDF, SampleFile, make_image
@@ -104,10 +106,12 @@ async def test_broken_uploads_are_a_400_and_leave_nothing(
 
 
 async def test_a_file_over_the_limit_is_a_413(
-    sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    announced = await sandbox.post("/attachments", content=bytes(25 * MIB + 1))
-    assert (announced.status_code, announced.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+    head = f"POST /messaging/v1/attachments HTTP/1.1\r\nHost: x\r\nContent-Length: {25 * MIB + 1}\r\n"
+    request = f"{head}x-api-key: {sandbox.headers['x-api-key']}\r\n\r\n".encode()
+    announced = await asyncio.to_thread(send_bytes, installation, request)
+    assert (announced.status, json.loads(announced.body)["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
     assert await count_rows(database, company.test) == dict.fromkeys(await count_rows(database, company.test), 0)
     unannounced = await sandbox.post("/attachments", content=drip(26, bytes(MIB)))
     assert unannounced.status_code == 413
