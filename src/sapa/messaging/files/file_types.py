@@ -49,8 +49,6 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"Rar!\x1a\x07", "application/vnd.rar"),
     (b"II*\0", "image/tiff"),
     (b"MM\0*", "image/tiff"),
-    (b"MZ", "application/vnd.microsoft.portable-executable"),
-    (b"\x7fELF", "application/x-executable"),
 )
 
 _RIFF_KINDS = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
