@@ -6,6 +6,7 @@ from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Capabilities, FileRule, Media, MediaType, Source
 from sapa.messaging.files.types import MIB, StoredFile
 from sapa.messaging.messages.types import ChannelUnsupported
+from sapa.messaging.sending.attachments import find_media
 from sapa.messaging.sending.types import MessageDraft
 
 
@@ -15,10 +16,12 @@ def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -
         return draft
     if len(draft.files) > capabilities.most_files:
         raise ChannelUnsupported(f"{source} sends at most {capabilities.most_files} files in a message. Send several.")
-    first, content = draft.files[0], draft.content
-    type: MediaType | None = None
-    if isinstance(content, Media):
-        type = content.type if draft.has_media_type else choose_type(capabilities, content.type, first)
+    content, media = draft.content, find_media(draft.content)
+    if media is None:
+        return draft
+    type = media.type
+    if isinstance(content, Media) and not draft.has_media_type:
+        type = choose_type(capabilities, type, draft.files[0])
         draft = replace(draft, type=type, content=replace(content, type=type))
     for file in draft.files:
         _check_file(source, capabilities, draft.files_field, type, file)
@@ -37,10 +40,8 @@ def is_accepted(rule: FileRule | None, file: StoredFile) -> bool:
     return rule.media_types is None or file.media_type in rule.media_types
 
 
-def _check_file(
-    source: Source, capabilities: Capabilities, field: str, type: MediaType | None, file: StoredFile
-) -> None:
-    rule = capabilities.files.get(type) if type else None
+def _check_file(source: Source, capabilities: Capabilities, field: str, type: MediaType, file: StoredFile) -> None:
+    rule = capabilities.files.get(type)
     if rule is None or is_accepted(rule, file):
         return
     raise Invalid.field(
