@@ -15,7 +15,8 @@ def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -
     if not draft.files or draft.kind not in capabilities.sends:
         return draft
     if len(draft.files) > capabilities.most_files:
-        raise ChannelUnsupported(f"{source} sends at most {capabilities.most_files} files in a message. Send several.")
+        many = "one file" if capabilities.most_files == 1 else f"{capabilities.most_files} files"
+        raise ChannelUnsupported(f"{source} takes {many} in a message. Send the others with further messages.")
     content, media = draft.content, find_media(draft.content)
     if media is None:
         return draft
@@ -30,8 +31,9 @@ def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -
 
 def choose_type(capabilities: Capabilities, usual: MediaType, file: StoredFile) -> MediaType:
     """The usual type, or document if only that is accepted."""
-    accepted = [type for type in (usual, "document") if is_accepted(capabilities.files.get(type), file)]
-    return usual if not accepted or usual in accepted else "document"
+    if is_accepted(capabilities.files.get(usual), file):
+        return usual
+    return "document" if is_accepted(capabilities.files.get("document"), file) else usual
 
 
 def is_accepted(rule: FileRule | None, file: StoredFile) -> bool:
