@@ -10,7 +10,7 @@ from contextlib import suppress
 import structlog
 
 from sapa.context import AppContext
-from sapa.messaging.files import actions, queries, thumbnails
+from sapa.messaging.files import actions, queries
 from sapa.messaging.files.stores import BucketStore
 from sapa.messaging.files.types import FileKey, FileUnavailable
 from sapa.outbound.bucket import BucketFailed
@@ -25,6 +25,8 @@ MAX_THUMBNAIL_TRIES = 5
 THUMBNAIL_SECONDS = 60.0
 """Longer than making one may take; then it is tried again."""
 PROCESS_SECONDS = 30.0
+THUMBNAIL_MODULE = "sapa.messaging.files.thumbnails"
+"""Not imported: no other process needs the library that decodes images."""
 MOVE_SECONDS = 10.0
 
 log = structlog.get_logger()
@@ -114,7 +116,7 @@ async def _make_thumbnail(context: AppContext, key: FileKey) -> None:
 async def _run_process(content: bytes) -> bytes | None:
     """None if the image cannot be read within the limits. The process gets none of our settings."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
-    command = [sys.executable, "-m", thumbnails.__name__]
+    command = [sys.executable, "-m", THUMBNAIL_MODULE]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment)
     try:
         async with asyncio.timeout(PROCESS_SECONDS):

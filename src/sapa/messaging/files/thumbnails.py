@@ -12,7 +12,6 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 MAX_PIXELS = 50_000_000
 THUMBNAIL_SIZE = (320, 320)
-THUMBNAIL_TYPE = "image/webp"
 QUALITY = 75
 CPU_SECONDS = 10
 MAX_MEMORY_BYTES = 1_073_741_824

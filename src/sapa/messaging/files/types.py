@@ -16,6 +16,7 @@ ThumbnailStatus = Literal["none", "waiting", "stored", "failed"]
 
 MIB = 1_048_576
 UNKNOWN_TYPE = "application/octet-stream"
+THUMBNAIL_TYPE = "image/webp"
 RETRY_SECONDS = 10
 
 

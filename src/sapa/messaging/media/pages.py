@@ -17,8 +17,7 @@ from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
 from sapa.messaging.files import actions as files
 from sapa.messaging.files.file_types import SAFE_TYPES, clean_filename
-from sapa.messaging.files.thumbnails import THUMBNAIL_TYPE
-from sapa.messaging.files.types import FILE_ID, UNKNOWN_TYPE
+from sapa.messaging.files.types import FILE_ID, THUMBNAIL_TYPE, UNKNOWN_TYPE
 from sapa.messaging.media import queries
 from sapa.messaging.media.held_files import find_stored, open_content
 from sapa.messaging.media.links import LINK_SECONDS, MediaLink, build_link, read_link
