@@ -70,6 +70,7 @@ def _open_store(settings: BucketSettings) -> S3Store:
         "endpoint": settings.endpoint,
         "region": settings.region,
         "virtual_hosted_style_request": False,
+        "disable_bulk_delete": True,  # not every server has it
     }
     if settings.access_key and settings.secret_key:
         config |= {"access_key_id": settings.access_key, "secret_access_key": settings.secret_key}
