@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, FilePayload, Page, expect
 
 from sapa.db.pool import Database
 from sapa.people.types import Role
@@ -121,11 +121,11 @@ IS_LOADED = "(picture) => picture.complete && picture.naturalWidth > 0"
 
 async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
     """Picked, pasted and dropped, on both sides."""
-    photo = {"name": "kopi.png", "mimeType": "image/png", "buffer": make_image("PNG", (640, 480))}
+    photo: FilePayload = {"name": "kopi.png", "mimeType": "image/png", "buffer": make_image("PNG", (640, 480))}
     await agent.fill("[name=name]", "Sari")
     await agent.click("button:has-text('Begin')")
     box = visitor.get_by_role("textbox", name="Tulis pesan")
-    await visitor.locator("[data-sapa-widget] input[type=file]").set_input_files([photo])  # type: ignore[list-item]
+    await visitor.locator("[data-sapa-widget] input[type=file]").set_input_files([photo])
     await box.evaluate(TRANSFER, ["paste", "catatan.txt", "dari visitor"])
     await visitor.locator("[data-sapa-widget] .panel").evaluate(TRANSFER, ["drop", "salah.txt", "salah"])
     await visitor.get_by_role("button", name="Hapus salah.txt").click()
@@ -142,7 +142,7 @@ async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
     await expect(agent.locator(".line.in")).to_contain_text("catatan.txt")
     await check(agent, "desk", "light")
 
-    await agent.set_input_files("[name=files]", [photo])  # type: ignore[list-item]
+    await agent.set_input_files("[name=files]", [photo])
     await agent.locator("[name=body]").evaluate(TRANSFER, ["paste", "nota.txt", "nota"])
     await agent.locator("[data-files]").evaluate(TRANSFER, ["drop", "daftar.txt", "daftar"])
     await expect(agent.locator("[data-chosen] li")).to_have_count(3)

@@ -46,16 +46,13 @@ def get_uploads(source: Source) -> FileUploads:
 def parse_form(request: RecordedRequest) -> tuple[dict[str, str], EmailMessage]:
     """The fields and the file, by a parser that we did not write."""
     head = f"content-type: {request.headers['content-type']}\r\n\r\n".encode()
-    form = message_from_bytes(head + request.body, policy=policy.HTTP)
-    fields: dict[str, str] = {}
-    files: list[EmailMessage] = []
-    for part in form.iter_parts():  # type: ignore[attr-defined]
-        if part.get_filename():
-            files.append(part)
-        else:
-            fields[part.get_param("name", header="content-disposition")] = part.get_payload()
-    (file,) = files
-    return fields, file
+    parts: list[Any] = list(message_from_bytes(head + request.body, policy=policy.HTTP).iter_parts())
+    (file,) = [part for part in parts if part.get_filename()]
+    return {get_name(part): part.get_payload() for part in parts if part is not file}, file
+
+
+def get_name(part: EmailMessage) -> str:
+    return str(part.get_param("name", header="content-disposition"))
 
 
 @pytest.mark.parametrize(("source", "edge", "field", "fields", "answer"), GRAPH)
@@ -73,7 +70,7 @@ async def test_a_file_is_uploaded_as_the_channel_documents(
     sent, part = parse_form(request)
     assert sent == fields
     assert (part.get_content_type(), part.get_filename()) == ("image/png", "foto.png")
-    assert part.get_param("name", header="content-disposition") == field
+    assert get_name(part) == field
     assert part.get_payload(decode=True) == CONTENT
 
 
