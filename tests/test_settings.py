@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sapa.settings import BadSetting, BucketSettings, read_settings
+from sapa.outbound.bucket import BucketAddress, parse_address
+from sapa.settings import BadSetting, read_settings
 
 
 def test_everything_has_a_default() -> None:
@@ -122,13 +123,13 @@ def test_every_way_to_write_a_database_s_address_is_taken(url: str) -> None:
 def test_a_bucket_is_one_address() -> None:
     url = "https://AKIA:se%2Fcret@s3.example.com:9000/files/shop/a?region=eu-1"
     settings = read_settings({"SAPA_FILES_URL": url, "SAPA_FILES_MAX_MB": "100"})
-    assert settings.files.bucket == BucketSettings(
+    assert (settings.files.url, settings.files.most_bytes) == (url, 100 * 1_048_576)
+    assert parse_address(url) == BucketAddress(
         "https://s3.example.com:9000", "files", "shop/a", "eu-1", "AKIA", "se/cret"
     )
-    assert settings.files.most_bytes == 100 * 1_048_576
-    plain = read_settings({"SAPA_FILES_URL": "http://[::1]/files"}).files.bucket
-    assert plain == BucketSettings("http://[::1]", "files", "", "us-east-1", None, None)
-    assert read_settings({}).files.bucket is None
+    plain = read_settings({"SAPA_FILES_URL": "http://[::1]/files"}).files.url
+    assert parse_address(plain or "") == BucketAddress("http://[::1]", "files", "", "us-east-1", None, None)
+    assert read_settings({}).files.url is None
 
 
 @pytest.mark.parametrize(

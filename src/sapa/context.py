@@ -8,7 +8,7 @@ import structlog
 from msgspec import Struct, field
 
 from sapa.db.pool import Database
-from sapa.outbound.bucket import Bucket
+from sapa.outbound.bucket import Bucket, parse_address
 from sapa.outbound.client import Client
 from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
@@ -102,7 +102,7 @@ def build_context(settings: Settings, database: Database, answer_hook: AnswerHoo
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    bucket = Bucket(settings.files.bucket) if settings.files.bucket else None
+    bucket = Bucket(parse_address(settings.files.url)) if settings.files.url else None
     client, loopback, mail_sink = Client(settings.webhooks), Loopback(answer), MailSink(answer)
     context = AppContext(settings, database, client, loopback, mail_sink, sealing, bucket)
     return context

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from msgspec import Struct
 
@@ -17,6 +16,10 @@ _match_smtp_url = re.compile(
     r"smtps?://(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?/?"
 ).fullmatch
 _is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
+_is_files_url = re.compile(
+    r"https?://(?:[^:@/\s]+:[^:@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?/[^/?#\s]+(?:/[^?#\s]*)?"
+    r"(?:\?region=[0-9A-Za-z-]+)?"
+).fullmatch
 _is_database_url = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
 
@@ -81,19 +84,8 @@ class MailSettings(Struct, frozen=True):
     """SAPA_MAIL_FROM: the sender of such mail, for example Sapa <no-reply@example.com>."""
 
 
-class BucketSettings(Struct, frozen=True):
-    """Where a bucket is, and the key to it."""
-
-    endpoint: str
-    bucket: str
-    prefix: str
-    region: str
-    access_key: str | None
-    secret_key: str | None
-
-
 class FileSettings(Struct, frozen=True):
-    bucket: BucketSettings | None
+    url: str | None
     """SAPA_FILES_URL: an S3-compatible bucket for files, such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1;
     by default they are stored in PostgreSQL."""
     most_mb: int
@@ -154,7 +146,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
         ),
         mail=_mail(environ),
-        files=FileSettings(_bucket(environ), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
+        files=FileSettings(_files_url(environ), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
@@ -182,30 +174,14 @@ def _mail(environ: Mapping[str, str]) -> MailSettings:
     return MailSettings(url, sender)
 
 
-def _bucket(environ: Mapping[str, str]) -> BucketSettings | None:
+def _files_url(environ: Mapping[str, str]) -> str | None:
     """The error does not repeat the value, which holds a secret."""
-    text = environ.get("SAPA_FILES_URL") or ""
-    if not text:
-        return None
-    advice = "SAPA_FILES_URL must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1."
-    try:
-        parts = urlsplit(text)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise BadSetting(advice) from None
-    bucket, _, prefix = parts.path.strip("/").partition("/")
-    if parts.scheme not in {"http", "https"} or not host or not bucket or bool(parts.username) != bool(parts.password):
-        raise BadSetting(advice)
-    region = parse_qs(parts.query).get("region", ["us-east-1"])[0]
-    name = f"[{host}]" if ":" in host else host
-    return BucketSettings(
-        endpoint=f"{parts.scheme}://{name}{f':{port}' if port else ''}",
-        bucket=bucket,
-        prefix=prefix,
-        region=region,
-        access_key=unquote(parts.username) if parts.username else None,
-        secret_key=unquote(parts.password) if parts.password else None,
-    )
+    text = environ.get("SAPA_FILES_URL") or None
+    if text is not None and not _is_files_url(text):
+        raise BadSetting(
+            "SAPA_FILES_URL must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1."
+        )
+    return text
 
 
 def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from sapa.cli.connect import AsJson, reach_database
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import BEHIND, OLDEST_POSTGRESQL, find_mismatch
 from sapa.db.pool import Connection
-from sapa.outbound.bucket import Bucket, BucketFailed
+from sapa.outbound.bucket import Bucket, BucketFailed, parse_address
 from sapa.runtime.exposure import list_exposures
 from sapa.settings import Settings, read_settings
 
@@ -49,8 +49,8 @@ async def _run_checks() -> list[Finding]:
     settings = read_settings()
     findings = [_check_settings(settings)]
     findings += [Finding(each.what, False, each.found, each.fix, warning=True) for each in list_exposures(settings)]
-    if settings.files.bucket is not None:
-        findings.append(await _check_bucket(Bucket(settings.files.bucket)))
+    if settings.files.url is not None:
+        findings.append(await _check_bucket(Bucket(parse_address(settings.files.url))))
     try:
         async with reach_database() as database, database.connection() as db:
             findings += [finding async for finding in _check_database(db)]

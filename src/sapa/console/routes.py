@@ -234,7 +234,7 @@ def _serve(
     context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(incoming: Request) -> Response:
-        request = Request(incoming.scope, limit_body(incoming.receive, _find_limit(context, route)))
+        request = Request(incoming.scope, limit_body(incoming.receive, _get_limit(context, route)))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
         page = PageRequest(context, api, live, request, secret, visitor, None, None, translations.choose(request))
         response = await _respond(context, route, page)
@@ -245,7 +245,7 @@ def _serve(
     return serve
 
 
-def _find_limit(context: AppContext, route: ConsoleRoute) -> int:
+def _get_limit(context: AppContext, route: ConsoleRoute) -> int:
     return MOST_OPEN_BYTES if route.is_open else max(MOST_BYTES, context.settings.files.most_bytes + MOST_OPEN_BYTES)
 
 

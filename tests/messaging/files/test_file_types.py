@@ -18,22 +18,22 @@ def scan(content: bytes, piece: int) -> FileScan:
 @pytest.mark.parametrize("file", ALL, ids=lambda file: f"{file.name} is {file.media_type}")
 def test_bytes_decide_whatever_the_name_says(file: SampleFile) -> None:
     found = scan(file.content, 4096)
-    assert (found.find_type(file.name), found.size) == (file.media_type, len(file.content))
+    assert (found.get_type(file.name), found.size) == (file.media_type, len(file.content))
     if not file.media_type.startswith(("text/", "application/json")):
-        assert found.find_type("x.html") == found.find_type(None) == file.media_type
+        assert found.get_type("x.html") == found.get_type(None) == file.media_type
 
 
 @given(content=st.binary(max_size=300), piece=st.integers(1, 300), name=st.text(max_size=10))
 def test_any_bytes_have_a_type_however_they_arrive(content: bytes, piece: int, name: str) -> None:
     whole, parts = scan(content, 1000), scan(content, piece)
-    assert whole.find_type(name) == parts.find_type(name)
+    assert whole.get_type(name) == parts.get_type(name)
 
 
 @given(text=st.text(), name=st.text(max_size=10))
 def test_no_text_is_shown_by_a_browser(text: str, name: str) -> None:
     """An image or a sound of a few letters is possible: their signatures are letters."""
     signatures = ("GIF87a", "GIF89a", "ID3", "OggS", "#!AMR")
-    found = scan(text.encode(), 1000).find_type(name)
+    found = scan(text.encode(), 1000).get_type(name)
     assert found not in SAFE_TYPES or text.startswith(signatures) or text[4:8] == "ftyp" or text.startswith("RIFF")
 
 

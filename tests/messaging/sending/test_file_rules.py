@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import MEDIA_TYPES, Media, MediaType, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.files.file_types import find_family
+from sapa.messaging.files.file_types import get_family
 from sapa.messaging.files.types import FILE_ID, StoredFile
 from sapa.messaging.sending.file_rules import describe_rules, fit_files, is_accepted
 from sapa.messaging.sending.types import MessageDraft
@@ -31,7 +31,7 @@ def test_what_is_sent_is_accepted_and_what_is_accepted_is_sent(
     source: Source, media_type: str, size: int, wanted: MediaType | None
 ) -> None:
     file, capabilities = build_file(media_type, size), CHANNELS[source].capabilities
-    type = wanted or find_family(media_type)
+    type = wanted or get_family(media_type)
     content = Media(type, "")
     draft = MessageDraft(kind="media", content=content, type=type, body=None, files=[file], has_media_type=bool(wanted))
     choices = [type] if wanted else [type, "document"]

@@ -54,7 +54,7 @@ async def write(store: PartStore, company_id: int, id: str, chunks: AsyncIterato
 
 async def finish(tx: Tx, company_id: int, id: str, filename: str | None, written: WrittenContent) -> StoredFile:
     """The file can be used from now on. Its type is read from its bytes."""
-    media_type = written.scan.find_type(filename)
+    media_type = written.scan.get_type(filename)
     name, thumbnail = clean_filename(filename, media_type), _plan_thumbnail(media_type, written.scan.size)
     stored = await queries.finish(tx, company_id, id, name, media_type, written.scan.size, written.parts, thumbnail)
     if stored is None:
@@ -145,5 +145,5 @@ async def store_uploaded(
     await queries.store_channel_file(db, company.id, id, connection_id, type, channel_id, seconds)
 
 
-async def forget_uploaded(db: Connection, company: Company, connection_id: str, channel_id: str) -> None:
+async def delete_uploaded(db: Connection, company: Company, connection_id: str, channel_id: str) -> None:
     await queries.delete_channel_file(db, company.id, connection_id, channel_id)

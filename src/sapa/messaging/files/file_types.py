@@ -109,12 +109,12 @@ class FileScan:
         self._tail += chunk[-EDGE_BYTES:]
         del self._tail[:-EDGE_BYTES]
 
-    def find_type(self, filename: str | None) -> str:
+    def get_type(self, filename: str | None) -> str:
         """The name distinguishes only between kinds of plain text."""
-        return find_media_type(bytes(self._head), bytes(self._tail), filename or "")
+        return get_media_type(bytes(self._head), bytes(self._tail), filename or "")
 
 
-def find_media_type(head: bytes, tail: bytes, filename: str) -> str:
+def get_media_type(head: bytes, tail: bytes, filename: str) -> str:
     """The type of a file by its first and its last bytes."""
     if head.startswith(b"RIFF"):
         return _RIFF_KINDS.get(head[8:12], UNKNOWN_TYPE)
@@ -125,16 +125,16 @@ def find_media_type(head: bytes, tail: bytes, filename: str) -> str:
     if head.startswith(b"\x1aE\xdf\xa3"):
         return "video/webm" if b"webm" in head[:64] else "video/x-matroska"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _find_archive_type(head, tail)
+        return _get_archive_type(head, tail)
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-        return _find_old_office_type(head + tail)
+        return _get_old_office_type(head + tail)
     for signature, type in _SIGNATURES:
         if head.startswith(signature):
             return type
-    return _find_text_type(head, tail, filename)
+    return _get_text_type(head, tail, filename)
 
 
-def _find_archive_type(head: bytes, tail: bytes) -> str:
+def _get_archive_type(head: bytes, tail: bytes) -> str:
     """By the names of its members; nothing is unpacked."""
     names = [*_list_names(head, b"PK\x03\x04", 26, 30), *_list_names(tail, b"PK\x01\x02", 28, 46)]
     if names and names[0] == "mimetype" and head[38:].startswith(OPEN_DOCUMENT.encode()):
@@ -156,14 +156,14 @@ def _list_names(data: bytes, signature: bytes, length_at: int, name_at: int) -> 
         position = data.find(signature, position + name_at)
 
 
-def _find_old_office_type(data: bytes) -> str:
+def _get_old_office_type(data: bytes) -> str:
     for name, type in _OLD_OFFICE_STREAMS.items():
         if name.encode("utf-16-le") + b"\0\0" in data:
             return type
     return "application/x-ole-storage"
 
 
-def _find_text_type(head: bytes, tail: bytes, filename: str) -> str:
+def _get_text_type(head: bytes, tail: bytes, filename: str) -> str:
     if not (head and _is_text(head) and _is_text(tail)):
         return UNKNOWN_TYPE
     text = head.removeprefix(b"\xef\xbb\xbf")
@@ -188,7 +188,7 @@ def _is_text(data: bytes) -> bool:
     return not any(character < " " and character not in "\t\n\r\f\x1b" for character in text)
 
 
-def find_family(media_type: str) -> MediaType:
+def get_family(media_type: str) -> MediaType:
     """As what a file is usually sent."""
     family = media_type.partition("/")[0]
     return next((type for type in MEDIA_TYPES if type == family), "document")

@@ -59,7 +59,7 @@ async def upload(
         if not written.scan.size:
             raise Invalid("The file is empty. Send its content.")
         name = filename or incoming.filename
-        media_type = written.scan.find_type(name)
+        media_type = written.scan.get_type(name)
         if rules.accepted is not None and media_type not in rules.accepted:
             raise UnsupportedMediaType(f"A file of the type {media_type} is not accepted. {rules.advice}")
         return await conclude(lambda tx: actions.finish(tx, company.id, id, name, written))

@@ -7,7 +7,7 @@ from sapa.db.pool import Tx
 from sapa.http.endpoints import Base
 from sapa.messaging.channels.interface import ChannelAccount, InboundMedia
 from sapa.messaging.files import actions as files
-from sapa.messaging.files.file_types import clean_filename, find_media_type
+from sapa.messaging.files.file_types import clean_filename, get_media_type
 from sapa.messaging.files.types import FILE_ID, Attachment, StoredFile
 from sapa.messaging.media import queries
 from sapa.messaging.media.queries import MediaRow
@@ -34,7 +34,7 @@ def _build_row(connection: ChannelAccount, message_id: str, number: int, media: 
     if media.content is not None:
         size = len(media.content)
         status = "stored" if 0 < size <= MAX_BYTES else "failed"
-        media_type = find_media_type(media.content, media.content, filename or "")
+        media_type = get_media_type(media.content, media.content, filename or "")
     return MediaRow(
         message_id, number, connection.id, media.type, media_type, media.media_id, media.url, filename, status, size,
         None, 0, media.file_id or FILE_ID.new(),

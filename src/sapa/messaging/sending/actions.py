@@ -7,7 +7,7 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.files.file_types import find_family
+from sapa.messaging.files.file_types import get_family
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
@@ -115,7 +115,7 @@ async def _record(
     message = await messages.record_outbound(tx, company, new)
     if draft.files:
         sent = [
-            (draft.type if number == 0 else find_family(file.media_type), file)
+            (draft.type if number == 0 else get_family(file.media_type), file)
             for number, file in enumerate(draft.files)
         ]
         await media.record_sent(tx, connection, id, sent, draft.files_field)

@@ -130,10 +130,10 @@ async def _store_uploaded(
         await files.store_uploaded(db, connection.company, held.file.id, connection.id, media.type, id, seconds)
 
 
-async def forget_uploaded(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> None:
+async def delete_uploaded(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> None:
     """After a refusal that may be about the uploaded file: the next message uploads it again."""
     media = find_media(message.content)
     if media is None or media.channel_id is None:
         return
     async with context.database.connection() as db:
-        await files.forget_uploaded(db, connected.connection.company, connected.connection.id, media.channel_id)
+        await files.delete_uploaded(db, connected.connection.company, connected.connection.id, media.channel_id)

@@ -28,7 +28,7 @@ from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message, SendFailed
 from sapa.messaging.sending import deferrals
-from sapa.messaging.sending.attachments import attach_files, forget_uploaded
+from sapa.messaging.sending.attachments import attach_files, delete_uploaded
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -114,7 +114,7 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
             return prepared
         outcome = await connected.channel.send(connection, prepared)
         if isinstance(outcome, SendRefusal) and outcome.category in CONCERNS_FILE:
-            await forget_uploaded(context, connected, prepared)
+            await delete_uploaded(context, connected, prepared)
         return outcome
     except FileUnavailable as error:
         return SendRefusal("NOT_SENT", error.message, "temporary", RETRY_PAUSE)

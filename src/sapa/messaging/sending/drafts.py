@@ -23,7 +23,7 @@ from sapa.messaging.channels.interface import (
     Text,
 )
 from sapa.messaging.files import actions as files
-from sapa.messaging.files.file_types import find_family
+from sapa.messaging.files.file_types import get_family
 from sapa.messaging.files.types import StoredFile
 from sapa.messaging.media.held_files import list_files
 from sapa.messaging.sending.types import (
@@ -107,7 +107,7 @@ async def _draft_media(
         held, field = await _list_held(context, db, company, body.media_url or ""), "mediaUrl"
     url = "" if held else check_url("mediaUrl", body.media_url or "")
     ending = splitext(urlsplit(url).path)[1].lower()
-    type = body.media_type or (find_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
+    type = body.media_type or (get_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
     filename = body.filename or (held[0].filename if held else None)
@@ -134,7 +134,7 @@ async def _list_held(context: AppContext, db: Connection, company: Company, url:
 async def _draft_files(db: Connection, company: Company, body: FilesMessageIn, metadata: bytes | None) -> MessageDraft:
     """Without a text, or with a text that is the caption of the first file."""
     held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
-    type, caption = find_family(held[0].media_type), body.message if (body.message or "").strip() else None
+    type, caption = get_family(held[0].media_type), body.message if (body.message or "").strip() else None
     return MessageDraft(
         kind="media",
         content=Media(type, "", caption, held[0].filename),

@@ -32,7 +32,7 @@ from sapa.messaging.channels.widget.types import (
     WidgetMessage,
 )
 from sapa.messaging.files import actions as files
-from sapa.messaging.files.file_types import find_family
+from sapa.messaging.files.file_types import get_family
 from sapa.messaging.inbound.actions import CallbackContext, receive_item
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import MESSAGE_ID
@@ -105,7 +105,7 @@ async def _list_files(tx: Tx, visit: WidgetVisit, ids: Sequence[str]) -> list[In
         raise Invalid.field("files", files.NOT_THERE)
     return [
         InboundMedia(
-            find_family(file.media_type), file.media_type, filename=file.filename, file_id=file.id, size=file.size
+            get_family(file.media_type), file.media_type, filename=file.filename, file_id=file.id, size=file.size
         )
         for file in found
     ]

@@ -43,7 +43,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     if kind is not None:
         return HookAnswer(200, FILES[kind], {"content-type": MIME_TYPES[kind]})
     token = call.headers.get("authorization", "").removeprefix("Bearer ")
-    account = find_account(context, token, "access_token", (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX))
+    account = find_account(context, token, "access_token", list(Source))
     uploaded = await media.find(context, account, name) if account else None
     if uploaded is None:
         raise NotFound
