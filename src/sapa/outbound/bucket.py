@@ -1,7 +1,9 @@
 """An S3-compatible bucket: small objects, each written with one request."""
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import obstore
@@ -18,6 +20,8 @@ RETRY_SECONDS = 20
 MAX_RETRIES = 3
 MAX_REASON_LENGTH = 300
 USUAL_REGION = "us-east-1"
+
+Result = TypeVar("Result")
 
 
 class BucketFailed(Exception):
@@ -50,44 +54,53 @@ def parse_address(url: str) -> BucketAddress:
 
 
 class Bucket:
-    """Objects by their keys, below the prefix that the operator chose."""
+    """Objects by their keys, below the prefix that the operator chose.
+
+    The library is called in threads. Its own coroutines would be completed by threads that Python does not know, and one
+    of them may abort a process that is about to end.
+    """
 
     def __init__(self, address: BucketAddress) -> None:
         self._address = address
         self._opened: S3Store | None = None
 
     async def put(self, key: str, data: bytes) -> None:
-        try:
-            await obstore.put_async(self._open(), key, data, use_multipart=False)
-        except (BaseError, OSError) as error:
-            raise _build_failure(error) from None
+        await self._run(_put, key, data)
 
     async def get(self, key: str) -> bytes:
-        try:
-            found = await obstore.get_async(self._open(), key)
-            return bytes(await found.bytes_async())
-        except (BaseError, OSError) as error:
-            raise _build_failure(error) from None
+        return await self._run(_get, key)
 
     async def delete_all(self, folder: str) -> None:
         """All objects whose keys start with this, which ends in a slash."""
-        try:
-            keys = await self.list_keys(folder)
-            if keys:
-                await obstore.delete_async(self._open(), keys)
-        except (BaseError, OSError) as error:
-            raise _build_failure(error) from None
+        await self._run(_delete_all, folder)
 
     async def list_keys(self, folder: str | None = None) -> list[str]:
+        return await self._run(_list_keys, folder)
+
+    async def _run(self, call: Callable[..., Result], *parameters: object) -> Result:
+        if self._opened is None:
+            self._opened = _open_store(self._address)
         try:
-            return [item["path"] async for batch in obstore.list(self._open(), folder) for item in batch]
+            return await asyncio.to_thread(call, self._opened, *parameters)
         except (BaseError, OSError) as error:
             raise _build_failure(error) from None
 
-    def _open(self) -> S3Store:
-        if self._opened is None:
-            self._opened = _open_store(self._address)
-        return self._opened
+
+def _put(store: S3Store, key: str, data: bytes) -> None:
+    obstore.put(store, key, data, use_multipart=False)
+
+
+def _get(store: S3Store, key: str) -> bytes:
+    return bytes(obstore.get(store, key).bytes())
+
+
+def _delete_all(store: S3Store, folder: str) -> None:
+    if keys := _list_keys(store, folder):
+        obstore.delete(store, keys)
+
+
+def _list_keys(store: S3Store, folder: str | None) -> list[str]:
+    return [item["path"] for batch in obstore.list(store, folder) for item in batch]
 
 
 def _open_store(address: BucketAddress) -> S3Store:
