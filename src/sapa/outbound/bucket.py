@@ -56,8 +56,8 @@ def parse_address(url: str) -> BucketAddress:
 class Bucket:
     """Objects by their keys, below the prefix that the operator chose.
 
-    The library is called in threads. Its own coroutines would be completed by threads that Python does not know, and one
-    of them may abort a process that is about to end.
+    The library is called in threads. Its own coroutines would be completed by threads that Python does not know, and
+    one of them may abort a process that is about to end.
     """
 
     def __init__(self, address: BucketAddress) -> None:
