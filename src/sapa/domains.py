@@ -30,6 +30,7 @@ from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.files import jobs as file_jobs
 from sapa.messaging.history import actions as history_actions
 from sapa.messaging.history import api as history
 from sapa.messaging.inbound import hooks as inbound_hooks
@@ -142,6 +143,7 @@ ROUTES: list[Routes] = [
     messages.routes,
     templates.routes,
     media.routes,
+    media.attachment_routes,
     analytics.routes,
     support.routes,
     agents.routes,
@@ -205,6 +207,9 @@ SERVICES: list[Service] = [
     Service("deferred messages", sending_jobs.send_deferred),
     Service("templates", template_sync.synchronise),
     Service("media", media_jobs.fetch_waiting),
+    Service("file purge", file_jobs.purge),
+    Service("thumbnails", file_jobs.make_thumbnails),
+    Service("files to the bucket", file_jobs.move_to_bucket),
     Service("carrier callbacks", shipping_jobs.process_callbacks),
     Service("bookings", shipping_jobs.reconcile_bookings),
     Service("tracking", shipping_jobs.poll_carriers),

@@ -23,12 +23,13 @@ from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, Sen
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.files.types import FileUnavailable
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message, SendFailed
 from sapa.messaging.sending import deferrals
-from sapa.messaging.sending.attachments import attach_files
+from sapa.messaging.sending.attachments import attach_files, delete_uploaded
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -41,6 +42,7 @@ RETRY_PAUSE = 0.3
 OUTCOME_SECONDS = 30.0
 """How long storing the outcome may wait for the database."""
 CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
+CONCERNS_FILE = frozenset({"media", "validation"})
 
 log = structlog.get_logger()
 
@@ -112,9 +114,15 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
     """One try."""
     connection = connected.connection
     try:
-        if connected.channel.capabilities.has_attachments:
-            message = await attach_files(context, connection.company, message)
-        return await connected.channel.send(connection, message)
+        prepared = await attach_files(context, connected, message)
+        if isinstance(prepared, SendRefusal):
+            return prepared
+        outcome = await connected.channel.send(connection, prepared)
+        if isinstance(outcome, SendRefusal) and outcome.category in CONCERNS_FILE:
+            await delete_uploaded(context, connected, prepared)
+        return outcome
+    except FileUnavailable as error:
+        return SendRefusal("NOT_SENT", error.message, "temporary", RETRY_PAUSE)
     except NotSent as error:
         return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "temporary", RETRY_PAUSE)
     except Unclear as error:

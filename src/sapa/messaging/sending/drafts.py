@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from posixpath import splitext
 from urllib.parse import urlsplit
 
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import (
@@ -29,6 +30,10 @@ from sapa.messaging.channels.native_contents import (
     ProductChoices,
     ProductSection,
 )
+from sapa.messaging.files import actions as files
+from sapa.messaging.files.file_types import get_family
+from sapa.messaging.files.types import StoredFile
+from sapa.messaging.media.held_files import list_files
 from sapa.messaging.sending.types import (
     MAX_METADATA_BYTES,
     AnyInteractiveIn,
@@ -44,6 +49,7 @@ from sapa.messaging.sending.types import (
     MessageIn,
     ProductListIn,
     ProductMessageIn,
+    ReplyMessageIn,
     TemplateMessageIn,
 )
 from sapa.messaging.templates import actions as templates
@@ -62,7 +68,7 @@ _ENDINGS: dict[str, MediaType] = {
 _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
 
 
-async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
+async def prepare_draft(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
     metadata = None if body.metadata is None else encode(body.metadata)
     if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
         raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
@@ -70,17 +76,18 @@ async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> Me
         case MessageIn():
             return _draft_message(body, metadata)
         case TemplateMessageIn():
-            return await _draft_template(db, company, body, metadata)
+            return await draft_template(db, company, body, metadata)
         case MediaMessageIn():
-            return _draft_media(body, metadata)
+            return await _draft_media(context, db, company, body, metadata)
+        case ReplyMessageIn():
+            return await _draft_reply(db, company, body, metadata)
         case InteractiveMessageIn():
             return _draft_interactive(body, metadata)
 
 
 def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
-    if not body.message.strip():
-        raise Invalid.field("message", "must not be blank")
     if body.image_url:
+        _check_words("message", [body.message])
         url = check_url("imageUrl", body.image_url)
         content = Media("image", url, body.message)
         return MessageDraft(
@@ -92,29 +99,71 @@ def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
             metadata=metadata,
             caption_field="message",
         )
-    return MessageDraft(
-        kind="message",
-        content=Text(body.message, body.subject),
-        type="text",
-        body=body.message,
-        subject=body.subject,
-        metadata=metadata,
-    )
+    return _draft_text(body.message, body.subject, metadata)
 
 
-def _draft_media(body: MediaMessageIn, metadata: bytes | None) -> MessageDraft:
-    url = check_url("mediaUrl", body.media_url)
-    type = body.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
+def _draft_text(text: str, subject: str | None, metadata: bytes | None) -> MessageDraft:
+    _check_words("message", [text])
+    content = Text(text, subject)
+    return MessageDraft(kind="message", content=content, type="text", body=text, subject=subject, metadata=metadata)
+
+
+async def _draft_media(
+    context: AppContext, db: Connection, company: Company, body: MediaMessageIn, metadata: bytes | None
+) -> MessageDraft:
+    if (body.media_url is None) == (body.attachment_id is None):
+        raise Invalid.field("mediaUrl", "is required, or attachmentId instead; not both")
+    if body.attachment_id is not None:
+        held, field = await files.get_files(db, company, "attachmentId", [body.attachment_id]), "attachmentId"
+    else:
+        held, field = await _list_held(context, db, company, body.media_url or ""), "mediaUrl"
+    url = "" if held else check_url("mediaUrl", body.media_url or "")
+    ending = splitext(urlsplit(url).path)[1].lower()
+    type = body.media_type or (get_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
-    content = Media(type, url, body.caption or None, body.filename)
+    filename = body.filename or (held[0].filename if held else None)
     return MessageDraft(
-        kind="media", content=content, type=type, body=body.caption or None, media_url=url, metadata=metadata
+        kind="media",
+        content=Media(type, url, body.caption or None, filename),
+        type=type,
+        body=body.caption or None,
+        media_url=url or None,
+        metadata=metadata,
+        files=held,
+        files_field=field,
+        has_media_type=body.media_type is not None,
     )
 
 
-async def _draft_template(
-    db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
+async def _list_held(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
+    """The files at an address of ours: those that a customer sent, for example."""
+    if context.sealing is None or not url.startswith(context.settings.server.address):
+        return []
+    return [held.file for held in await list_files(context, db, company, url) if held.file is not None]
+
+
+async def _draft_reply(db: Connection, company: Company, body: ReplyMessageIn, metadata: bytes | None) -> MessageDraft:
+    """The text beside files is the caption of the first one."""
+    if not body.attachment_ids:
+        return _draft_text(body.message or "", None, metadata)
+    held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
+    type, caption = get_family(held[0].media_type), body.message if (body.message or "").strip() else None
+    return MessageDraft(
+        kind="media",
+        content=Media(type, "", caption, held[0].filename),
+        type=type,
+        body=caption,
+        metadata=metadata,
+        caption_field="message",
+        files=held,
+        files_field="attachmentIds",
+        has_media_type=False,
+    )
+
+
+async def draft_template(
+    db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None = None
 ) -> MessageDraft:
     template = await templates.get_for_send(db, company, body.template_name, body.template_source, body.language)
     content = template_text.parse_content(template)

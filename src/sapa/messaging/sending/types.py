@@ -11,6 +11,7 @@ from sapa.http.errors import Conflict, RateLimitExceeded
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.files.types import FileId, StoredFile
 from sapa.messaging.messages.types import FeatureSource, Message
 from sapa.messaging.templates.filling import MASK
 from sapa.messaging.templates.types import (
@@ -111,10 +112,27 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A file at a public URL. The channel fetches it, or Sapa does if the channel accepts uploads only."""
+    """An uploaded file, or a file at a public URL. The channel fetches the latter, or Sapa does if the channel accepts
+    uploads only."""
 
-    media_url: Url
-    media_type: Annotated[MediaType, Meta(description="Default: derived from the URL's file extension.")] | None = None
+    media_url: Annotated[
+        Url | None,
+        Meta(
+            examples=["https://shop.example/kopi.jpg"],
+            description="A public URL, or the `mediaUrl` of a message. Required without attachmentId.",
+        ),
+    ] = None
+    attachment_id: Annotated[
+        FileId | None,
+        Meta(examples=[None], description="The id of an uploaded file, or of a file of a message; without mediaUrl."),
+    ] = None
+    media_type: (
+        Annotated[
+            MediaType,
+            Meta(description="Default: derived from the file, or from the URL's file extension."),
+        ]
+        | None
+    ) = None
     caption: Annotated[str, Meta(max_length=1024)] | None = None
     filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
@@ -249,7 +267,14 @@ class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", fo
     interactive: AnyInteractiveIn
 
 
-AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn
+class ReplyMessageIn(SendIn, frozen=True, kw_only=True):
+    """A reply in a ticket: a text, uploaded files, or both."""
+
+    message: Text | None
+    attachment_ids: Sequence[str]
+
+
+AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn | ReplyMessageIn
 
 SendKind = Literal["message", "template", "media", "interactive"]
 
@@ -295,6 +320,12 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     """The code itself, in whatever form it was sent."""
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
+    files: Sequence[StoredFile] = ()
+    """The files of the message that we hold."""
+    files_field: str = "attachmentId"
+    """The request's field that names them."""
+    has_media_type: bool = True
+    """Whether the request says as which type of media to send the file; otherwise the channel's rules decide."""
 
 
 class AnsweredMail(Struct, frozen=True):
