@@ -10,7 +10,7 @@ from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import get_family
 from sapa.messaging.files.types import FILE_ID, StoredFile
 from sapa.messaging.sending.file_rules import describe_rules, fit_files, is_accepted
-from sapa.messaging.sending.types import MessageDraft
+from sapa.messaging.sending.types import MessageDraft, MessageFile
 from tests.messaging.files.corpus import ALL
 
 MB = 1_048_576
@@ -33,7 +33,8 @@ def test_what_is_sent_is_accepted_and_what_is_accepted_is_sent(
     file, capabilities = build_file(media_type, size), CHANNELS[source].capabilities
     type = wanted or get_family(media_type)
     content = Media(type, "")
-    draft = MessageDraft(kind="media", content=content, type=type, body=None, files=[file], has_media_type=bool(wanted))
+    files = [MessageFile(file, type, "attachmentId")]
+    draft = MessageDraft(kind="media", content=content, type=type, body=None, files=files, has_media_type=bool(wanted))
     choices = [type] if wanted else [type, "document"]
     acceptable = [choice for choice in choices if is_accepted(capabilities.files.get(choice), file)]
     if type in capabilities.files and not acceptable:

@@ -101,6 +101,8 @@ class Media(Struct, frozen=True, tag=True, tag_field="content"):
     filename: str | None = None
     channel_id: str | None = None
     """The channel's id of the file, if it was uploaded there; the URL is not used then."""
+    file_id: str | None = None
+    """Of a file that we hold."""
 
 
 class Button(Struct, frozen=True):

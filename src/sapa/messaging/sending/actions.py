@@ -7,7 +7,6 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.files.file_types import get_family
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
@@ -23,7 +22,7 @@ from sapa.messaging.messages.types import (
 from sapa.messaging.sending import preflight
 from sapa.messaging.sending.attachments import address_files
 from sapa.messaging.sending.delivery import deliver
-from sapa.messaging.sending.drafts import draft_template
+from sapa.messaging.sending.drafts import check_url, fill_named_template
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     ActiveTicket,
@@ -54,10 +53,10 @@ async def send_automatically(call: OutboundCall, body: TemplateMessageIn) -> Mes
 
 async def check_template(db: Connection, company: Company, body: TemplateMessageIn) -> Template:
     """The template, if it exists and these parameters fit it. Raises like a send."""
-    draft = await draft_template(db, company, body)
-    if draft.template is None:
-        raise TypeError("a template message has a template")
-    return draft.template
+    template, filled = await fill_named_template(db, company, body)
+    if filled.media is not None:
+        check_url("mediaUrl", filled.media.url)
+    return template
 
 
 async def reply(
@@ -120,7 +119,7 @@ async def _record(
         subject=draft.subject,
         template_id=draft.template.name if draft.template else None,
         media_url=draft.media_url,
-        attachments=encode([file.attachment for file in draft.files]),
+        attachments=encode([each.file.attachment for each in draft.files]),
         interactive=draft.interactive,
         metadata=draft.metadata,
         feature_source=send_context.feature_source,
@@ -134,11 +133,8 @@ async def _record(
     )
     message = plan.show(await messages.record_outbound(tx, company, new))
     if draft.files:
-        sent = [
-            (draft.type if number == 0 else get_family(file.media_type), file)
-            for number, file in enumerate(draft.files)
-        ]
-        await media.record_sent(tx, connection, id, sent, draft.files_field)
+        sent = [(each.type, each.file) for each in draft.files]
+        await media.record_sent(tx, connection, id, sent, draft.files[0].field)
     if call_record is not None:
         await history.record(tx, call_record, message)
     return message

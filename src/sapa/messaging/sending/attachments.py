@@ -8,16 +8,15 @@ from msgspec.structs import replace
 
 from sapa.context import AppContext
 from sapa.messaging.channels.abilities import FileUploads
+from sapa.messaging.channels.content_media import list_media, replace_media
 from sapa.messaging.channels.interface import (
     ChannelAccount,
-    Content,
     FileDescription,
     MailAttachment,
     Media,
     OutgoingFile,
     OutgoingMessage,
     SendRefusal,
-    TemplateCall,
 )
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.files import actions as files
@@ -32,44 +31,36 @@ MAX_ATTACHED_BYTES = 10 * 1_000_000
 
 def address_files(context: AppContext, plan: SendPlan, message_id: str) -> SendPlan:
     """The content names the message's own media address in place of files that we hold."""
-    if not plan.draft.files:
+    draft = plan.draft
+    if not draft.files:
         return plan
     url = build_address(context, message_id)
-    media = find_media(plan.draft.content)
-    content = plan.draft.content if media is None else replace_media(plan.draft.content, replace(media, url=url))
-    return replace(plan, draft=replace(plan.draft, media_url=url, content=content))
-
-
-def find_media(content: Content) -> Media | None:
-    match content:
-        case Media():
-            return content
-        case TemplateCall(header_media=media):
-            return media
-    return None
-
-
-def replace_media(content: Content, media: Media) -> Content:
-    return replace(content, header_media=media) if isinstance(content, TemplateCall) else media
+    media = [replace(each, url=url) if each.file_id else each for each in list_media(draft.content)]
+    return replace(plan, draft=replace(draft, media_url=media[0].url, content=replace_media(draft.content, media)))
 
 
 async def attach_files(
     context: AppContext, connected: ConnectedChannel, message: OutgoingMessage
 ) -> OutgoingMessage | SendRefusal:
     """A file at an address that is not ours stays a link: we never fetch it."""
-    media, company = find_media(message.content), connected.connection.company
-    if media is None or context.sealing is None or not media.url.startswith(context.settings.server.address):
+    media, company = list_media(message.content), connected.connection.company
+    ours = [each.url for each in media if context.sealing and each.url.startswith(context.settings.server.address)]
+    if not ours:
         return message
     async with context.database.connection() as db:
-        held = await list_files(context, db, company, media.url)
+        found = {url: await list_files(context, db, company, url) for url in dict.fromkeys(ours)}
+    held = [each for files in found.values() for each in files]
     if not held:
         return message
     message = replace(message, files=[_describe(each) for each in held])
     if connected.channel.capabilities.has_attachments and isinstance(message.content, Media):
         return await _attach(context, company, message, message.content, held)
-    if isinstance(connected.channel, FileUploads):
-        return await _upload(context, connected, connected.channel, message, media, held[0])
-    return replace(message, content=replace_media(message.content, replace(media, url=held[0].url)))
+    return await _hand_over(context, connected, message, [_choose(each, found.get(each.url, ())) for each in media])
+
+
+def _choose(media: Media, held: Sequence[HeldFile]) -> HeldFile | None:
+    """All files of a message have one address."""
+    return next((each for each in held if media.file_id in {None, each.row.file_id}), None)
 
 
 def _describe(held: HeldFile) -> FileDescription:
@@ -94,24 +85,39 @@ def _build_attachment(held: HeldFile, filename: str | None, data: bytes) -> Mail
     return MailAttachment(basename(filename or held.filename), media_type, data)
 
 
-async def _upload(
-    context: AppContext, connected: ConnectedChannel, channel: FileUploads, message: OutgoingMessage, media: Media,
-    held: HeldFile,
-) -> OutgoingMessage | SendRefusal:  # fmt: skip
-    """By the id that the channel gave to the file for an earlier message, if there was one."""
-    connection = connected.connection
-    id = await _find_uploaded(context, connection, media, held)
-    if id is None:
-        read = partial(open_content, context, connection.company.id, held.row, held.file)
-        file = OutgoingFile(media.filename or held.filename, held.media_type, held.size, read)
-        uploaded = await channel.upload_file(connection, media.type, file)
+async def _hand_over(
+    context: AppContext, connected: ConnectedChannel, message: OutgoingMessage, held: Sequence[HeldFile | None]
+) -> OutgoingMessage | SendRefusal:
+    """Uploads the files, or names links to them where the channel takes no uploads, and in the text of a template."""
+    channel = connected.channel
+    is_native = isinstance(message.content, Media) or channel.capabilities.needs_approved_templates
+    sent: list[Media] = []
+    for media, file in zip(list_media(message.content), held, strict=True):
+        if file is None:
+            sent.append(media)
+            continue
+        uploaded = None
+        if is_native and isinstance(channel, FileUploads):
+            uploaded = await _upload(context, connected.connection, channel, media, file)
         if isinstance(uploaded, SendRefusal):
             return uploaded
-        if uploaded is None:
-            return replace(message, content=replace_media(message.content, replace(media, url=held.url)))
-        id = uploaded
-        await _store_uploaded(context, connection, media, held, id, channel.upload_seconds)
-    return replace(message, content=replace_media(message.content, replace(media, channel_id=id)))
+        sent.append(replace(media, channel_id=uploaded) if uploaded else replace(media, url=file.url))
+    return replace(message, content=replace_media(message.content, sent))
+
+
+async def _upload(
+    context: AppContext, connection: ChannelAccount, channel: FileUploads, media: Media, held: HeldFile
+) -> str | SendRefusal | None:
+    """The id that the channel gave to the file for an earlier message, if there was one. None if this account cannot
+    upload files."""
+    if id := await _find_uploaded(context, connection, media, held):
+        return id
+    read = partial(open_content, context, connection.company.id, held.row, held.file)
+    file = OutgoingFile(media.filename or held.filename, held.media_type, held.size, read)
+    uploaded = await channel.upload_file(connection, media.type, file)
+    if isinstance(uploaded, str):
+        await _store_uploaded(context, connection, media, held, uploaded, channel.upload_seconds)
+    return uploaded
 
 
 async def _find_uploaded(context: AppContext, connection: ChannelAccount, media: Media, held: HeldFile) -> str | None:
@@ -132,8 +138,10 @@ async def _store_uploaded(
 
 async def delete_uploaded(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> None:
     """After a refusal that may be about the uploaded file: the next message uploads it again."""
-    media = find_media(message.content)
-    if media is None or media.channel_id is None:
+    ids = [media.channel_id for media in list_media(message.content) if media.channel_id]
+    if not ids:
         return
+    connection = connected.connection
     async with context.database.connection() as db:
-        await files.delete_uploaded(db, connected.connection.company, connected.connection.id, media.channel_id)
+        for id in ids:
+            await files.delete_uploaded(db, connection.company, connection.id, id)

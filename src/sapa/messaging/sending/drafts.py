@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
+from sapa.messaging.channels.content_media import list_media, replace_media
 from sapa.messaging.channels.interface import (
     Button,
     Buttons,
@@ -46,6 +47,7 @@ from sapa.messaging.sending.types import (
     LocationRequestIn,
     MediaMessageIn,
     MessageDraft,
+    MessageFile,
     MessageIn,
     ProductListIn,
     ProductMessageIn,
@@ -55,6 +57,7 @@ from sapa.messaging.sending.types import (
 from sapa.messaging.templates import actions as templates
 from sapa.messaging.templates import text as template_text
 from sapa.messaging.templates.filling import MAX_PRODUCTS, FilledTemplate, fill_template, list_secrets, mask_values
+from sapa.messaging.templates.types import Template
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -76,7 +79,7 @@ async def prepare_draft(context: AppContext, db: Connection, company: Company, b
         case MessageIn():
             return _draft_message(body, metadata)
         case TemplateMessageIn():
-            return await draft_template(db, company, body, metadata)
+            return await _draft_template(context, db, company, body, metadata)
         case MediaMessageIn():
             return await _draft_media(context, db, company, body, metadata)
         case ReplyMessageIn():
@@ -122,18 +125,25 @@ async def _draft_media(
     type = body.media_type or (get_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
-    filename = body.filename or (held[0].filename if held else None)
     return MessageDraft(
         kind="media",
-        content=Media(type, url, body.caption or None, filename),
+        content=_build_media(type, url, body.caption or None, body.filename, held),
         type=type,
         body=body.caption or None,
         media_url=url or None,
         metadata=metadata,
-        files=held,
-        files_field=field,
+        files=[MessageFile(file, body.media_type or get_family(file.media_type), field) for file in held],
         has_media_type=body.media_type is not None,
     )
+
+
+def _build_media(
+    type: MediaType, url: str, caption: str | None, filename: str | None, held: Sequence[StoredFile]
+) -> Media:
+    """A message with several files names the first."""
+    if not held:
+        return Media(type, url, caption, filename)
+    return Media(type, url, caption, filename or held[0].filename, file_id=held[0].id)
 
 
 async def _list_held(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
@@ -151,26 +161,31 @@ async def _draft_reply(db: Connection, company: Company, body: ReplyMessageIn, m
     type, caption = get_family(held[0].media_type), body.message if (body.message or "").strip() else None
     return MessageDraft(
         kind="media",
-        content=Media(type, "", caption, held[0].filename),
+        content=_build_media(type, "", caption, None, held),
         type=type,
         body=caption,
         metadata=metadata,
         caption_field="message",
-        files=held,
-        files_field="attachmentIds",
+        files=[MessageFile(file, get_family(file.media_type), "attachmentIds") for file in held],
         has_media_type=False,
     )
 
 
-async def draft_template(
-    db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None = None
-) -> MessageDraft:
+async def fill_named_template(
+    db: Connection, company: Company, body: TemplateMessageIn
+) -> tuple[Template, FilledTemplate]:
     template = await templates.get_for_send(db, company, body.template_name, body.template_source, body.language)
     content = template_text.parse_content(template)
-    filled = fill_template(template.name, content, body.params, body.components, body.media_url)
-    _check_files(body, filled)
+    return template, fill_template(template.name, content, body.params, body.components, body.media_url)
+
+
+async def _draft_template(
+    context: AppContext, db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
+) -> MessageDraft:
+    template, filled = await fill_named_template(db, company, body)
     preview = template_text.preview(filled)
     is_secret = templates.is_secret(template)
+    header = filled.content.header
     call = TemplateCall(
         name=template.name,
         language=template.language,
@@ -181,28 +196,51 @@ async def draft_template(
         buttons=filled.buttons,
         cards=filled.cards,
         offer_ends_at=filled.offer_ends_at,
-        subject=preview.header if content.header is not None and content.header.type == "text" else None,
+        subject=preview.header if header is not None and header.type == "text" else None,
         text=preview.body,
     )
+    held = await _hold_template_media(context, db, company, body, call)
     return MessageDraft(
         kind="template",
-        content=call,
+        content=replace_media(call, [media for media, _ in held]),
         type="template",
         body=preview.text,
         stored_body=template_text.preview(mask_values(filled)).text if is_secret else None,
         secrets=list_secrets(filled) if is_secret else (),
-        media_url=filled.media.url if filled.media else None,
+        media_url=filled.media.url or None if filled.media else None,
         metadata=metadata,
         template=template,
+        files=[file for _, file in held if file is not None],
     )
 
 
-def _check_files(body: TemplateMessageIn, filled: FilledTemplate) -> None:
-    if filled.media is not None:
-        check_url("mediaUrl" if body.media_url else "components.header.mediaUrl", filled.media.url)
-    for number, card in enumerate(filled.cards):
-        if isinstance(card.header, Media):
-            check_url(f"components.cards[{number}].header.mediaUrl", card.header.url)
+async def _hold_template_media(
+    context: AppContext, db: Connection, company: Company, body: TemplateMessageIn, call: TemplateCall
+) -> list[tuple[Media, MessageFile | None]]:
+    """The media of the template's headers, each with its file if we hold that."""
+    places = ["mediaUrl" if body.media_url else "components.header"] if call.header_media else []
+    places += [
+        f"components.cards[{number}].header" for number, card in enumerate(call.cards) if isinstance(card.header, Media)
+    ]
+    return [
+        await _hold_media(context, db, company, place, media)
+        for place, media in zip(places, list_media(call), strict=True)
+    ]
+
+
+async def _hold_media(
+    context: AppContext, db: Connection, company: Company, place: str, media: Media
+) -> tuple[Media, MessageFile | None]:
+    field = place if place == "mediaUrl" else f"{place}.{'attachmentId' if media.file_id else 'mediaUrl'}"
+    if media.file_id is not None:
+        held = await files.get_files(db, company, field, [media.file_id])
+    else:
+        held = await _list_held(context, db, company, media.url)
+    if not held:
+        check_url(field, media.url)
+        return media, None
+    filled = Media(media.type, "", filename=media.filename or held[0].filename, file_id=held[0].id)
+    return filled, MessageFile(held[0], media.type, field)
 
 
 def _draft_interactive(body: InteractiveMessageIn, metadata: bytes | None) -> MessageDraft:

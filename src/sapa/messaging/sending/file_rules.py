@@ -6,27 +6,31 @@ from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Capabilities, FileRule, Media, MediaType, Source
 from sapa.messaging.files.types import MIB, StoredFile
 from sapa.messaging.messages.types import ChannelUnsupported
-from sapa.messaging.sending.attachments import find_media
-from sapa.messaging.sending.types import MessageDraft
+from sapa.messaging.sending.types import MessageDraft, MessageFile
 
 
 def fit_files(source: Source, capabilities: Capabilities, draft: MessageDraft) -> MessageDraft:
     """The draft as this channel sends it: what it does not accept as an image, it may accept as a document."""
     if not draft.files or draft.kind not in capabilities.sends:
         return draft
+    if isinstance(draft.content, Media):
+        draft = _fit_message(source, capabilities, draft, draft.content)
+    elif not capabilities.needs_approved_templates:
+        return draft  # a link in the template's text
+    for each in draft.files:
+        _check_file(source, capabilities, each)
+    return draft
+
+
+def _fit_message(source: Source, capabilities: Capabilities, draft: MessageDraft, content: Media) -> MessageDraft:
     if len(draft.files) > capabilities.most_files:
         many = "one file" if capabilities.most_files == 1 else f"{capabilities.most_files} files"
         raise ChannelUnsupported(f"{source} takes {many} in a message. Send the others with further messages.")
-    content, media = draft.content, find_media(draft.content)
-    if media is None:
+    if draft.has_media_type:
         return draft
-    type = media.type
-    if isinstance(content, Media) and not draft.has_media_type:
-        type = choose_type(capabilities, type, draft.files[0])
-        draft = replace(draft, type=type, content=replace(content, type=type))
-    for file in draft.files:
-        _check_file(source, capabilities, draft.files_field, type, file)
-    return draft
+    fitted = [replace(each, type=choose_type(capabilities, each.type, each.file)) for each in draft.files]
+    type = fitted[0].type
+    return replace(draft, files=fitted, type=type, content=replace(content, type=type))
 
 
 def choose_type(capabilities: Capabilities, usual: MediaType, file: StoredFile) -> MediaType:
@@ -42,13 +46,14 @@ def is_accepted(rule: FileRule | None, file: StoredFile) -> bool:
     return rule.media_types is None or file.media_type in rule.media_types
 
 
-def _check_file(source: Source, capabilities: Capabilities, field: str, type: MediaType, file: StoredFile) -> None:
-    rule = capabilities.files.get(type)
+def _check_file(source: Source, capabilities: Capabilities, sent: MessageFile) -> None:
+    """A type that the channel has no rule for is refused by the check of the content."""
+    file, rule = sent.file, capabilities.files.get(sent.type)
     if rule is None or is_accepted(rule, file):
         return
     raise Invalid.field(
-        field,
-        f"is {file.media_type} of {file.size:,} bytes, which {source} does not accept as {type}. "
+        sent.field,
+        f"is {file.media_type} of {file.size:,} bytes, which {source} does not accept as {sent.type}. "
         f"It accepts {describe_rules(capabilities)}",
     )
 

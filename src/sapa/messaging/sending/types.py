@@ -302,6 +302,15 @@ class SendContext(Struct, frozen=True, kw_only=True):
         return self.ticket_id is None and self.feature_source == "API"
 
 
+class MessageFile(Struct, frozen=True):
+    """A file that we hold, as a message is sent with it."""
+
+    file: StoredFile
+    type: MediaType
+    field: str
+    """The request's field that names it."""
+
+
 class MessageDraft(Struct, frozen=True, kw_only=True):
     """A message whose content is valid, before a channel is chosen."""
 
@@ -320,12 +329,9 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     """The code itself, in whatever form it was sent."""
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
-    files: Sequence[StoredFile] = ()
-    """The files of the message that we hold."""
-    files_field: str = "attachmentId"
-    """The request's field that names them."""
+    files: Sequence[MessageFile] = ()
     has_media_type: bool = True
-    """Whether the request says as which type of media to send the file; otherwise the channel's rules decide."""
+    """Whether the request says as which type of media to send its files; otherwise the channel's rules decide."""
 
 
 class AnsweredMail(Struct, frozen=True):

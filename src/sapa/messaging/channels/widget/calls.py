@@ -8,7 +8,9 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from sapa.messaging.channels.content_media import list_media
 from sapa.messaging.channels.identities import EMAIL, OPAQUE_ID, build_parser
 from sapa.messaging.channels.interface import (
     Buttons,
@@ -43,9 +45,12 @@ RETRY_SECONDS = 0.5
 
 
 def build_view(message: OutgoingMessage) -> MessageView:
-    if message.files and isinstance(message.content, Media):
-        return MessageView(text=message.content.caption or "", files=build_file_views(message.reference, message.files))
-    return _build_view(message.content)
+    view, content = _build_view(message.content), message.content
+    if not message.files:
+        return view
+    is_held = isinstance(content, Media) or any(media.file_id for media in list_media(content)[:1])
+    files = build_file_views(message.reference, message.files)
+    return replace(view, files=files, media=None if is_held else view.media)
 
 
 def build_file_views(message_id: str, files: Sequence[FileDescription]) -> list[FileView]:
