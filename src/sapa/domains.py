@@ -41,6 +41,7 @@ from sapa.messaging.media import pages as media_pages
 from sapa.messaging.messages import api as messages
 from sapa.messaging.messages import jobs as message_jobs
 from sapa.messaging.sending import api as sending
+from sapa.messaging.sending import deferrals
 from sapa.messaging.sending import jobs as sending_jobs
 from sapa.messaging.templates import api as templates
 from sapa.messaging.templates import sync as template_sync
@@ -192,6 +193,7 @@ SEALED_TABLES: list[SealedTable] = [
     SealedTable("api_requests", history_actions.reseal),
     SealedTable("carrier_connections", carrier_connection_actions.reseal),
     SealedTable("channel_connections", channel_connection_actions.reseal),
+    SealedTable("deferred_messages", deferrals.reseal),
     SealedTable("webhook_endpoints", endpoint_actions.reseal),
 ]
 """Everything that is sealed with SAPA_SECRET_KEY, for its rotation."""

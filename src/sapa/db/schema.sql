@@ -1423,6 +1423,8 @@ CREATE TABLE deferred_messages (
     message_id     text           COLLATE "C" NOT NULL,
     connection_id  text           COLLATE "C" NOT NULL,
     outgoing       bytea          NOT NULL,
+    -- Sealed if it has a one-time code.
+    is_sealed      boolean        NOT NULL DEFAULT false,
     tries          integer        NOT NULL DEFAULT 1,
     -- The company's time.
     deferred_at    timestamptz(3) NOT NULL,

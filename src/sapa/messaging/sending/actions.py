@@ -87,7 +87,9 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
         call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
     id = MESSAGE_ID.new()
     plan = address_files(call.context, plan, id)
-    message = await call.intend(lambda tx: _record(tx, call.company, plan, call_record, send_context, id))
+    message = await call.intend(
+        lambda tx: _record(tx, call.company, plan, call_record, send_context, id), present=plan.conceal
+    )
     call.is_recorded = True
     return await deliver(call, plan, call_record, message)
 

@@ -70,17 +70,15 @@ async def deliver(
             lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
         )
         raise failure  # not concluded: a refusal frees the Idempotency-Key
-    if isinstance(outcome, SendReceipt):
-        return await retry_storing(
-            lambda: call.conclude(lambda tx: _accept(tx, company, plan, call_record, id, outcome))
-        )
-    if isinstance(outcome, SendDeferral):
-        return await retry_storing(
-            lambda: call.conclude(lambda tx: _defer(tx, company, plan, call_record, id, outcome))
-        )
-    return await retry_storing(
-        lambda: call.conclude(lambda tx: _mark_unclear(tx, company, plan, call_record, id, outcome))
-    )
+
+    async def store(tx: Tx) -> Message | Accepted[Message]:
+        if isinstance(outcome, SendReceipt):
+            return await _accept(tx, company, plan, call_record, id, outcome)
+        if isinstance(outcome, SendDeferral):
+            return await _defer(tx, call.context, company, plan, call_record, id, outcome)
+        return await _mark_unclear(tx, company, plan, call_record, id, outcome)
+
+    return await retry_storing(lambda: call.conclude(store, present=plan.conceal))
 
 
 class _RefusedForNow(Exception):
@@ -169,10 +167,16 @@ async def _accept(
 
 
 async def _defer(
-    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, deferral: SendDeferral
+    tx: Tx,
+    context: AppContext,
+    company: Company,
+    plan: SendPlan,
+    call_record: CallRecord | None,
+    id: str,
+    deferral: SendDeferral,
 ) -> Message | Accepted[Message]:
-    outgoing = _build_outgoing(plan, id)
-    message = plan.show(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral))
+    outgoing, vault = _build_outgoing(plan, id), context.vault if plan.draft.secrets else None
+    message = plan.show(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral, vault))
     result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
         await history.record_response(tx, call_record, result)

@@ -2,13 +2,12 @@
 
 import asyncio
 
-import msgspec
 import structlog
 
 from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
-from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, SendReceipt, SendRefusal
+from sapa.messaging.channels.interface import SendDeferral, SendReceipt, SendRefusal
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
@@ -66,7 +65,7 @@ async def _send(context: AppContext, due: DueMessage) -> None:
         connected = await get_environment(company).accounts.find_by_id(context, tx, company, deferred.connection_id)
     outcome: SendOutcome = SendRefusal("CHANNEL_NOT_CONNECTED", "The channel is no longer connected.", "config")
     if connected is not None:
-        outgoing = msgspec.msgpack.decode(deferred.outgoing, type=OutgoingMessage)
+        outgoing = deferrals.open_outgoing(context, company, due.message_id, deferred)
         outcome = await try_send(context, connected, outgoing)
     await retry_storing(
         lambda: context.database.transact(

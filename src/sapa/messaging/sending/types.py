@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from sapa.access.types import CompanyClock
 from sapa.http.errors import Conflict, RateLimitExceeded
+from sapa.http.responses import Accepted
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
@@ -358,6 +359,15 @@ class SendPlan(Struct, frozen=True):
     def show(self, message: Message) -> Message:
         """The message as its sender gets it: with the one-time code, which is not stored with it."""
         return message if self.draft.stored_body is None else replace(message, body=self.draft.body)
+
+    def conceal(self, result: Message | Accepted[Message]) -> Message | Accepted[Message]:
+        """The response to a repeated request: the message as it is stored."""
+        stored_body = self.draft.stored_body
+        if stored_body is None:
+            return result
+        if isinstance(result, Accepted):
+            return Accepted(replace(result.data, body=stored_body))
+        return replace(result, body=stored_body)
 
     def hide(self, text: str) -> str:
         """A channel's words, which may repeat the one-time code."""
