@@ -12,6 +12,7 @@ from tests.http.wire import eventually
 from tests.messaging.conversation_steps import read_outbox, simulate_inbound, wait_for_inbound
 from tests.messaging.files.corpus import PDF, make_image, make_sound
 from tests.messaging.files.steps import list_media, send_file, upload
+from tests.messaging.send_steps import make_template
 from tests.support.ticket_steps import Desk
 
 Json = dict[str, Any]
@@ -150,6 +151,90 @@ async def test_a_reply_has_files(sandbox: httpx.AsyncClient) -> None:
     ]:
         refused = await desk.post(path, status, agentId=agent, **fields)
         assert refused["code"] == {400: "VALIDATION_ERROR", 409: "CHANNEL_UNSUPPORTED"}[status]
+
+
+async def test_a_template_s_header_is_an_uploaded_file(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox, header={"type": "image"}, examples={"header": "https://shop.example/kopi.jpg"})
+    made = await upload(sandbox, JPEG, "foto.jpg")
+    body = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update", "params": ["Ayu", "INV-1"]}
+    header = {"header": {"attachmentId": made["id"]}}
+    answer = await sandbox.post("/messages/send-template", json=body | {"components": header})
+    assert answer.status_code == 200, answer.text
+    message = answer.json()["data"]
+    assert (message["type"], message["attachments"]) == ("template", [made])
+    (component, *_) = json.loads((await read_outbox(sandbox))[0]["body"])["template"]["components"]
+    assert component["parameters"] == [{"type": "image", "image": {"id": find_uploaded(await read_outbox(sandbox))}}]
+    # The file of one message is the header of the next.
+    again = await sandbox.post("/messages/send-template", json=body | {"mediaUrl": message["mediaUrl"]})
+    assert (again.status_code, again.json()["data"]["attachments"]) == (200, [made])
+    mail = await sandbox.post(
+        "/messages/send-template", json=body | {"to": "ayu@example.com", "sources": "MAIL", "components": header}
+    )
+    assert mail.status_code == 200, mail.text
+    assert "/media/" in (await read_outbox(sandbox))[0]["body"]
+
+
+def find_uploaded(outbox: list[Json]) -> str:
+    """The id that the simulator gave to the only uploaded file."""
+    (answer,) = [call["answer"] for call in outbox if call["path"].endswith("/media")]
+    return str(json.loads(answer)["id"])
+
+
+async def test_the_cards_of_a_template_are_files_and_urls(sandbox: httpx.AsyncClient) -> None:
+    card = {
+        "header": {"type": "image"},
+        "body": "Kopi pilihan kami untuk Anda.",
+        "buttons": [{"type": "quick_reply", "text": "Pesan"}],
+    }
+    example = {"header": "https://shop.example/kopi.jpg"}
+    await make_template(
+        sandbox,
+        category="MARKETING",
+        body="Halo, ini kopi pilihan kami.",
+        cards=[card] * 3,
+        examples={"cards": [example] * 3},
+    )
+    first, second = await upload(sandbox, JPEG, "a.jpg"), await upload(sandbox, PNG, "b.png")
+    headers: list[Json] = [
+        {"attachmentId": second["id"]},
+        {"mediaUrl": "https://shop.example/kopi.jpg"},
+        {"attachmentId": first["id"]},
+    ]
+    body = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update"}
+    components = {"cards": [{"header": header} for header in headers]}
+    answer = await sandbox.post("/messages/send-template", json=body | {"components": components})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["data"]["attachments"] == [second, first]
+    (carousel,) = [
+        component
+        for component in json.loads((await read_outbox(sandbox))[0]["body"])["template"]["components"]
+        if component["type"] == "carousel"
+    ]
+    images = [card["components"][0]["parameters"][0]["image"] for card in carousel["cards"]]
+    assert [sorted(image) for image in images] == [["id"], ["link"], ["id"]]
+    assert images[0]["id"] != images[2]["id"]
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "field"),
+    [
+        ({"attachmentId": "att_00000000000000000000000000"}, 400, "components.header.attachmentId"),
+        ({"attachmentId": "GIF"}, 400, "components.header.attachmentId"),
+        ({"attachmentId": "JPEG", "mediaUrl": "https://shop.example/kopi.jpg"}, 409, "components.header"),
+        ({"filename": "kopi.jpg"}, 409, "components.header"),
+    ],
+)
+async def test_a_file_that_no_header_can_be_is_refused(
+    sandbox: httpx.AsyncClient, header: Json, status: int, field: str
+) -> None:
+    await make_template(sandbox, header={"type": "image"}, examples={"header": "https://shop.example/kopi.jpg"})
+    for name in ("GIF", "JPEG"):
+        if header.get("attachmentId") == name:
+            header = header | {"attachmentId": (await upload(sandbox, make_image(name)))["id"]}
+    body = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update", "params": ["Ayu", "INV-1"]}
+    refused = await sandbox.post("/messages/send-template", json=body | {"components": {"header": header}})
+    assert refused.status_code == status, refused.text
+    assert refused.json()["error"]["details"][0]["field"] == field
 
 
 async def test_a_mail_has_several_files(sandbox: httpx.AsyncClient) -> None:

@@ -86,7 +86,7 @@ def _show(account: SandboxAccount) -> dict[str, Any]:
 async def _answer_media(context: AppContext, account: SandboxAccount, call: HookCall, node: str) -> HookAnswer:
     """An uploaded file."""
     found = await media.find(context, account, node)
-    if found is None:
+    if found is None or call.method not in {"GET", "DELETE"}:
         return _unknown(node)
     if call.method == "DELETE":
         await media.delete(context, account, node)

@@ -141,11 +141,13 @@ async def _check_uploaded(context: AppContext, account: SandboxAccount, body: Ma
 
 
 def _list_media(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The media of a message, or of a template's header."""
+    """The media of a message, or of the headers of a template and of its cards."""
     type = str(body["type"])
     if type in {*_SENT_AS, "document"} and isinstance(body.get(type), dict):
         return [(type, body[type])]
-    components = (body.get("template") or {}).get("components") or []
+    components = list((body.get("template") or {}).get("components") or [])
+    cards = [card for component in components for card in component.get("cards") or []]
+    components += [component for card in cards for component in card.get("components") or []]
     parameters = [each for component in components for each in component.get("parameters") or []]
     return [
         (each["type"], each[each["type"]])
