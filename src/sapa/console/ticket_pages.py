@@ -151,6 +151,7 @@ async def reopen_ticket(page: PageRequest) -> Response:
 async def send_template(page: PageRequest) -> Response:
     ticket, team = await _get_ticket(page), await read_team(page)
     template = (await _ask(page, "GET", f"/templates/{page.form_value('template')}"))["data"]
+    files = await _upload_files(page)
     body = {
         "to": ticket["clientNumber"],
         "sources": ticket["source"],
@@ -159,6 +160,7 @@ async def send_template(page: PageRequest) -> Response:
         "language": template["language"],
         "params": page.form_values("param"),
         "mediaUrl": page.form_value("mediaUrl") or None,
+        "components": {"header": {"attachmentId": files[0]["id"]}} if files else None,
         "agentId": team.my_id,
     }
     once = page.form_value("once") or None

@@ -46,11 +46,13 @@ for (const form of document.querySelectorAll("[data-files]")) {
     }));
   };
 
-  field.addEventListener("change", () => put([...files, ...field.files].slice(0, 10)));
+  const add = (more) => put(field.multiple ? [...files, ...more].slice(0, 10) : [...more].slice(0, 1));
+
+  field.addEventListener("change", () => add(field.files));
   form.addEventListener("paste", (event) => {
     if (!event.clipboardData?.files.length) return;
     event.preventDefault();
-    put([...files, ...event.clipboardData.files].slice(0, 10));
+    add(event.clipboardData.files);
   });
   form.addEventListener("dragover", (event) => {
     if (![...event.dataTransfer.types].includes("Files")) return;
@@ -64,7 +66,7 @@ for (const form of document.querySelectorAll("[data-files]")) {
     form.classList.remove("dropping");
     if (!event.dataTransfer.files.length) return;
     event.preventDefault();
-    put([...files, ...event.dataTransfer.files].slice(0, 10));
+    add(event.dataTransfer.files);
   });
 }
 
