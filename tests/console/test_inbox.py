@@ -320,6 +320,25 @@ async def test_an_agent_sends_files_one_message_each_where_the_channel_needs_it(
     assert len(mail["attachments"]) == 2
 
 
+async def test_an_agent_picks_the_file_of_a_template(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.receive()
+    template = await make_template(
+        desk.client, header={"type": "image"}, examples={"header": "https://shop.example/kopi.jpg"}
+    )
+    page = await seat.open(f"/{ticket['id']}?template={template['id']}")
+    assert "File above the text" in page
+    data = {"token": await read_token(seat.browser), "template": template["id"], "param": ["Ayu", "INV-1"]}
+    path = f"/test/inbox/{ticket['id']}/template"
+    missing = await seat.browser.post(path, data=data, files=[("files", ("", b""))])
+    assert (missing.status_code, "has a header of the type image" in read(missing.text)) == (400, True)
+    refused = await seat.browser.post(path, data=data, files=[("files", ("nota.pdf", PDF))])
+    assert (refused.status_code, "It accepts image up to 5 MB" in read(refused.text)) == (400, True)
+    sent = await seat.browser.post(path, data=data, files=[("files", ("foto.jpg", make_image("JPEG")))])
+    assert sent.status_code == 303, sent.text
+    message = (await desk.look(ticket))["messages"][-1]
+    assert (message["type"], message["attachments"][0]["filename"]) == ("template", "foto.jpg")
+
+
 async def test_a_file_that_the_channel_refuses_is_explained_beside_the_form(desk: Desk, seat: Seat) -> None:
     ticket = await desk.receive()
     refused = await reply_with_files(seat, ticket, "Halo", [("virus.exe", b"MZ" + bytes(99))], 400)

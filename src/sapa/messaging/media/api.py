@@ -42,8 +42,9 @@ async def upload_attachment(call: UploadCall, query: UploadedFileQuery) -> Attac
     """Upload a file.
 
     Send the file as the body, or as the only file of a multipart form. Its type is read from its bytes, whatever
-    Content-Type says. Then send it with `send-media` (`attachmentId`) or a ticket's reply (`attachmentIds`), as often
-    as you like. A file that no message has is deleted after 24 hours, the others with their last message.
+    Content-Type says. Then send it with `send-media` (`attachmentId`), in the header of a template (`components`) or
+    with a ticket's reply (`attachmentIds`), as often as you like. A file that no message has is deleted after 24 hours,
+    the others with their last message.
 
     A file has at most 25 MiB (the operator may change that). A company can upload 20 files a minute and have 1 GiB of
     unused ones.
