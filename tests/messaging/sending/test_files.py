@@ -172,6 +172,12 @@ async def test_a_template_s_header_is_an_uploaded_file(sandbox: httpx.AsyncClien
     )
     assert mail.status_code == 200, mail.text
     assert "/media/" in (await read_outbox(sandbox))[0]["body"]
+    chat = await sandbox.post(
+        "/messages/send-template", json=body | {"to": "sim_happy", "sources": "WIDGET", "components": header}
+    )
+    assert chat.status_code == 200, chat.text
+    shown = json.loads((await read_outbox(sandbox))[0]["body"])["content"]
+    assert ([file["filename"] for file in shown["files"]], shown.get("media")) == (["foto.jpg"], None)
 
 
 def find_uploaded(outbox: list[Json]) -> str:
