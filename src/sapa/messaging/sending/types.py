@@ -14,7 +14,7 @@ from sapa.messaging.channels.interface import Content, Identity, MediaType, Sour
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.files.types import FileId, StoredFile
 from sapa.messaging.messages.types import FeatureSource, Message
-from sapa.messaging.templates.filling import MASK
+from sapa.messaging.templates.filling import hide_secrets
 from sapa.messaging.templates.types import (
     AnySource,
     CatalogProductId,
@@ -370,10 +370,7 @@ class SendPlan(Struct, frozen=True):
         return replace(result, body=stored_body)
 
     def hide(self, text: str) -> str:
-        """A channel's words, which may repeat the one-time code."""
-        for secret in self.draft.secrets:
-            text = text.replace(secret, MASK)
-        return text
+        return hide_secrets(text, self.draft.secrets)
 
 
 class WindowClosed(Conflict):

@@ -14,6 +14,7 @@ from sapa.http.errors import FieldError, Invalid
 from sapa.messaging.channels.interface import (
     CardParameters,
     Media,
+    TemplateCall,
 )
 from sapa.messaging.channels.native_contents import (
     ButtonParameter,
@@ -139,11 +140,18 @@ def mask_values(filled: FilledTemplate) -> FilledTemplate:
     )
 
 
-def list_secrets(filled: FilledTemplate) -> Sequence[str]:
+def list_secrets(filled: FilledTemplate | TemplateCall) -> Sequence[str]:
     """The values that `mask_values` hides."""
     header = [filled.header.text] if isinstance(filled.header, TemplateParameter) else []
     buttons = [button.text for button in filled.buttons if button.text]
     return list(dict.fromkeys([*header, *(parameter.text for parameter in filled.body), *buttons]))
+
+
+def hide_secrets(text: str, secrets: Sequence[str]) -> str:
+    """A channel's words, which may repeat a one-time code."""
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
 
 
 def _find_label(button: TemplateButton) -> str | None:
