@@ -1,6 +1,7 @@
 """Files that we hold reach every channel as it wants them, and what it would refuse is refused before."""
 
 import json
+from email import message_from_string, policy
 from typing import Any
 
 import httpx
@@ -219,6 +220,11 @@ async def test_the_cards_of_a_template_are_files_and_urls(sandbox: httpx.AsyncCl
     images = [card["components"][0]["parameters"][0]["image"] for card in carousel["cards"]]
     assert [sorted(image) for image in images] == [["id"], ["link"], ["id"]]
     assert images[0]["id"] != images[2]["id"]
+    mail = body | {"to": "ayu@example.com", "sources": "MAIL", "components": components}
+    assert (await sandbox.post("/messages/send-template", json=mail)).status_code == 200
+    text = message_from_string((await read_outbox(sandbox))[0]["body"], policy=policy.default).get_body(("plain",))
+    assert text is not None
+    assert (text.get_content().count("/media/"), text.get_content().count("kopi.jpg")) == (2, 1)
 
 
 @pytest.mark.parametrize(

@@ -135,16 +135,28 @@ def mask_values(filled: FilledTemplate) -> FilledTemplate:
     return replace(
         filled,
         header=replace(header, text=MASK) if isinstance(header, TemplateParameter) else header,
-        body=[replace(parameter, text=MASK) for parameter in filled.body],
-        buttons=[replace(button, text=MASK) if button.text else button for button in filled.buttons],
+        body=_mask_texts(filled.body),
+        buttons=_mask_buttons(filled.buttons),
+        cards=[
+            replace(card, body=_mask_texts(card.body), buttons=_mask_buttons(card.buttons)) for card in filled.cards
+        ],
     )
+
+
+def _mask_texts(parameters: Sequence[TemplateParameter]) -> Sequence[TemplateParameter]:
+    return [replace(parameter, text=MASK) for parameter in parameters]
+
+
+def _mask_buttons(buttons: Sequence[ButtonParameter]) -> Sequence[ButtonParameter]:
+    return [replace(button, text=MASK) if button.text else button for button in buttons]
 
 
 def list_secrets(filled: FilledTemplate | TemplateCall) -> Sequence[str]:
     """The values that `mask_values` hides."""
     header = [filled.header.text] if isinstance(filled.header, TemplateParameter) else []
-    buttons = [button.text for button in filled.buttons if button.text]
-    return list(dict.fromkeys([*header, *(parameter.text for parameter in filled.body), *buttons]))
+    texts = [parameter.text for part in (filled, *filled.cards) for parameter in part.body]
+    buttons = [button.text for part in (filled, *filled.cards) for button in part.buttons if button.text]
+    return list(dict.fromkeys([*header, *texts, *buttons]))
 
 
 def hide_secrets(text: str, secrets: Sequence[str]) -> str:
