@@ -101,7 +101,11 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
     template_source: AnySource | None = field(default=None, name="template_source")
     params: Params = []
     media_url: (
-        Annotated[str, Meta(max_length=2048, description="Required for a template with a media header.")] | None
+        Annotated[
+            str,
+            Meta(max_length=2048, description="The file of a media header. components.header takes an uploaded one."),
+        ]
+        | None
     ) = None
     components: Annotated[TemplateValues | None, Meta(examples=[None])] = None
     language: (
