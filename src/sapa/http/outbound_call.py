@@ -102,9 +102,12 @@ class OutboundCall:
 
         async def work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
             result = await work(tx)
+            response = encode_result(result, self._status)
             if self.claim is not None:
-                await idempotency.settle(tx, self.claim, encode_result(present(result), self._status))
-            return result, encode_result(result, self._status)
+                stored = present(result)
+                replay = response if stored is result else encode_result(stored, self._status)
+                await idempotency.settle(tx, self.claim, replay)
+            return result, response
 
         result, self._settled = await self.transact(work_and_settle)
         return result
