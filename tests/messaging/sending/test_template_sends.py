@@ -1,6 +1,7 @@
 """Sends of templates: one-time codes stay secret, values are checked, and mismatches are explained."""
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
@@ -83,7 +84,7 @@ async def test_a_mail_with_a_code_is_sealed_until_it_is_sent_again(
     await check_tables(database, company.test)
     for tries, seconds in ((2, 60), (3, 240)):
         await sandbox.post("/sandbox/clock/advance", json={"seconds": seconds})
-        await eventually(lambda tries=tries: find_mails(sandbox, tries))
+        await eventually(partial(find_mails, sandbox, tries))
     await check_tables(database, company.test)
 
 
