@@ -1423,14 +1423,14 @@ CREATE TABLE deferred_messages (
     message_id     text           COLLATE "C" NOT NULL,
     connection_id  text           COLLATE "C" NOT NULL,
     outgoing       bytea          NOT NULL,
-    -- Sealed if it has a one-time code.
-    is_sealed      boolean        NOT NULL DEFAULT false,
     tries          integer        NOT NULL DEFAULT 1,
     -- The company's time.
     deferred_at    timestamptz(3) NOT NULL,
     due_at         timestamptz(3) NOT NULL,
     -- While a worker sends it. If the worker dies meanwhile, the outcome is unknown.
     claimed_at     timestamptz,
+    -- Sealed if it has a one-time code.
+    is_sealed      boolean        NOT NULL DEFAULT false,
     CONSTRAINT deferred_messages_pkey PRIMARY KEY (company_id, message_id)
 );
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from aiohttp.payload import AsyncIterablePayload
+from aiohttp import AsyncIterablePayload
 
 
 class FilePayload(AsyncIterablePayload):
