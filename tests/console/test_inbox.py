@@ -325,7 +325,7 @@ async def test_an_agent_picks_the_file_of_a_template(desk: Desk, seat: Seat) -> 
     template = await make_template(
         desk.client, header={"type": "image"}, examples={"header": "https://shop.example/kopi.jpg"}
     )
-    page = await seat.open(f"/{ticket['id']}?template={template['id']}")
+    page = await seat.open(f"/{ticket['id']}", template=template["id"])
     assert "File above the text" in page
     data = {"token": await read_token(seat.browser), "template": template["id"], "param": ["Ayu", "INV-1"]}
     path = f"/test/inbox/{ticket['id']}/template"
