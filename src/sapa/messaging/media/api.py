@@ -17,7 +17,9 @@ from sapa.messaging.media.pages import MessageFiles
 from sapa.messaging.messages.types import MessageId2
 
 routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
-attachment_routes = Routes("/attachments", base=Base.MESSAGING, tag="Attachments")
+attachment_routes = Routes(
+    "/attachments", base=Base.MESSAGING, tag="Attachments", about="Files that you upload to send them with messages."
+)
 
 
 class UploadedFileQuery(Struct, frozen=True, kw_only=True):
