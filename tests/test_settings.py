@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sapa.outbound.bucket import BucketAddress, parse_address
 from sapa.runtime.metrics_address import list_candidates
 from sapa.settings import BadSetting, read_settings
 
@@ -144,3 +145,31 @@ def test_metrics_listen_on_an_address_and_a_port(text: str, host: str, port: int
 )
 def test_a_security_contact_is_a_uri(text: str, contact: str) -> None:
     assert read_settings({"SAPA_SECURITY_CONTACT": text}).server.security_contact == contact
+
+
+def test_a_bucket_is_one_address() -> None:
+    url = "https://AKIA:se%2Fcret@s3.example.com:9000/files/shop/a?region=eu-1"
+    settings = read_settings({"SAPA_FILES_URL": url, "SAPA_FILES_MAX_MB": "100"})
+    assert (settings.files.url, settings.files.most_bytes) == (url, 100 * 1_048_576)
+    assert parse_address(url) == BucketAddress(
+        "https://s3.example.com:9000", "files", "shop/a", "eu-1", "AKIA", "se/cret"
+    )
+    plain = read_settings({"SAPA_FILES_URL": "http://[::1]/files"}).files.url
+    assert parse_address(plain or "") == BucketAddress("http://[::1]", "files", "", "us-east-1", None, None)
+    assert read_settings({}).files.url is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://files",
+        "https://s3.example.com",
+        "https://key@s3.example.com/files",
+        "https:///files",
+        "https://a:hush@[/x",
+    ],
+)
+def test_a_bucket_s_address_that_cannot_be_used_is_refused_without_its_secret(url: str) -> None:
+    with pytest.raises(BadSetting, match="SAPA_FILES_URL must be an address such as") as refused:
+        read_settings({"SAPA_FILES_URL": url})
+    assert "hush" not in str(refused.value)

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from sapa.db.long_reads import LongReads
 from sapa.db.pool import Database
+from sapa.outbound.bucket import Bucket, parse_address
 from sapa.outbound.client import Client
 from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
@@ -42,6 +43,8 @@ class AppContext(Struct, frozen=True):
     loopback: Loopback
     mail_sink: MailSink
     sealing: Vault | None
+    bucket: Bucket | None
+    """For files; None if they are stored in the database."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: streaming responses end then."""
     running: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -110,5 +113,6 @@ def build_context(settings: Settings, database: Database, answer_hook: AnswerHoo
         loopback=Loopback(answer),
         mail_sink=MailSink(answer),
         sealing=sealing,
+        bucket=Bucket(parse_address(settings.files.url)) if settings.files.url else None,
     )
     return context

@@ -30,6 +30,7 @@ from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.files import jobs as file_jobs
 from sapa.messaging.history import actions as history_actions
 from sapa.messaging.history import api as history
 from sapa.messaging.inbound import hooks as inbound_hooks
@@ -40,6 +41,7 @@ from sapa.messaging.media import pages as media_pages
 from sapa.messaging.messages import api as messages
 from sapa.messaging.messages import jobs as message_jobs
 from sapa.messaging.sending import api as sending
+from sapa.messaging.sending import deferrals
 from sapa.messaging.sending import jobs as sending_jobs
 from sapa.messaging.templates import api as templates
 from sapa.messaging.templates import sync as template_sync
@@ -142,6 +144,7 @@ ROUTES: list[Routes] = [
     messages.routes,
     templates.routes,
     media.routes,
+    media.attachment_routes,
     analytics.routes,
     support.routes,
     agents.routes,
@@ -190,6 +193,7 @@ SEALED_TABLES: list[SealedTable] = [
     SealedTable("api_requests", history_actions.reseal),
     SealedTable("carrier_connections", carrier_connection_actions.reseal),
     SealedTable("channel_connections", channel_connection_actions.reseal),
+    SealedTable("deferred_messages", deferrals.reseal),
     SealedTable("webhook_endpoints", endpoint_actions.reseal),
 ]
 """Everything that is sealed with SAPA_SECRET_KEY, for its rotation."""
@@ -205,6 +209,9 @@ SERVICES: list[Service] = [
     Service("deferred messages", sending_jobs.send_deferred),
     Service("templates", template_sync.synchronise),
     Service("media", media_jobs.fetch_waiting),
+    Service("file purge", file_jobs.purge),
+    Service("thumbnails", file_jobs.make_thumbnails),
+    Service("files to the bucket", file_jobs.move_to_bucket),
     Service("carrier callbacks", shipping_jobs.process_callbacks),
     Service("bookings", shipping_jobs.reconcile_bookings),
     Service("tracking", shipping_jobs.poll_carriers),

@@ -22,6 +22,10 @@ _is_mail_address = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]+@[0-9A-Za-z.-]+").fullmatc
 _is_https_url = re.compile(r"https://[!-~]+").fullmatch
 _is_token = re.compile(r"[!-~]{16,512}").fullmatch
 _is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
+_is_files_url = re.compile(
+    r"https?://(?:[^:@/\s]+:[^:@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?/[^/?#\s]+(?:/[^?#\s]*)?"
+    r"(?:\?region=[0-9A-Za-z-]+)?"
+).fullmatch
 _is_database_url = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
 
@@ -97,6 +101,18 @@ class MailSettings(Struct, frozen=True):
     """SAPA_MAIL_FROM: the sender of such mail, for example Sapa <no-reply@example.com>."""
 
 
+class FileSettings(Struct, frozen=True):
+    url: str | None
+    """SAPA_FILES_URL: an S3-compatible bucket for files, such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1;
+    by default they are stored in PostgreSQL."""
+    most_mb: int
+    """SAPA_FILES_MAX_MB: the size in MiB of the largest file that can be uploaded, up to 100."""
+
+    @property
+    def most_bytes(self) -> int:
+        return self.most_mb * 1_048_576
+
+
 class Settings(Struct, frozen=True):
     data: Path
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
@@ -105,6 +121,7 @@ class Settings(Struct, frozen=True):
     metrics: MetricsSettings
     webhooks: WebhookSettings
     mail: MailSettings
+    files: FileSettings
     upstreams: Mapping[str, str]
     """SAPA_UPSTREAM_: followed by a provider's name, replaces its address:
     SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
@@ -152,6 +169,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
         ),
         mail=_mail(environ),
+        files=FileSettings(_files_url(environ), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
@@ -207,6 +225,16 @@ def _mail(environ: Mapping[str, str]) -> MailSettings:
     if sender and not _is_sender(sender):
         raise BadSetting("SAPA_MAIL_FROM must be an address such as Sapa <no-reply@example.com>.")
     return MailSettings(url, sender)
+
+
+def _files_url(environ: Mapping[str, str]) -> str | None:
+    """The error does not repeat the value, which holds a secret."""
+    text = environ.get("SAPA_FILES_URL") or None
+    if text is not None and not _is_files_url(text):
+        raise BadSetting(
+            "SAPA_FILES_URL must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1."
+        )
+    return text
 
 
 def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversation_steps import read_outbox, simulate_inbound
+from tests.messaging.files.corpus import PDF, make_image
 from tests.messaging.send_steps import make_template
 from tests.support.ticket_steps import NUMBER, Desk
 
@@ -288,3 +289,60 @@ async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
             await response.aclose()
     plain = await seat.browser.get("/test/inbox/events")
     assert plain.headers["location"] == "/console/test/inbox"
+
+
+async def reply_with_files(
+    seat: Seat, ticket: dict[str, Any], text: str, files: list[tuple[str, bytes]], status: int = 303, once: str = ""
+) -> httpx.Response:
+    data = {"token": await read_token(seat.browser), "body": text, "once": once}
+    parts = [("files", (name, content)) for name, content in files]
+    response = await seat.browser.post(f"/test/inbox/{ticket['id']}/replies", data=data, files=parts)
+    assert response.status_code == status, response.text
+    return response
+
+
+async def test_an_agent_sends_files_one_message_each_where_the_channel_needs_it(desk: Desk, seat: Seat) -> None:
+    photo, paper = make_image("JPEG"), PDF
+    ticket = await desk.receive()
+    await reply_with_files(seat, ticket, "Ini fotonya", [("foto.jpg", photo), ("nota.pdf", paper)], once="0" * 32)
+    await reply_with_files(seat, ticket, "Ini fotonya", [("foto.jpg", photo), ("nota.pdf", paper)], once="0" * 32)
+    sent = [message for message in (await desk.look(ticket))["messages"] if message["direction"] == "out"]
+    assert [(message["type"], message["body"]) for message in sent] == [("image", "Ini fotonya"), ("document", None)]
+    assert [message["attachments"][0]["filename"] for message in sent] == ["foto.jpg", "nota.pdf"]
+    page = await seat.open(f"/{ticket['id']}")
+    assert 'class="thumbnail"' in page
+    assert "nota.pdf" in page
+    picture = await seat.browser.get(f"/test/inbox/{ticket['id']}/files/{sent[0]['messageId2']}?thumbnail=1")
+    assert (picture.status_code, picture.headers["location"][:7]) == (303, "/media/")
+    mailed = await desk.receive(sender="ayu@example.com", source="MAIL")
+    await reply_with_files(seat, mailed, "Terlampir", [("foto.jpg", photo), ("nota.pdf", paper)])
+    (mail,) = [message for message in (await desk.look(mailed))["messages"] if message["direction"] == "out"]
+    assert len(mail["attachments"]) == 2
+
+
+async def test_an_agent_picks_the_file_of_a_template(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.receive()
+    template = await make_template(
+        desk.client, header={"type": "image"}, examples={"header": "https://shop.example/kopi.jpg"}
+    )
+    page = await seat.open(f"/{ticket['id']}", template=template["id"])
+    assert "File above the text" in page
+    data = {"token": await read_token(seat.browser), "template": template["id"], "param": ["Ayu", "INV-1"]}
+    path = f"/test/inbox/{ticket['id']}/template"
+    missing = await seat.browser.post(path, data=data, files=[("files", ("", b""))])
+    assert (missing.status_code, "has a header of the type image" in read(missing.text)) == (400, True)
+    refused = await seat.browser.post(path, data=data, files=[("files", ("nota.pdf", PDF))])
+    assert (refused.status_code, "It accepts image up to 5 MB" in read(refused.text)) == (400, True)
+    sent = await seat.browser.post(path, data=data, files=[("files", ("foto.jpg", make_image("JPEG")))])
+    assert sent.status_code == 303, sent.text
+    message = (await desk.look(ticket))["messages"][-1]
+    assert (message["type"], message["attachments"][0]["filename"]) == ("template", "foto.jpg")
+
+
+async def test_a_file_that_the_channel_refuses_is_explained_beside_the_form(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.receive()
+    refused = await reply_with_files(seat, ticket, "Halo", [("virus.exe", b"MZ" + bytes(99))], 400)
+    assert "It accepts image up to 5 MB" in read(refused.text)
+    assert ">Halo</textarea>" in refused.text
+    empty = await reply_with_files(seat, ticket, "", [("kosong.txt", b"")], 400)
+    assert "The file is empty" in read(empty.text)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, FilePayload, Page, expect
 
 from sapa.db.pool import Database
 from sapa.people.types import Role
@@ -13,6 +13,7 @@ from tests.conftest import Installation
 from tests.console.people import PASSWORD, make_person
 from tests.console.test_browser import WIDTHS
 from tests.factories import Environments
+from tests.messaging.files.corpus import make_image
 from tests.messaging.shop_site import build_chat, open_site
 
 PATIENCE = 30_000
@@ -105,3 +106,53 @@ async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, v
         await agent.click(f".menu button[value={language}]")
         await expect(agent.locator("html")).to_have_attribute("lang", language, timeout=PATIENCE)
         await check(agent, width, scheme)
+
+
+# A file that is pasted or dropped, as a browser hands it over.
+TRANSFER = """(node, [kind, name, text]) => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([text], name, { type: "text/plain" }));
+  const options = { bubbles: true, cancelable: true };
+  node.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { ...options, clipboardData: transfer })
+    : new DragEvent("drop", { ...options, dataTransfer: transfer }));
+}"""
+IS_LOADED = "(picture) => picture.complete && picture.naturalWidth > 0"
+
+
+async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
+    """Picked, pasted and dropped, on both sides."""
+    photo: FilePayload = {"name": "kopi.png", "mimeType": "image/png", "buffer": make_image("PNG", (640, 480))}
+    await agent.fill("[name=name]", "Sari")
+    await agent.click("button:has-text('Begin')")
+    box = visitor.get_by_role("textbox", name="Tulis pesan")
+    await visitor.locator("[data-sapa-widget] input[type=file]").set_input_files([photo])
+    await box.evaluate(TRANSFER, ["paste", "catatan.txt", "dari visitor"])
+    await visitor.locator("[data-sapa-widget] .panel").evaluate(TRANSFER, ["drop", "salah.txt", "salah"])
+    await visitor.get_by_role("button", name="Hapus salah.txt").click()
+    await expect(visitor.locator(".chosen li")).to_have_text(["kopi.png✕", "catatan.txt✕"])
+    await write(visitor, "Ini fotonya")
+    await expect(visitor.locator(".one.mine[data-number] img.picture")).to_have_count(1, timeout=PATIENCE)
+
+    await agent.locator(".tickets li a").first.click(timeout=PATIENCE)
+    await agent.wait_for_url("**/inbox/tkt_*")
+    picture = agent.locator(".line.in img.thumbnail")
+    await expect(picture).to_have_attribute("alt", "kopi.png", timeout=PATIENCE)
+    await picture.scroll_into_view_if_needed()
+    await agent.wait_for_function(f"({IS_LOADED})(document.querySelector('.line.in img.thumbnail'))")
+    await expect(agent.locator(".line.in")).to_contain_text("catatan.txt")
+    await check(agent, "desk", "light")
+
+    await agent.set_input_files("[name=files]", [photo])
+    await agent.locator("[name=body]").evaluate(TRANSFER, ["paste", "nota.txt", "nota"])
+    await agent.locator("[data-files]").evaluate(TRANSFER, ["drop", "daftar.txt", "daftar"])
+    await expect(agent.locator("[data-chosen] li")).to_have_count(3)
+    await agent.get_by_role("button", name="Remove nota.txt").click()
+    await agent.fill("[name=body]", "Ini daftarnya")
+    await agent.click("#composer button:has-text('Send') >> nth=0")
+    answer = visitor.locator(".one:not(.mine)")
+    await expect(answer).to_contain_text("Ini daftarnya", timeout=PATIENCE)
+    await expect(answer.get_by_role("link")).to_have_count(2)
+    await expect(answer).to_contain_text("daftar.txt")
+    await visitor.wait_for_function(
+        f"({IS_LOADED})(document.querySelector('[data-sapa-widget]').shadowRoot.querySelector('.one:not(.mine) img'))"
+    )

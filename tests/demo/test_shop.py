@@ -8,6 +8,7 @@ import pytest
 from sapa.db.pool import Database
 from sapa.demo import shop
 from sapa.demo.products import build_products
+from sapa.demo.templates import TEMPLATES
 from tests.conftest import Installation, connect
 from tests.factories import make_key
 
@@ -15,6 +16,7 @@ COUNTS = """
     SELECT (SELECT count(*) FROM customers WHERE company_id = $1 AND external_id LIKE 'demo-%'),
            (SELECT count(*) FROM products WHERE company_id = $1 AND product_id LIKE 'demo-%'),
            (SELECT count(*) FROM orders WHERE company_id = $1 AND order_id LIKE 'demo-%'),
+           (SELECT count(*) FROM message_templates WHERE company_id = $1 AND name LIKE 'demo_%'),
            (SELECT count(*) FROM events WHERE company_id = $1)"""
 
 
@@ -29,7 +31,7 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
     company = await shop.fill(database, lambda *_: None)
     async with database.connection() as db:
         first = tuple(await db.fetchrow(COUNTS, company.id) or ())
-    assert first[:3] == (30, 120, 60)
+    assert first[:4] == (30, 120, 60, len(TEMPLATES))
     await shop.fill(database, lambda *_: None)
     async with database.connection() as db:
         assert tuple(await db.fetchrow(COUNTS, company.id) or ()) == first
@@ -38,7 +40,17 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
         orders = (await api.get("/orders", params={"search": "demo-", "limit": 100})).json()["data"]
         customers = (await api.get("/customers", params={"limit": 100})).json()["data"]
         await _check_parcels(api)
+        await _check_templates(api)
     _check_story(orders, {customer["id"]: customer for customer in customers})
+
+
+async def _check_templates(api: httpx.AsyncClient) -> None:
+    """The simulator approves every one."""
+    api.base_url = httpx.URL(str(api.base_url).replace("/customer/", "/messaging/"))
+    assert (await api.post("/templates/sync")).status_code == 200
+    found = (await api.get("/templates", params={"limit": 100})).json()["data"]
+    demo = [template for template in found if template["name"].startswith("demo_")]
+    assert [(template["status"], template["sendable"]) for template in demo] == [("APPROVED", True)] * len(TEMPLATES)
 
 
 async def _check_parcels(api: httpx.AsyncClient) -> None:

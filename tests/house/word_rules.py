@@ -44,6 +44,9 @@ STORED = {
     "src/sapa/http/bodies.py": {"sheet"},  # the media type of workbooks
     "src/sapa/imports/tables/workbooks.py": {"sheet"},  # names of python-calamine
     "src/sapa/shipping/scorecards/queries.py": {"lost"},  # a status, and the figure of it
+    "src/sapa/messaging/channels/whatsapp/media.py": {"sheet"},  # a media type
+    "src/sapa/messaging/files/file_types.py": {"sheet"},
+    "src/sapa/sandbox/channels/whatsapp.py": {"sheet"},
     "docs/performance.md": {"odd"},  # what `make bench` calls a window that begins and ends within a day
 }
 """Files that may have a word because it is stored or printed elsewhere."""

@@ -46,6 +46,8 @@ UPLOADS: dict[str, dict[str, Any]] = {
 
 def sample_request(endpoint: Endpoint) -> dict[str, Any]:
     """What to send to an endpoint, as options of a request."""
+    if endpoint.takes_file:
+        return {"content": b"kopi"}
     return UPLOADS[endpoint.path] if endpoint.uploads else {"json": sample_body(endpoint)}
 
 

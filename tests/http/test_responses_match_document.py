@@ -21,6 +21,7 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
 from tests.http.response_check import Operation, check, check_answer, operations_of
 from tests.http.samples import UPLOADS, a_difference, a_ticket, an_agent
+from tests.messaging.files.steps import drip
 from tests.shipping.parcels import body_of, change
 
 CASES = [pytest.param(base, operation, id=operation.id) for base in Base for operation in operations_of(base)]
@@ -71,6 +72,10 @@ class Caller:
     @property
     def uploads(self) -> bool:
         return "text/csv" in self.operation.content.get("requestBody", {}).get("content", {})
+
+    @property
+    def takes_file(self) -> bool:
+        return "multipart/form-data" in self.operation.content.get("requestBody", {}).get("content", {})
 
     @property
     def path(self) -> str:
@@ -155,6 +160,8 @@ class Caller:
             }
         if self.body is not None and not {"content", "json"} & options.keys():
             options["json"] = self.body
+        if self.takes_file:
+            options.setdefault("content", b"kopi")
         method = options.pop("method", self.operation.method)
         options["params"] = QUERIES.get(self.operation.id, {}) | options.get("params", {})
         path = self._with_made(self.path) if path is None else path
@@ -231,6 +238,9 @@ async def provoke_refusals_of_requests(caller: Caller) -> None:
     if caller.uploads:
         assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
         assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
+    if caller.takes_file:
+        assert (await caller.call(headers={"content-encoding": "gzip"})).status_code == 415
+        assert (await caller.call(content=drip(26, bytes(1_048_576)))).status_code == 413
 
 
 async def provoke_refusals_of_channels(caller: Caller) -> None:
@@ -264,6 +274,8 @@ async def succeed_writing(caller: Caller) -> None:
         assert (await caller.call(headers=typed, content=other)).status_code == 409
     if caller.uploads:
         assert (await caller.call(headers=once, content=b"firstName\n")).status_code == 409
+    if caller.takes_file:
+        assert (await caller.call(headers=once, content=b"teh")).status_code == 409
     await caller.call()
 
 

@@ -32,7 +32,8 @@ PAGE = """<!doctype html>
 
 # A page that permits only what the chat requires.
 POLICY = (
-    "default-src 'none'; script-src {server}; connect-src {server}; img-src https://images.example; base-uri 'none'"
+    "default-src 'none'; script-src {server}; connect-src {server}; img-src https://images.example {server} blob:; "
+    "base-uri 'none'"
 )
 
 

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sapa.domains import ROUTES, SEALED_TABLES, build_jobs, build_process_contex
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections import actions as channels
 from sapa.messaging.connections.environment import get_environment
+from sapa.messaging.sending import queries as sending
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.settings import WebhookSettings, read_settings
 from sapa.shipping.connections import actions as carriers
@@ -43,12 +45,14 @@ OLD, NEW, LOST = (base64.b64encode(os.urandom(32)).decode() for _ in range(3))
 BOTH = f"{NEW},{OLD}"
 PUBLIC = WebhookSettings(allow_insecure=False, allowed_networks=())
 PATIENCE = 60
+DEFERRED = "01900000-0000-7000-8000-000000000000"
 SOURCE = Path(rotation.__file__).parents[1]
 SEALING = {
     "messaging/connections/actions.py": "channel_connections",
     "messaging/connections/jobs.py": "channel_connections",
     "messaging/history/actions.py": "api_requests",
     "messaging/media/links.py": "links that are not stored",
+    "messaging/sending/deferrals.py": "deferred_messages",
     "shipping/connections/actions.py": "carrier_connections",
     "webhooks/endpoints/fields.py": "webhook_endpoints",
 }
@@ -94,6 +98,8 @@ class Shop:
             fields = {**ACCOUNTS[Source.MAIL], "password": SECRETS["password"]}
             draft = await channels.prepare(context, tx, self.live, Source.MAIL, fields)
             await channels.connect(context, tx, self.live, draft)
+            sealed = vault.seal(b"planted-code", company_id, DEFERRED)
+            await sending.defer(tx, company_id, DEFERRED, "con", sealed, True, datetime.now(UTC), datetime.now(UTC))
         credentials = {"api_key": "planted-api-key"}
         await carriers.connect(context, self.live, "aggregator_carrier", "kiriminaja", credentials, verify=False)
         await self.send(keys, 7)
@@ -112,10 +118,12 @@ class Shop:
             secrets = [(open_headers(context.vault, one), open_secrets(context.vault, one)) for one in endpoints]
             mail = await get_environment(self.live).accounts.find_by_source(context, db, self.live, Source.MAIL)
             carrier = await carriers.get_carrier(context, db, self.live, "aggregator_carrier")
+            deferred = await db.fetchval("SELECT outgoing FROM deferred_messages WHERE message_id = $1", DEFERRED)
         assert mail is not None
         async with self.open_api(keys) as api:
             records = (await api.get("/messages/requests?limit=100")).json()["data"]
-        return [secrets, mail.connection.credentials, carrier.connection.credentials, records]
+        message = context.vault.open(deferred, self.live.id, DEFERRED)
+        return [secrets, mail.connection.credentials, carrier.connection.credentials, records, message]
 
     async def start(self, keys: str) -> None:
         async with self.database.transaction() as tx:
@@ -171,10 +179,10 @@ async def test_everything_is_sealed_anew_in_steps_while_others_write(
     await shop.reseal(BOTH)
     done = await shop.find()
     assert done.finished_at is not None
-    assert (done.resealed, done.unreadable) == (3 + 3 + 1 + 1 + 1 + 7, 0)
+    assert (done.resealed, done.unreadable) == (3 + 3 + 1 + 1 + 1 + 1 + 7, 0)
     after = await shop.read_everything(NEW)
     assert after == await shop.read_everything(BOTH)
-    assert (after[:3], after[3][4:]) == (before[:3], before[3])
+    assert (after[:3], after[3][4:], after[4]) == (before[:3], before[3], b"planted-code")
     await shop.start(NEW)
     await shop.reseal(NEW)
     again = await shop.find()
@@ -189,7 +197,7 @@ async def test_a_value_that_no_key_opens_is_counted_and_left(shop: Shop) -> None
     await shop.start(BOTH)
     await shop.reseal(BOTH)
     done = await shop.find()
-    assert (done.resealed, done.unreadable, done.finished_at is None) == (15, 1, False)
+    assert (done.resealed, done.unreadable, done.finished_at is None) == (16, 1, False)
     async with shop.database.connection() as db:
         assert (await webhooks.get_stored(db, shop.live.id, stored.id)).secret == lost
 
@@ -219,7 +227,7 @@ async def test_the_command_does_it_and_shows_how_far_it_is(
     started = await asyncio.to_thread(run, "rotate")
     assert (started["status"], started["keyId"], started["resealed"]) == ("running", Vault(NEW).key_id, 0)
     done = await asyncio.to_thread(run, "rotate", "--wait")
-    assert (done["status"], done["resealed"], done["unreadable"]) == ("finished", 16, 0)
+    assert (done["status"], done["resealed"], done["unreadable"]) == ("finished", 17, 0)
     assert done == await asyncio.to_thread(run, "status", keys=NEW)
     await shop.read_everything(NEW)
 

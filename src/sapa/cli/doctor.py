@@ -15,6 +15,7 @@ from sapa.cli.connect import AsJson, reach_database
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import BEHIND, OLDEST_POSTGRESQL, find_mismatch
 from sapa.db.pool import Connection
+from sapa.outbound.bucket import Bucket, BucketFailed, parse_address
 from sapa.runtime import metrics_address
 from sapa.runtime.exposure import list_exposures
 from sapa.settings import Settings, read_settings
@@ -49,6 +50,8 @@ async def _run_checks() -> list[Finding]:
     settings = read_settings()
     findings = [_check_settings(settings), await _check_metrics(settings)]
     findings += [Finding(each.what, False, each.found, each.fix, warning=True) for each in list_exposures(settings)]
+    if settings.files.url is not None:
+        findings.append(await _check_bucket(Bucket(parse_address(settings.files.url))))
     try:
         async with reach_database() as database, database.connection() as db:
             findings += [finding async for finding in _check_database(db)]
@@ -71,6 +74,18 @@ async def _check_metrics(settings: Settings) -> Finding:
     return Finding(
         "metrics address", True, f"not running; http://{expected}/metrics when Sapa starts, if the port is free"
     )
+
+
+async def _check_bucket(bucket: Bucket) -> Finding:
+    """Writes, reads and deletes an object."""
+    try:
+        await bucket.put("doctor/probe", b"probe")
+        is_same = await bucket.get("doctor/probe") == b"probe"
+        await bucket.delete_all("doctor/")
+    except BucketFailed as error:
+        advice = "Correct SAPA_FILES_URL, or what its key may do: read, write, list and delete objects."
+        return Finding("files", False, str(error), advice)
+    return Finding("files", is_same, "the bucket takes and returns objects" if is_same else "the bucket returns others")
 
 
 async def _check_database(db: Connection) -> AsyncIterator[Finding]:

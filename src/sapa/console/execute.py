@@ -18,6 +18,7 @@ from sapa.http.executor import AuditRecorder, Executor
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
+from sapa.http.uploads import FileStream, UploadCall
 from sapa.people.types import Role
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
@@ -51,6 +52,7 @@ class InProcessApi:
         audit: AuditRecorder | None = None,
         once: str | None = None,
         user: ChangeActor | None = None,
+        file: FileStream | None = None,
     ) -> Any:
         """The endpoint's response as plain values; raises its errors.
 
@@ -69,7 +71,11 @@ class InProcessApi:
         info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
         claim = _build_claim(company_id, once, info)
         try:
-            if endpoint.is_outbound:
+            if endpoint.takes_file and file is not None:
+                target, name = f"{method} {base}{path}", None if once is None else f"console-{once}"
+                upload_call = UploadCall(self._context, key, file, endpoint.status, target, idempotency_key=name)
+                response = await self._executor.run_upload(endpoint, upload_call, arguments)
+            elif endpoint.is_outbound:
                 call = OutboundCall(self._context, key, info, endpoint.status, claim)
                 response = await self._executor.run_outbound(endpoint, call, arguments)
                 if audit is not None:

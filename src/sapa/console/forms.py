@@ -14,6 +14,7 @@ from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
 
 MOST_FIELDS = 200
+MOST_FILES = 10
 MOST_OPEN_BYTES = 65_536
 """For forms that are open to anybody; the others may hold a file."""
 MOST_BYTES = MOST_UPLOADED + 1_048_576
@@ -23,8 +24,8 @@ def build_token(secret: str) -> str:
     return hmac.new(secret.encode(), b"form", sha256).hexdigest()
 
 
-def limit_body(receive: Receive, is_open: bool) -> Receive:
-    taken, most = 0, MOST_OPEN_BYTES if is_open else MOST_BYTES
+def limit_body(receive: Receive, most: int) -> Receive:
+    taken = 0
 
     async def receive_some() -> Message:
         nonlocal taken
@@ -41,7 +42,7 @@ async def read_form(request: Request, is_open: bool) -> FormData:
     seconds = BODY_SECONDS if is_open else UPLOAD_SECONDS
     try:
         async with asyncio.timeout(seconds):
-            form = await request.form(max_fields=MOST_FIELDS, max_files=1)
+            form = await request.form(max_fields=MOST_FIELDS, max_files=MOST_FILES)
     except TimeoutError:
         raise RequestTimeout(f"The form did not arrive within {seconds:.0f} seconds.") from None
     except (HTTPException, ClientDisconnect) as error:

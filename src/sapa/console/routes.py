@@ -19,7 +19,7 @@ from starlette.routing import Match, Route
 
 from sapa.console import translations
 from sapa.console.execute import InProcessApi
-from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
+from sapa.console.forms import MOST_BYTES, MOST_OPEN_BYTES, build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
 from sapa.context import AppContext, SecretKeyMissing
@@ -37,6 +37,7 @@ from sapa.http.errors import (
     translate,
 )
 from sapa.http.responses import HttpResponse
+from sapa.http.uploads import FileStream
 from sapa.people import actions as people
 from sapa.people.types import ConsoleSession, Role
 from sapa.values.change_actor import ChangeActor
@@ -153,6 +154,7 @@ class PageRequest(Struct):
         upload: tuple[str, bytes] | None = None,
         noted: tuple[str, str] | None = None,
         once: str | None = None,
+        file: FileStream | None = None,
     ) -> Any:
         """Calls the API in this environment, with the scopes of the person's role.
 
@@ -163,7 +165,7 @@ class PageRequest(Struct):
         user = ChangeActor("user", str(session.user_id), session.email)
         audit = (lambda tx: self.record(tx, *noted)) if noted else None
         return await self.api.call(
-            self.company_id, session.role, method, path, query, body, base, upload, audit, once, user
+            self.company_id, session.role, method, path, query, body, base, upload, audit, once, user, file
         )
 
     async def claim_once(self, tx: Tx) -> None:
@@ -239,7 +241,7 @@ def _serve(
     context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(incoming: Request) -> Response:
-        request = Request(incoming.scope, limit_body(incoming.receive, route.is_open))
+        request = Request(incoming.scope, limit_body(incoming.receive, _get_limit(context, route)))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
         browser_key = request.cookies.get(BROWSER_COOKIE) or token_urlsafe(32)
         language = translations.choose(request)
@@ -250,6 +252,10 @@ def _serve(
         return protect(response, page.is_secure)
 
     return serve
+
+
+def _get_limit(context: AppContext, route: ConsoleRoute) -> int:
+    return MOST_OPEN_BYTES if route.is_open else max(MOST_BYTES, context.settings.files.most_bytes + MOST_OPEN_BYTES)
 
 
 async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) -> Response:

@@ -1,11 +1,15 @@
 """One ticket: the conversation, its actions and its customer."""
 
+from collections.abc import AsyncIterator
 from secrets import token_hex
 from typing import Any
+from urllib.parse import urlsplit
 
+from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
 from sapa.console.inbox_pages import Team, build_fingerprint, is_script, list_channels, read_clock, read_team, watch
+from sapa.console.reply_parts import split_reply
 from sapa.console.routes import (
     EVERYBODY,
     PageRequest,
@@ -15,11 +19,15 @@ from sapa.console.routes import (
 from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
-from sapa.http.errors import Conflict, Invalid, NotFound
+from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
+from sapa.http.uploads import FileStream
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.files.file_types import IMAGE_TYPES
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send approved templates only."""
+MAX_NAME_LENGTH = 255
+PIECE_BYTES = 65_536
 
 Json = dict[str, Any]
 
@@ -47,6 +55,7 @@ async def show_ticket(page: PageRequest) -> Response:
         "once": token_hex(16),
         "given": {name: page.form_value(name) for name in ("body", "note", "name", "mediaUrl")},
         "params": page.form_values("param"),
+        "images": IMAGE_TYPES,
     }
     if params.get("part"):
         return page.show("ticket_part.html", **context)
@@ -70,8 +79,43 @@ async def watch_ticket(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket)
 async def reply_to_ticket(page: PageRequest) -> Response:
-    text = page.form_value("body").replace("\r\n", "\n")
-    return await _do(page, "replies", {"agentId": (await read_team(page)).my_id, "body": text}, "#talk")
+    """A text, files, or both; several messages on a channel whose messages have one file."""
+    text, my_id = page.form_value("body").replace("\r\n", "\n"), (await read_team(page)).my_id
+    files = await _upload_files(page)
+    if not files:
+        return await _do(page, "replies", {"agentId": my_id, "body": text}, "#talk")
+    id, once, source = page.request.path_params["id"], page.form_value("once"), (await _get_ticket(page))["source"]
+    for number, reply in enumerate(split_reply(source, text, files)):
+        try:
+            await page.call(
+                "POST", f"/tickets/{id}/replies", body={"agentId": my_id, **reply}, base=Base.MESSAGING,
+                once=f"{once}-{number}" if once else None,
+            )  # fmt: skip
+        except ApiError:
+            if number:  # what was sent is in the conversation, and is not offered again
+                page.form = FormData()
+            raise
+    return go_to(page.path(f"/inbox/{id}#talk"))
+
+
+async def _upload_files(page: PageRequest) -> list[Json]:
+    once = page.form_value("once")
+    chosen = [file for file in page.form.getlist("files") if isinstance(file, UploadFile) and file.filename]
+    return [
+        (
+            await page.call(
+                "POST", "/attachments", {"filename": (file.filename or "")[-MAX_NAME_LENGTH:]}, base=Base.MESSAGING,
+                file=FileStream(_read_pieces(file), page.context.settings.files.most_bytes, file.size),
+                once=f"{once}-file-{number}" if once else None,
+            )
+        )["data"]
+        for number, file in enumerate(chosen)
+    ]  # fmt: skip
+
+
+async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:
+    while piece := await file.read(PIECE_BYTES):
+        yield piece
 
 
 @console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
@@ -107,6 +151,7 @@ async def reopen_ticket(page: PageRequest) -> Response:
 async def send_template(page: PageRequest) -> Response:
     ticket, team = await _get_ticket(page), await read_team(page)
     template = (await _ask(page, "GET", f"/templates/{page.form_value('template')}"))["data"]
+    files = await _upload_files(page)
     body = {
         "to": ticket["clientNumber"],
         "sources": ticket["source"],
@@ -115,6 +160,7 @@ async def send_template(page: PageRequest) -> Response:
         "language": template["language"],
         "params": page.form_values("param"),
         "mediaUrl": page.form_value("mediaUrl") or None,
+        "components": {"header": {"attachmentId": files[0]["id"]}} if files else None,
         "agentId": team.my_id,
     }
     once = page.form_value("once") or None
@@ -130,11 +176,13 @@ async def open_file(page: PageRequest) -> Response:
     if message["ticketId"] != ticket_id:
         raise NotFound
     files = (await _ask(page, "GET", f"/messages/{message_id}/media"))["data"]["files"]
-    number = page.request.query_params.get("number", "0")
-    wanted = [file["url"] for place, file in enumerate(files) if str(place) == number and file["url"]]
+    params = page.request.query_params
+    wanted = [file for place, file in enumerate(files) if str(place) == params.get("number", "0") and file["url"]]
     if not wanted:
         raise FileNotThere
-    return go_to(wanted[0])
+    if params.get("thumbnail"):  # on this site, whatever its public address is: a page shows pictures of its own only
+        return go_to(urlsplit(wanted[0]["thumbnailUrl"] or wanted[0]["url"]).path)
+    return go_to(wanted[0]["url"])
 
 
 async def _ask(page: PageRequest, method: str, path: str, query: dict[str, str] | None = None) -> Any:
@@ -173,8 +221,12 @@ def _build_fingerprint(ticket: Json, team: Team) -> str:
 
 
 async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
-    """The files of the customers' messages."""
-    with_files = [one["messageId2"] for one in ticket["messages"] if one["direction"] == "in" and one["mediaUrl"]]
+    """The files of messages that we hold, or fetch."""
+    with_files = [
+        one["messageId2"]
+        for one in ticket["messages"]
+        if one["attachments"] or (one["direction"] == "in" and one["mediaUrl"])
+    ]
     return {id: (await _ask(page, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
 
 

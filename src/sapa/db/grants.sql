@@ -99,11 +99,17 @@ GRANT SELECT, INSERT, UPDATE ON message_threads TO {app};
 GRANT SELECT, INSERT, UPDATE ON channel_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON channel_callbacks TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON deferred_messages TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON files TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON file_parts TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON file_thumbnails TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON channel_files TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON upload_windows TO {app};
 GRANT SELECT, INSERT, UPDATE ON message_media TO {app};
 GRANT SELECT, INSERT ON message_media_parts TO {app};
 GRANT SELECT, INSERT, DELETE ON sandbox_outbox TO {app};
 GRANT SELECT, INSERT, UPDATE ON sandbox_counts TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_templates TO {app};
+GRANT SELECT, INSERT, DELETE ON sandbox_media TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};

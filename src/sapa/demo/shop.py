@@ -16,6 +16,8 @@ from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
+from sapa.demo.templates import TEMPLATES
+from sapa.messaging.templates import actions as templates
 from sapa.orders import actions as orders
 from sapa.orders.settlement.types import PaymentIn, RefundIn
 from sapa.products import actions as products
@@ -72,6 +74,7 @@ async def fill(database: Database, report: Report) -> Company:
         await _fill_products(database, company, report)
     await _fill_orders(database, company, report)
     await _fill_parcels(database, company, report)
+    await _fill_templates(database, company, report)
     return company
 
 
@@ -92,6 +95,15 @@ async def _fill_products(database: Database, company: Company, report: Report) -
         for number, (product_id, product) in enumerate(drafts, start=1):
             await products.upsert(tx, company, product_id, product)
             report("products", number, len(drafts))
+
+
+async def _fill_templates(database: Database, company: Company, report: Report) -> None:
+    """The worker submits them to the simulator, which reviews them."""
+    for number, template in enumerate(TEMPLATES, start=1):
+        async with database.transaction() as tx:
+            if not await templates.has_template(tx, company, template.name, template.language):
+                await templates.create(tx, company, template)
+        report("templates", number, len(TEMPLATES))
 
 
 async def _fill_orders(database: Database, company: Company, report: Report) -> None:

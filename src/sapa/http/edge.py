@@ -25,7 +25,7 @@ from sapa.http.errors import (
     Unauthorized,
     explain,
 )
-from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
+from sapa.http.exchange import Exchange, Receive, Scope, Send, open_upload, read_body, split_path
 from sapa.http.executor import Executor
 from sapa.http.idempotency import IdempotencyClaim, build_claim
 from sapa.http.incoming import IncomingBody
@@ -33,6 +33,7 @@ from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
 from sapa.http.responses import HttpResponse
+from sapa.http.uploads import UploadCall
 
 JSON = (b"content-type", b"application/json")
 PRIVATE = (b"cache-control", b"private, no-cache")
@@ -91,6 +92,8 @@ class Edge:
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
+        if endpoint.takes_file:
+            return await self._executor.run_upload(endpoint, self._open_upload(exchange, endpoint, key), arguments)
         claim = find_claim(exchange, endpoint, key, body)
         if endpoint.is_outbound:
             request = exchange.describe(endpoint.routes.base)
@@ -98,6 +101,17 @@ class Edge:
             return await self._executor.run_outbound(endpoint, exchange.outbound_call, arguments)
         response = await self._executor.run(endpoint, key, arguments, claim)
         return add_etag(response, exchange.header(b"if-none-match")) if endpoint.has_etag else response
+
+    def _open_upload(self, exchange: Exchange, endpoint: Endpoint, key: Key) -> UploadCall:
+        return UploadCall(
+            self._context,
+            key,
+            open_upload(exchange, self._context.settings.files.most_bytes),
+            endpoint.status,
+            f"{exchange.method} {exchange.path}",
+            exchange.scope["query_string"],
+            exchange.header(b"idempotency-key"),
+        )
 
     async def _record(self, exchange: Exchange, refusal: ApiError) -> None:
         """The caller gets the refusal even when it cannot be recorded."""

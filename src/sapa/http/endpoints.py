@@ -15,6 +15,7 @@ from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, get_parser
 from sapa.http.responses import is_envelope
+from sapa.http.uploads import UploadCall
 from sapa.values.api_base import Base as Base
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
@@ -71,6 +72,8 @@ class Endpoint:
         declared = inspect.signature(handler).parameters
         first, *names = declared
         self.is_outbound = hints[first] is OutboundCall
+        self.takes_file = hints[first] is UploadCall
+        """The body is a file, which the handler reads as it arrives."""
         self.parameters = {name: hints[name] for name in names}
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
         self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]

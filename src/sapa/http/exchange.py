@@ -5,12 +5,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
+from python_multipart.multipart import parse_options_header
+
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Endpoint, Route
 from sapa.http.errors import UnsupportedMediaType
 from sapa.http.incoming import IncomingBody
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
+from sapa.http.uploads import FORM, MAX_FORM_BYTES, FileStream, FormFile, build_too_large
 
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
@@ -77,6 +80,11 @@ class Exchange:
         )
 
 
+def _refuse_compressed(exchange: Exchange) -> None:
+    if (exchange.header(b"content-encoding") or "identity").strip().lower() != "identity":
+        raise UnsupportedMediaType("Compressed bodies are not supported. Send the body without Content-Encoding.")
+
+
 def build_query(raw: bytes) -> dict[str, Any]:
     """Each parameter's value, or the list of them where one is repeated."""
     values = parse_qs(raw.decode("latin-1"), keep_blank_values=True)
@@ -96,13 +104,27 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
     body = exchange.body = await exchange.incoming.read(most, seconds, exchange.header(b"content-length"))
     if not body and not is_needed:
         return "", body
-    if (exchange.header(b"content-encoding") or "identity").strip().lower() != "identity":
-        raise UnsupportedMediaType("Compressed bodies are not supported. Send the body without Content-Encoding.")
+    _refuse_compressed(exchange)
     content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
     media_type, _, parameters = content_type.partition(";")
     if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
         raise UnsupportedMediaType(f"Send the body as {' or '.join(accepted)} in UTF-8.")
     return media_type, body
+
+
+def open_upload(exchange: Exchange, most_bytes: int) -> FileStream:
+    """The file of a request. Nothing is read yet, except from a request that is refused by its head."""
+    _refuse_compressed(exchange)
+    content_type, options = parse_options_header(exchange.header(b"content-type") or "")
+    length_text = exchange.header(b"content-length") or ""
+    length = int(length_text) if length_text.isascii() and length_text.isdecimal() else None
+    is_form = content_type == FORM
+    if length is not None and length > most_bytes + (MAX_FORM_BYTES if is_form else 0):
+        raise build_too_large(most_bytes)
+    chunks = exchange.incoming.stream(UPLOAD_SECONDS, BODY_SECONDS)
+    if is_form:
+        return FormFile(chunks, options.get(b"boundary", b""), most_bytes, length)
+    return FileStream(chunks, most_bytes, length)
 
 
 def split_path(scope: Scope) -> list[str]:

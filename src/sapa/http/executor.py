@@ -12,6 +12,7 @@ from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, Replayed
 from sapa.http.responses import HttpResponse, encode_result
+from sapa.http.uploads import UploadCall
 
 AuditRecorder = Callable[[Tx], Awaitable[None]]
 """Records who changed something."""
@@ -59,6 +60,14 @@ class Executor:
             return await self._database.transact(change)
         async with self._flights.turn(claim):
             return await self._database.transact(change)
+
+    async def run_upload(self, endpoint: Endpoint, call: UploadCall, arguments: list[Any]) -> HttpResponse:
+        """The handler reads the file, and opens its own two transactions."""
+        try:
+            await endpoint.handler(call, *arguments)
+        except Replayed as replay:
+            return replay.response
+        return call.response
 
     async def run_outbound(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
         """The handler gets the outbound call in place of a transaction. It runs to its end when the caller disconnects:

@@ -1,13 +1,14 @@
 """Reads a request's body within limits of size, time and memory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
 from typing import Any
 
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 
 LARGE_BYTES = 1_048_576
+INCOMPLETE = "The body is incomplete. Send the whole body."
 
 
 class IncomingBody:
@@ -36,6 +37,24 @@ class IncomingBody:
             raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
         return content.getvalue()
 
+    async def stream(self, seconds: float, stall_seconds: float) -> AsyncIterator[bytes]:
+        """The body as it arrives. Each piece may take `stall_seconds`, and all of them `seconds`."""
+        loop = asyncio.get_running_loop()
+        ends, has_more = loop.time() + seconds, True
+        while has_more:
+            try:
+                async with asyncio.timeout_at(min(ends, loop.time() + stall_seconds)):
+                    message = await self._receive()
+            except TimeoutError:
+                raise RequestTimeout(
+                    f"The file did not arrive within {seconds:.0f} seconds, or stopped for {stall_seconds:.0f} seconds."
+                ) from None
+            if message["type"] == "http.disconnect":
+                raise Invalid(INCOMPLETE)
+            has_more = bool(message.get("more_body", False))
+            if chunk := message.get("body", b""):
+                yield chunk
+
     def release(self) -> None:
         """The request is answered, and its body is no longer in use."""
         if self._is_large:
@@ -46,7 +65,7 @@ class IncomingBody:
         """Returns whether more will come."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise Invalid("The body is incomplete. Send the whole body.")
+            raise Invalid(INCOMPLETE)
         chunk = message.get("body", b"")
         if content.tell() + len(chunk) > most:
             raise _build_refusal(most)

@@ -49,6 +49,20 @@ IDEMPOTENCY_KEY: Schema = {
         "examples": ["signup-1042"],
     },
 }
+FILE_BODY: Schema = {
+    "required": True,
+    "content": {
+        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "properties": {"file": {"type": "string", "format": "binary"}},
+                "required": ["file"],
+            }
+        },
+    },
+}
+"""A file, with any media type or in a form."""
 IF_NONE_MATCH: Schema = {
     "name": "If-None-Match",
     "in": "header",
@@ -182,6 +196,8 @@ class _Writer:
             "parameters": self._parameters(endpoint),
             "responses": self._successes(endpoint) | self._error_responses.of(endpoint),
         }
+        if endpoint.takes_file:
+            operation["requestBody"] = FILE_BODY
         if endpoint.body is not None:
             file = {media_type: {"schema": {"type": "string", "minLength": 1}} for media_type in UPLOADED_TYPES}
             content = file if endpoint.uploads else _json(self._schemas.describe_request(endpoint.body))

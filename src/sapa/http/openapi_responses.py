@@ -137,9 +137,9 @@ def list_edge_errors(endpoint: Endpoint) -> list[type[ApiError]]:
     if endpoint.routes.answers_unauthorized:
         errors = [error for error in errors if error not in {MissingApiKey, InvalidApiKey, InsufficientScope}]
         errors.append(Unauthorized)
-    if endpoint.body is not None:
+    if endpoint.body is not None or endpoint.takes_file:
         errors += WITH_BODY
-    if endpoint.writes and (endpoint.body or endpoint.query):
+    if endpoint.writes and (endpoint.body or endpoint.query or endpoint.takes_file):
         errors.append(IdempotencyKeyReused)
     if endpoint.writes:
         errors.append(IdempotencyInProgress)

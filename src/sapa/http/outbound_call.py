@@ -94,14 +94,19 @@ class OutboundCall:
         self._has_claimed = True
         return result
 
-    async def conclude(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
-        """One transaction after the outside call; its result is the response's data."""
+    async def conclude(
+        self, work: Callable[[Tx], Awaitable[Result]], present: Callable[[Result], object] = lambda result: result
+    ) -> Result:
+        """One transaction after the outside call; its result is the response's data. `present` turns it into what is
+        stored for repeated requests."""
 
         async def work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
             result = await work(tx)
             response = encode_result(result, self._status)
             if self.claim is not None:
-                await idempotency.settle(tx, self.claim, response)
+                stored = present(result)
+                replay = response if stored is result else encode_result(stored, self._status)
+                await idempotency.settle(tx, self.claim, replay)
             return result, response
 
         result, self._settled = await self.transact(work_and_settle)

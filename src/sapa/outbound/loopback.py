@@ -7,7 +7,7 @@ from aiohttp import web
 
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-MOST_BYTES = 32 * 1_048_576
+MOST_BYTES = 128 * 1_048_576
 
 
 class Loopback:
@@ -45,8 +45,18 @@ class Loopback:
             path=request.path,
             query=dict(request.query),
             headers={name.lower(): value for name, value in request.headers.items()},
-            body=await request.read(),
+            body=await _read(request),
             address=request.remote or "",
         )
         response = await self._answer(call)
         return web.Response(status=response.status, body=response.body, headers=response.headers)
+
+
+async def _read(request: web.BaseRequest) -> bytes:
+    """The server's own limit is far below that of an uploaded file."""
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MOST_BYTES, len(body))
+    return bytes(body)

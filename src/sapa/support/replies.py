@@ -13,6 +13,8 @@ from sapa.support.types import ReplyIn
 
 async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepted[Message]:
     company = call.company
+    if body.body is None and not body.attachment_ids:
+        raise Invalid.field("body", "is required, or attachmentIds")
     async with call.context.database.connection() as db:
         target = await queries.get_reply_target(db, company.id, id)
         agent = await agents.get_active_agent(db, company, body.agent_id)
@@ -24,7 +26,9 @@ async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepte
         is_handover=body.handover,
     )
     try:
-        return await sending.reply(call, target.identity, target.source, body.body, send_context, body.reply_to)
+        return await sending.reply(
+            call, target.identity, target.source, body.body, send_context, body.reply_to, body.attachment_ids
+        )
     except Invalid as refusal:
         raise _rename_field(refusal) from None
 

@@ -10,6 +10,7 @@ from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
 from sapa.messaging.contacts.types import Window
+from sapa.messaging.files.types import FileId
 from sapa.messaging.messages.types import (
     Message,
     MessageId2,
@@ -158,10 +159,21 @@ class TicketDetail(Ticket, frozen=True, kw_only=True, rename="camel"):
 
 
 class ReplyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A reply to the customer."""
+    """A reply to the customer: a text, files, or both."""
 
     agent_id: AgentId
-    body: Words
+    body: Annotated[
+        Words | None,
+        Meta(examples=["Pesanan Kakak kami kirim hari ini."], description="Required without attachmentIds."),
+    ] = None
+    attachment_ids: Annotated[
+        list[FileId],
+        Meta(
+            max_length=10,
+            examples=[[]],
+            description="Uploaded files. Most channels send one in a message; mail and the web chat send several.",
+        ),
+    ] = []
     reply_to: ReplyTo | None = None
     handover: Annotated[
         bool,

@@ -41,7 +41,7 @@ CONTENTS: Mapping[str, Content] = {
         subject="INV-1",
     ),
     "template_plain": TemplateCall(name="hello", language="en_US", rendered="Hello."),
-    "uploaded_image": Media("image", PICTURE, caption="Kopi Gayo", media_id="1479537139650973"),
+    "uploaded_image": Media("image", PICTURE, caption="Kopi Gayo", channel_id="1479537139650973"),
     "buttons": Buttons("Sudah sampai?", [Button("yes", "Ya"), Button("no", "Belum")], "INV-1", "Toko Kopi"),
     "list": Choices(
         "Pilih kopi",

@@ -7,13 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from sapa.messaging.channels.abilities import MediaUploads
 from sapa.messaging.channels.interface import (
     Identity,
     Media,
     OutgoingMessage,
     SendReceipt,
-    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.registry import CHANNELS
@@ -68,7 +66,7 @@ def test_every_kind_that_a_channel_can_carry_has_a_fixture() -> None:
     kinds = {"message": {"text"}, "template": {"template"}, "interactive": {"buttons", "list", "link"}}
     for source, folder in FOLDERS.items():
         capabilities = CHANNELS[source].capabilities
-        needed = {kind for send in capabilities.sends for kind in kinds.get(send, set())} | capabilities.media_types
+        needed = {kind for send in capabilities.sends for kind in kinds.get(send, set())} | set(capabilities.files)
         missing = sorted(needed - {path.stem for path in (FIXTURES / folder).glob("*.json")})
         assert missing == [], f"add these requests, one for each kind of CONTENTS, to fixtures/{folder}"
 
@@ -125,28 +123,11 @@ async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, c
     assert "to" not in request
 
 
-async def test_whatsapp_takes_files_and_says_what_it_holds_back(peer: Peer, client: Client) -> None:
+async def test_whatsapp_says_what_it_holds_back(peer: Peer, client: Client) -> None:
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    channel = CHANNELS[Source.MSGAPP_CLOUD]
-    assert isinstance(channel, MediaUploads)
-    refusal = {"error": {"message": "(#131053) Media upload error", "code": 131053}}
-    held = {"messages": [{"id": "wamid.4", "message_status": "held_for_quality_assessment"}]}
-    peer.answers = [(200, {"id": "1479537139650973"}), (400, refusal), (200, held)]
-    content = b"%PDF-1.4 nota"
-    assert await channel.upload_media(connection, "nota.pdf", "application/pdf", content) == "1479537139650973"
-    (uploaded,) = peer.requests
-    assert (uploaded.method, uploaded.path) == ("POST", "/1122/media")
-    for part in (
-        b'name="messaging_product"\r\n\r\nwhatsapp',
-        b'name="type"\r\n\r\napplication/pdf',
-        b"nota.pdf",
-        content,
-    ):
-        assert part in uploaded.body
-    refused = await channel.upload_media(connection, "nota.pdf", "application/pdf", content)
-    assert refused == SendRefusal("131053", "Media upload error", "media")
+    peer.answers = [(200, {"messages": [{"id": "wamid.4", "message_status": "held_for_quality_assessment"}]})]
     message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["template"])
-    sent = await channel.send(connection, message)
+    sent = await CHANNELS[Source.MSGAPP_CLOUD].send(connection, message)
     assert isinstance(sent, SendReceipt)
     assert (sent.message_id, bool(sent.held)) == ("wamid.4", True)
 

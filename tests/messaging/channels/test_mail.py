@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from sapa.messaging.channels.interface import (
-    Attachment,
     BadAccount,
     Content,
     Identity,
+    MailAttachment,
     Media,
     OutgoingMessage,
     SendDeferral,
@@ -155,7 +155,10 @@ async def test_a_temporary_rejection_is_a_deferral(verb: str, answer: str, serve
 
 
 async def test_a_file_that_we_hold_is_attached(server: MailServer, client: Client) -> None:
-    files = [Attachment("nota.pdf", "application/pdf", b"%PDF"), Attachment("foto ☕.jpg", "image/jpeg", b"\xff\xd8")]
+    files = [
+        MailAttachment("nota.pdf", "application/pdf", b"%PDF"),
+        MailAttachment("foto ☕.jpg", "image/jpeg", b"\xff\xd8"),
+    ]
     await send(server, client, Media("document", "https://sapa.example/media/x", "Nota Anda"), attachments=files)
     [mail] = server.mails
     attached = [(part.get_filename(), part.get_content_type(), part.get_content()) for part in mail.iter_attachments()]

@@ -13,7 +13,7 @@ from sapa.messaging.channels.interface import ChannelAccount, InboundMedia, Sour
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.media import jobs as media
-from sapa.messaging.media.actions import record_files
+from sapa.messaging.media.actions import build_received, record_received
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
@@ -48,8 +48,9 @@ async def connect_page(context: AppContext) -> ChannelAccount:
 async def bring(context: AppContext, connection: ChannelAccount, *urls: str) -> str:
     """Stores a message with these files; returns its id."""
     id = str(uuid4())
+    received = [InboundMedia("image", url=url) for url in urls]
     async with context.database.transaction() as tx:
-        await record_files(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
+        await record_received(tx, connection, build_received(connection, id, received), received)
     return id
 
 

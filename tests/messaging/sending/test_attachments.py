@@ -6,7 +6,8 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Attachment, Identity, Media, OutgoingMessage
+from sapa.messaging.channels.interface import Identity, MailAttachment, Media, OutgoingMessage, SendRefusal, Source
+from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.media.actions import build_address
 from sapa.messaging.media.links import MediaLink, build_link
 from sapa.messaging.sending import attachments
@@ -17,7 +18,7 @@ from tests.factories import Environments, make_company
 from tests.messaging.conversation_steps import simulate_inbound, wait_for_inbound
 
 ALWAYS = 4_102_444_800
-PDF = Attachment("sandbox.pdf", "application/pdf", FILES["document"])
+PDF = MailAttachment("sandbox.pdf", "application/pdf", FILES["document"])
 
 
 @pytest.fixture
@@ -34,6 +35,17 @@ async def find_company(database: Database, company_id: int) -> Company:
         return await get_company(db, company_id)
 
 
+async def attach(context: AppContext, database: Database, company_id: int, message: OutgoingMessage) -> OutgoingMessage:
+    """As it goes to the mail channel of this company."""
+    company = await find_company(database, company_id)
+    async with database.connection() as db:
+        mail = await get_environment(company).accounts.find_by_source(context, db, company, Source.MAIL)
+    assert mail is not None
+    attached = await attach_files(context, mail, message)
+    assert not isinstance(attached, SendRefusal)
+    return attached
+
+
 def build_outgoing(url: str, filename: str | None = None) -> OutgoingMessage:
     return OutgoingMessage("ref", Identity("email", "budi@example.com"), Media("document", url, "Nota", filename))
 
@@ -41,12 +53,11 @@ def build_outgoing(url: str, filename: str | None = None) -> OutgoingMessage:
 async def test_a_file_that_we_hold_is_attached(
     context: AppContext, database: Database, company: Environments, message_id: str
 ) -> None:
-    owner = await find_company(database, company.test)
     link = build_link(context, MediaLink(company.test, message_id, 0, ALWAYS))
     for url in (build_address(context, message_id), link):
-        attached = await attach_files(context, owner, build_outgoing(url))
+        attached = await attach(context, database, company.test, build_outgoing(url))
         assert attached.attachments == [PDF]
-    named = await attach_files(context, owner, build_outgoing(link, "../nota.pdf"))
+    named = await attach(context, database, company.test, build_outgoing(link, "../nota.pdf"))
     assert named.attachments[0].filename == "nota.pdf"
 
 
@@ -54,8 +65,7 @@ async def test_a_large_file_stays_a_link_that_works_for_long(
     context: AppContext, database: Database, company: Environments, message_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attachments, "MAX_ATTACHED_BYTES", len(FILES["document"]) - 1)
-    owner = await find_company(database, company.test)
-    linked = await attach_files(context, owner, build_outgoing(build_address(context, message_id)))
+    linked = await attach(context, database, company.test, build_outgoing(build_address(context, message_id)))
     assert isinstance(linked.content, Media)
     assert linked.attachments == ()
     assert linked.content.url.startswith(f"{context.settings.server.address}/media/")
@@ -77,4 +87,4 @@ async def test_a_media_url_stays_a_link(
     ]
     for company_id, url in cases:
         message = build_outgoing(url)
-        assert await attach_files(context, await find_company(database, company_id), message) == message
+        assert await attach(context, database, company_id, message) == message

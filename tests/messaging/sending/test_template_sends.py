@@ -1,6 +1,7 @@
 """Sends of templates: one-time codes stay secret, values are checked, and mismatches are explained."""
 
 import json
+from functools import partial
 from typing import Any
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.factories import Environments
+from tests.http.wire import eventually
 from tests.messaging.send_steps import NUMBER, get_message, get_record, list_records, make_code_template, make_template
 
 Json = dict[str, Any]
@@ -16,7 +18,7 @@ Json = dict[str, Any]
 CODE = "48291375"
 TABLES = (
     "messages", "message_events", "events", "tickets", "ticket_events", "timeline_entries", "api_requests",
-    "deferred_messages",
+    "deferred_messages", "idempotency_records",
 )  # fmt: skip
 
 
@@ -54,17 +56,43 @@ async def test_a_code_goes_to_the_channel_and_is_stored_only_in_the_sealed_histo
     record = await get_record(sandbox, sent["messageId2"])
     assert record["request"]["body"] == body
     assert record["response"]["data"] == sent
-    async with database.connection() as db:
-        for table in TABLES:
-            rows = await find_text(db, table, company.test)
-            assert CODE not in rows, table
+    if key is not None:
+        again = await sandbox.post("/messages/send-template", json=body, headers=headers)
+        assert again.headers["idempotency-replayed"] == "true"
+        assert again.json()["data"] == sent | {"body": stored["body"]}
+    await check_tables(database, company.test)
     assert CODE not in installation.log.read_text()
 
 
-async def find_text(db: Any, table: str, company_id: int) -> str:
-    """All rows of a table as text."""
-    rows = await db.fetch(f"SELECT t::text AS row FROM {table} t WHERE company_id = $1", company_id)
-    return "\n".join(row["row"] for row in rows)
+async def check_tables(database: Database, company_id: int) -> None:
+    """The code is in no row, neither as text nor as bytes, which PostgreSQL shows in hexadecimal."""
+    async with database.connection() as db:
+        for table in TABLES:
+            rows = await db.fetch(f"SELECT t::text AS row FROM {table} t WHERE company_id = $1", company_id)
+            for row in rows:
+                assert CODE not in row["row"], table
+                assert CODE.encode().hex() not in row["row"], table
+
+
+async def test_a_mail_with_a_code_is_sealed_until_it_is_sent_again(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await make_code_template(sandbox)
+    body = build(to="rate@simulator.test", sources="MAIL", template_name="login_code", params=[CODE])
+    answer = await sandbox.post("/messages/send-template", json=body)
+    assert (answer.status_code, CODE in answer.text) == (202, True)
+    await check_tables(database, company.test)
+    for tries, seconds in ((2, 60), (3, 240)):
+        await sandbox.post("/sandbox/clock/advance", json={"seconds": seconds})
+        await eventually(partial(find_mails, sandbox, tries))
+    await check_tables(database, company.test)
+
+
+async def find_mails(client: httpx.AsyncClient, count: int) -> list[str] | None:
+    """The mails with the code, once there are this many."""
+    found = (await client.get("/sandbox/outbox")).json()["data"]
+    mails = [request["body"] for request in found if request["source"] == "MAIL" and CODE in request["body"]]
+    return mails if len(mails) == count else None
 
 
 async def test_a_code_that_a_channel_repeats_in_its_refusal_is_hidden(sandbox: httpx.AsyncClient) -> None:

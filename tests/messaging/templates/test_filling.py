@@ -115,7 +115,7 @@ def test_a_code_goes_into_body_and_button_and_is_hidden_in_both() -> None:
         (FULL, ["x"] * 4, {"buttons": [{"index": 2, "suffix": "x"}]}, ["components.buttons[0].index"]),
         (PLACE, [], None, ["components.header"]),
         (CARDS, [], None, ["components.cards"]),
-        (CARDS, [], {"cards": [{}, {}]}, ["components.cards[0].body", "components.cards[0].header.mediaUrl"]),
+        (CARDS, [], {"cards": [{}, {}]}, ["components.cards[0].body", "components.cards[0].header"]),
         (CODE, [], None, ["params"]),
     ],
 )

@@ -22,6 +22,54 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
+// Files for a reply: picked, pasted or dropped. They are in the form's own field, so they are sent as without a script.
+for (const form of document.querySelectorAll("[data-files]")) {
+  const field = form.querySelector("input[type=file]");
+  const list = form.querySelector("[data-chosen]");
+  let files = [];
+
+  const put = (chosen) => {
+    files = chosen;
+    const all = new DataTransfer();
+    for (const file of files) all.items.add(file);
+    field.files = all.files;
+    list.hidden = !files.length;
+    list.replaceChildren(...files.map((file) => {
+      const row = document.createElement("li");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = "✕";
+      button.setAttribute("aria-label", `${list.dataset.remove} ${file.name}`);
+      button.addEventListener("click", () => put(files.filter((other) => other !== file)));
+      row.append(`${file.name} (${Math.ceil(file.size / 1024)} KB)`, button);
+      return row;
+    }));
+  };
+
+  const add = (more) => put(field.multiple ? [...files, ...more].slice(0, 10) : [...more].slice(0, 1));
+
+  field.addEventListener("change", () => add(field.files));
+  form.addEventListener("paste", (event) => {
+    if (!event.clipboardData?.files.length) return;
+    event.preventDefault();
+    add(event.clipboardData.files);
+  });
+  form.addEventListener("dragover", (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    form.classList.add("dropping");
+  });
+  form.addEventListener("dragleave", (event) => {
+    if (!form.contains(event.relatedTarget)) form.classList.remove("dropping");
+  });
+  form.addEventListener("drop", (event) => {
+    form.classList.remove("dropping");
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    add(event.dataTransfer.files);
+  });
+}
+
 const countDown = () => {
   for (const time of document.querySelectorAll("[data-until]")) {
     const seconds = Math.max(0, (new Date(time.dataset.until) - Date.now()) / 1000);

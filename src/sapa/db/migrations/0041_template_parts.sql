@@ -21,6 +21,8 @@ ALTER TABLE message_templates
 
 CREATE INDEX message_templates_unsubmitted_idx ON message_templates (company_id) WHERE provider_id IS NULL;
 
+-- A deferred message with a one-time code is stored sealed.
+ALTER TABLE deferred_messages ADD COLUMN is_sealed boolean NOT NULL DEFAULT false;
 
 -- The simulator reviews templates, and rejects some.
 

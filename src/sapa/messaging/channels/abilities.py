@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import ChannelAccount, Identity, SendRefusal
+from sapa.messaging.channels.interface import ChannelAccount, Identity, MediaType, OutgoingFile, SendRefusal
 from sapa.messaging.channels.template_content import TemplateContent
 
 
@@ -97,13 +97,17 @@ class ReadMarks(Protocol):
 
 
 @runtime_checkable
-class MediaUploads(Protocol):
-    """A channel that stores files for later messages."""
+class FileUploads(Protocol):
+    """A channel that accepts uploaded files, and gives each an id for messages."""
 
-    async def upload_media(
-        self, connection: ChannelAccount, filename: str, mime_type: str, content: bytes
-    ) -> str | SendRefusal:
-        """The channel's id of the file, for `Media.media_id`. Raises NotSent or Unclear."""
+    upload_seconds: float
+    """How long such an id is valid."""
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        """The channel's id of the file; None if this account cannot upload files, and has to send links. Raises NotSent
+        if the outcome is unknown, too: an upload alone has no effect, so it can be repeated."""
 
 
 class Renewal(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The interface of a channel's adapter, and the types it shares with the rest of messaging."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Protocol
@@ -40,6 +40,7 @@ class Source(StrEnum):
 
 
 MediaType = Annotated[Literal["image", "video", "audio", "document"], EnumName("MediaType")]
+MEDIA_TYPES: Sequence[MediaType] = ("image", "video", "audio", "document")
 Status = Literal["sent", "delivered", "read", "failed"]
 
 
@@ -98,8 +99,10 @@ class Media(Struct, frozen=True, tag=True, tag_field="content"):
     url: str
     caption: str | None = None
     filename: str | None = None
-    media_id: str | None = None
-    """The channel's id of the file, if it was uploaded there; it is used instead of the URL."""
+    channel_id: str | None = None
+    """The channel's id of the file, if it was uploaded there; the URL is not used then."""
+    file_id: str | None = None
+    """Of a file that we hold."""
 
 
 class Button(Struct, frozen=True):
@@ -174,10 +177,32 @@ Interactive = Buttons | Choices | LinkButton | FlowButton | ProductCard | Produc
 Content = Text | Media | Interactive | TemplateCall
 
 
-class Attachment(Struct, frozen=True):
+class MailAttachment(Struct, frozen=True):
     filename: str
     mime_type: str
     content: bytes
+
+
+class FileDescription(Struct, frozen=True):
+    """A file of a message that we hold."""
+
+    type: str
+    filename: str
+    media_type: str
+    size: int
+
+
+class OutgoingFile:
+    """A file that we hold, to be uploaded to a channel."""
+
+    __slots__ = ("filename", "media_type", "read", "size")
+
+    def __init__(self, filename: str, media_type: str, size: int, read: Callable[[], AsyncIterator[bytes]]) -> None:
+        self.filename = filename
+        self.media_type = media_type
+        self.size = size
+        self.read = read
+        """Reads its content, piece by piece."""
 
 
 class OutgoingMessage(Struct, frozen=True):
@@ -192,8 +217,10 @@ class OutgoingMessage(Struct, frozen=True):
     """Mail: the Message-IDs of the thread so far."""
     subject: str | None = None
     """Mail: the thread's subject, for content without a subject of its own."""
-    attachments: Sequence[Attachment] = ()
+    attachments: Sequence[MailAttachment] = ()
     """Mail: the files of the message that we hold ourselves. Its content names no other address for them."""
+    files: Sequence[FileDescription] = ()
+    """The web chat: the files of the message, which it serves itself."""
     is_automatic: bool = False
     """Sent by a machine. Mail says so in a header, so that machines do not reply to each other."""
 
@@ -269,6 +296,9 @@ class InboundMedia(Struct, frozen=True):
     filename: str | None = None
     content: bytes | None = None
     """The bytes, if they came with the message, as mail attachments do."""
+    file_id: str | None = None
+    """Of a file that a visitor of the web chat uploaded here."""
+    size: int | None = None
 
 
 class Interaction(Struct, frozen=True):
@@ -351,11 +381,20 @@ class BadAccount(Exception):
     """The channel certainly refuses the account: wrong credentials, or credentials of another account."""
 
 
+class FileRule(Struct, frozen=True):
+    """Which files a channel accepts as one type of media."""
+
+    max_bytes: int
+    media_types: frozenset[str] | None = None
+    """None for all."""
+
+
 class Capabilities(Struct, frozen=True):
     """What a channel supports."""
 
     sends: frozenset[Literal["message", "template", "media", "interactive"]]
-    media_types: frozenset[str]
+    files: Mapping[MediaType, FileRule]
+    """The types of media."""
     longest_text: int
     window: timedelta | None
     """How long after the customer's last message free text is allowed; None if always."""
@@ -371,10 +410,13 @@ class Capabilities(Struct, frozen=True):
     """The limit for captions, if it is lower."""
     has_captions: bool = True
     """Whether a file may have a caption."""
+    has_audio_captions: bool = True
     has_link_buttons: bool = True
     """Whether links can be native buttons; otherwise the text holds the link."""
     has_attachments: bool = False
     """Whether a message carries files itself; otherwise the channel fetches them."""
+    most_files: int = 1
+    """How many files a message may have."""
     most_callback_bytes: int | None = None
     """The largest callback; None for a channel that nobody calls back for. Its token may be public."""
     has_threads: bool = False

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import msgspec
 from msgspec import Struct
 
@@ -18,14 +19,17 @@ from sapa.messaging.channels.interface import (
     SendRefusal,
 )
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
-from sapa.outbound.client import ProviderResponse, Unclear
+from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
 """Large files take longer than API calls."""
+UPLOAD_SECONDS = 60.0
 MOST_CALLBACK_BYTES = 4 * 1_048_576
 
 MAX_RETRY_AFTER = 86_400.0
+NO_SUCH_OBJECT = 33
+"""The subcode of an unknown object or path."""
 
 _without_code = re.compile(r"\A\(#?[0-9]+\)\s*").sub
 
@@ -106,6 +110,34 @@ def find_retry_after(response: ProviderResponse, meaning: ErrorMeaning) -> float
     if meaning.retry_after is None or not (header.isascii() and header.isdigit()):
         return meaning.retry_after
     return max(meaning.retry_after, min(float(header), MAX_RETRY_AFTER))
+
+
+async def upload(
+    connection: ChannelAccount,
+    path: str,
+    form: aiohttp.FormData,
+    id_field: str,
+    classify: Callable[[GraphError], ErrorMeaning],
+    *,
+    may_lack_edge: bool = False,
+) -> str | SendRefusal | None:
+    """The id of the uploaded file; with `may_lack_edge`, None if the API has no such path."""
+    url = f"{connection.address}/{path}"
+    try:
+        response = await connection.client.call(
+            "POST", url, headers=authorize(connection), form=form, seconds=UPLOAD_SECONDS
+        )
+        if refused := read_refusal(response, classify):
+            return None if may_lack_edge and _lacks_edge(response) else refused
+    except Unclear as error:
+        raise NotSent(f"the file could not be uploaded: {error}") from error
+    id = text(parse_json(response.body), id_field)
+    return id or SendRefusal("media", "The channel accepted the file but returned no id.", "media")
+
+
+def _lacks_edge(response: ProviderResponse) -> bool:
+    graph_error = parse_graph_error(parse_json(response.body))
+    return graph_error.code == 100 and (graph_error.subcode == NO_SUCH_OBJECT or "Unsupported" in graph_error.message)
 
 
 def confirm(credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:

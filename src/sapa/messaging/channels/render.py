@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from sapa.messaging.channels.content_media import list_media
 from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
@@ -26,7 +27,7 @@ def render(content: Content) -> str:
         case Text(body=body):
             return body
         case TemplateCall():
-            return paragraphs(content.rendered, content.header_media.url if content.header_media else None)
+            return paragraphs(content.rendered, *_list_links(content))
         case Media():
             return paragraphs(content.caption, content.url)
         case LinkButton():
@@ -35,6 +36,11 @@ def render(content: Content) -> str:
             return paragraphs(content.header, content.body, _numbered(content), content.footer)
         case FlowButton() | ProductCard() | ProductChoices() | LocationRequest():
             return content.body or ""
+
+
+def _list_links(template: TemplateCall) -> Sequence[str]:
+    """The files that the text does not name: of the header, and those of cards that we hold."""
+    return [media.url for media in list_media(template) if media is template.header_media or media.file_id]
 
 
 def render_without_choices(content: Buttons | Choices) -> str:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import aiohttp
+import msgspec
 from msgspec.structs import replace
 
 from sapa.messaging.channels.interface import (
@@ -18,7 +20,9 @@ from sapa.messaging.channels.interface import (
     Interaction,
     Item,
     Media,
+    MediaType,
     MessageAmendment,
+    OutgoingFile,
     OutgoingMessage,
     ReceivedItem,
     SendReceipt,
@@ -29,15 +33,20 @@ from sapa.messaging.channels.meta import (
     GraphError,
     post,
     read_refusal,
+    upload,
 )
 from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes, parse_json, text, texts
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
+from sapa.outbound.file_payload import FilePayload
 
 SCOPED_ID = r"[0-9]{5,25}"
 """The form of the ids that a page or an account has for people."""
 MAX_QUICK_REPLIES = 13
 MAX_TITLE_LENGTH = 20
+MB = 1_048_576
+UPLOAD_SECONDS = 89 * 86_400.0
+"""An id of an uploaded file is valid for 90 days."""
 
 _FILE_TYPES = {"document": "file"}
 _OUR_TYPES = {"file": "document"}
@@ -70,6 +79,21 @@ async def _send_caption(connection: ChannelAccount, path: str, message: Outgoing
     return None
 
 
+async def upload_file(
+    connection: ChannelAccount, path: str, type: MediaType, file: OutgoingFile, platform: str | None = None
+) -> str | SendRefusal | None:
+    """The Attachment Upload API. Names have to be ASCII. Meta documents it for accounts with a page; others may lack
+    it."""
+    form = aiohttp.FormData()
+    if platform is not None:
+        form.add_field("platform", platform)
+    attachment = {"type": _FILE_TYPES.get(type, type), "payload": {"is_reusable": True}}
+    form.add_field("message", msgspec.json.encode({"attachment": attachment}).decode())
+    name = file.filename.encode("ascii", "replace").decode().replace("?", "_")
+    form.add_field("filedata", FilePayload(file.read(), file.size, file.media_type), filename=name)
+    return await upload(connection, path, form, "attachment_id", classify, may_lack_edge=platform is not None)
+
+
 def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """`special` is the content that only one of the two channels supports. Our reference comes back in echoes."""
     return {
@@ -96,7 +120,8 @@ async def mark_read(connection: ChannelAccount, path: str, to: Identity, is_typi
 
 def _content(content: Content) -> dict[str, Any]:
     if isinstance(content, Media):
-        return {"attachment": {"type": _FILE_TYPES.get(content.type, content.type), "payload": {"url": content.url}}}
+        payload = {"attachment_id": content.channel_id} if content.channel_id else {"url": content.url}
+        return {"attachment": {"type": _FILE_TYPES.get(content.type, content.type), "payload": payload}}
     if isinstance(content, Buttons | Choices) and len(list_rows(content)) <= MAX_QUICK_REPLIES:
         return _quick_replies(content)
     return {"text": render(content)}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
@@ -45,22 +46,24 @@ class CallbackContext(Struct, frozen=True):
     """The company's time."""
 
 
-async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem) -> None:
+async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem, id: str | None = None) -> None:
     """A person who writes becomes a customer; the recipient of an echo or the sender of an automatic reply does not."""
     company, connection = callback_context.company, callback_context.connected.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
     find = contacts.find_or_create if is_written else contacts.find_or_create_contact
     contact = await find(tx, company, inbound.sender, inbound.sender_name)
-    id = MESSAGE_ID.new()
+    id = id or MESSAGE_ID.new()
+    files = media.build_received(connection, id, inbound.media)
     message = await receive(
         tx, company, connection.id, connection.source, inbound, contact,
         connected_number=callback_context.connected.own_name,
         id=id,
-        media_url=media.build_address(callback_context.context, id) if inbound.media else None,
+        media_url=media.build_address(callback_context.context, id) if files else None,
+        attachments=media.encode_attachments(files),
     )  # fmt: skip
     if message is None:
         return
-    await media.record_files(tx, connection, id, inbound.media)
+    await media.record_received(tx, connection, files, inbound.media)
 
 
 async def receive(
@@ -74,6 +77,7 @@ async def receive(
     connected_number: str = "",
     id: str | None = None,
     media_url: str | None = None,
+    attachments: bytes = b"[]",
 ) -> Message | None:
     """The stored message; None if it is stored already, or is an echo of one of ours.
 
@@ -82,6 +86,7 @@ async def receive(
     """
     now = (await read_clock(tx, company.id)).now
     new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
+    new = replace(new, attachments=attachments)
     message = await messages.record_inbound(tx, company, inbound, contact, new, now)
     if message is None or inbound.is_imported:
         return message

@@ -10,7 +10,9 @@ from sapa.access.actions import get_company
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import BadAccount, InboundMedia
 from sapa.messaging.connections.environment import get_environment
-from sapa.messaging.media import queries
+from sapa.messaging.files import actions as files
+from sapa.messaging.files.types import FILE_ID, FileUnavailable
+from sapa.messaging.media import actions, queries
 from sapa.messaging.media.actions import MAX_BYTES
 from sapa.messaging.media.queries import MediaRow, WaitingFile
 from sapa.outbound.client import NotSent, Unclear
@@ -69,15 +71,25 @@ async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
         if connected is None:
             raise BadAccount("the channel is no longer connected")
         media = await _locate(context, company, row)
-        mime_type, content = await connected.channel.fetch_media(connected.connection, media, MAX_BYTES)
-    except (NotSent, Unclear, BadAccount) as error:
+        _, content = await connected.channel.fetch_media(connected.connection, media, MAX_BYTES)
+        if not content:
+            raise Unclear("the file is empty")
+        await _store(context, company, row, content)
+    except (NotSent, Unclear, BadAccount, FileUnavailable) as error:
         await _record_failure(context, company, row, str(error))
     except Exception as error:
         log.exception("file not fetched", company_id=company.id, message_id=row.message_id)
         await _record_failure(context, company, row, type(error).__name__)
-    else:
-        async with context.database.transaction() as tx:
-            await queries.store(tx, company.id, row, mime_type, content)
+
+
+async def _store(context: AppContext, company: Company, row: MediaRow, content: bytes) -> None:
+    """What the channel says about the file's type is ignored."""
+    id = row.file_id or FILE_ID.new()
+    written = await files.write_bytes(context, company.id, id, content)
+    async with context.database.transaction() as tx:
+        file = await files.finish(tx, company.id, id, row.filename, written)
+        await actions.settle(tx, company, row, file)
+        await actions.refresh_attachments(tx, company, row.message_id)
 
 
 async def _record_failure(context: AppContext, company: Company, row: MediaRow, error: str) -> None:

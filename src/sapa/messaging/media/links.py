@@ -21,6 +21,7 @@ class MediaLink(Struct, frozen=True, array_like=True):
     message_id: str
     number: int
     until: int
+    is_thumbnail: bool = False
 
 
 def build_link(context: AppContext, link: MediaLink) -> str:

@@ -1,12 +1,12 @@
 """Serves the files of messages at signed addresses that expire after 15 minutes."""
 
 import time
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -16,19 +16,25 @@ from sapa.db.pool import Connection
 from sapa.http.downloads import Download
 from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
+from sapa.messaging.files import actions as files
+from sapa.messaging.files.file_types import SAFE_TYPES, clean_filename
+from sapa.messaging.files.types import FILE_ID, THUMBNAIL_TYPE, UNKNOWN_TYPE
 from sapa.messaging.media import queries
+from sapa.messaging.media.held_files import find_stored, open_content
 from sapa.messaging.media.links import LINK_SECONDS, MediaLink, build_link, read_link
 from sapa.messaging.media.queries import MediaRow
 from sapa.messaging.messages.types import MessageId2
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
-MAX_NAME_LENGTH = 200
-
-# Safe to show in a browser; all other types are downloads.
-_HARMLESS = {
-    "image/png", "image/jpeg", "image/webp", "image/gif", "video/mp4", "audio/ogg", "audio/mpeg", "audio/mp4",
-}  # fmt: skip
+SAFE_HEADERS = {
+    "cache-control": "private, no-store",
+    "content-security-policy": "default-src 'none'; sandbox",
+    "cross-origin-resource-policy": "cross-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+"""Whatever a file is, a browser runs nothing of it."""
 
 
 class MediaFile(Struct, frozen=True, rename="camel"):
@@ -45,6 +51,20 @@ class MediaFile(Struct, frozen=True, rename="camel"):
         Meta(examples=["https://sapa.example/media/AbC"], description="Needs no key: do not share it."),
     ]
     expires_at: Annotated[Timestamp | None, Meta(examples=["2026-01-31T09:45:00.000Z"])]
+    id: Annotated[
+        str | None,
+        Meta(
+            examples=[FILE_ID.example],
+            description="The id of the attachment, to send the file again; null for a file from before there were ids.",
+        ),
+    ]
+    thumbnail_url: Annotated[
+        str | None,
+        Meta(
+            examples=["https://sapa.example/media/XyZ"],
+            description="A small WebP picture of an image; null for other files, and until it is made.",
+        ),
+    ]
 
 
 class MessageFiles(Struct, frozen=True, rename="camel"):
@@ -59,14 +79,26 @@ async def describe(context: AppContext, db: Connection, company: Company, messag
     rows = await queries.list_media(db, company.id, message_id)
     if not rows and not await queries.has_message(db, company.id, message_id):
         raise NotFound
-    return MessageFiles(message_id, [_describe(context, company, row, until) for row in rows])
+    return MessageFiles(message_id, [await _describe(context, db, company, row, until) for row in rows])
 
 
-def _describe(context: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
+async def _describe(context: AppContext, db: Connection, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
-    url = build_link(context, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
-    expires = format_instant(datetime.fromtimestamp(until, UTC)) if is_there else None
-    return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
+    file = await find_stored(db, company.id, row) if is_there else None
+    link = MediaLink(company.id, row.message_id, row.number, until)
+    has_thumbnail = file is not None and file.thumbnail == "stored"
+    return MediaFile(
+        type=row.type,
+        mime_type=row.mime_type,
+        filename=row.filename,
+        size=row.size,
+        status=row.status,
+        error=row.error,
+        url=build_link(context, link) if is_there else None,
+        expires_at=format_instant(datetime.fromtimestamp(until, UTC)) if is_there else None,
+        id=row.file_id,
+        thumbnail_url=build_link(context, replace(link, is_thumbnail=True)) if has_thumbnail else None,
+    )
 
 
 def build_pages(context: AppContext) -> list[Route]:
@@ -74,34 +106,34 @@ def build_pages(context: AppContext) -> list[Route]:
         link = read_link(context, request.path_params["token"])
         async with context.database.connection() as db:
             row = await queries.get_media(db, link.company_id, link.message_id, link.number)
-        if row.status != "stored":
+            file = await find_stored(db, link.company_id, row)
+            thumbnail = await files.find_thumbnail(db, link.company_id, file.id) if file and link.is_thumbnail else None
+        if link.is_thumbnail:
+            return _show_thumbnail(thumbnail)
+        if row.status != "stored" or (row.file_id is not None and file is None):
             raise NotFound
-        return Download(_stream(context, link), _headers(row), _content_type(row))
+        content = open_content(context, link.company_id, row, file)
+        return Download(content, _headers(row), _content_type(row))
 
     return [Route("/media/{token}", serve, methods=["GET"])]
 
 
-async def _stream(context: AppContext, link: MediaLink) -> AsyncGenerator[bytes, None]:
-    """Part by part, so that a slow download holds no database connection."""
-    part, data = 0, b""
-    while part == 0 or data:
-        async with context.database.connection() as db:
-            data = await queries.find_part(db, link.company_id, link.message_id, link.number, part) or b""
-        part += 1
-        yield data
+def _show_thumbnail(thumbnail: bytes | None) -> Response:
+    if thumbnail is None:
+        raise NotFound
+    return Response(thumbnail, headers=SAFE_HEADERS, media_type=THUMBNAIL_TYPE)
 
 
 def _headers(row: MediaRow) -> dict[str, str]:
-    kind = "inline" if row.mime_type in _HARMLESS else "attachment"
-    name = quote((row.filename or f"{row.type}-{row.number}")[:MAX_NAME_LENGTH], safe="")
+    kind = "inline" if row.mime_type in SAFE_TYPES else "attachment"
+    name = quote(clean_filename(row.filename or f"{row.type}-{row.number}", row.mime_type or ""), safe="")
     return {
+        **SAFE_HEADERS,
         "content-disposition": f"{kind}; filename*=UTF-8''{name}",
         "content-length": str(row.size),
-        "cache-control": "private, no-store",
-        "content-security-policy": "default-src 'none'; sandbox",
-        "x-content-type-options": "nosniff",
     }
 
 
 def _content_type(row: MediaRow) -> str:
-    return row.mime_type if row.mime_type in _HARMLESS else "application/octet-stream"
+    """A type that a browser might run is not named."""
+    return row.mime_type if row.mime_type in SAFE_TYPES else UNKNOWN_TYPE

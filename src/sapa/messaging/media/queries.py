@@ -1,14 +1,11 @@
 """Queries for the files of messages: where to fetch them, then their bytes in parts."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-
-PART_BYTES = 1_048_576
+from sapa.messaging.files.types import StoredFile
 
 
 class WaitingFile(Struct, frozen=True):
@@ -32,6 +29,8 @@ class MediaRow(Struct, frozen=True):
     size: int | None
     error: str | None
     tries: int
+    file_id: str | None
+    """None for a file that was received before files had ids."""
 
 
 COLUMNS = ", ".join(MediaRow.__struct_fields__)
@@ -39,8 +38,8 @@ COLUMNS = ", ".join(MediaRow.__struct_fields__)
 INSERT = sql(
     """
     INSERT INTO message_media (company_id, message_id, number, connection_id, source, type, mime_type, media_id, url,
-                               filename, status, size)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"""
+                               filename, status, size, file_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"""
 )
 
 GET = sql(
@@ -81,8 +80,8 @@ CLAIM = sql(
 SETTLE = sql(
     """
     UPDATE message_media
-       SET status = $4, mime_type = COALESCE($5, mime_type), size = $6, error = $7
-     WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting'"""
+       SET status = 'stored', mime_type = $4, size = $5, filename = COALESCE(filename, $6), file_id = $7, error = NULL
+     WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status <> 'failed'"""
 )
 
 RECORD_FAILURE = sql(
@@ -92,10 +91,7 @@ RECORD_FAILURE = sql(
      WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting'"""
 )
 
-INSERT_PART = sql(
-    "INSERT INTO message_media_parts (company_id, message_id, number, part, data) VALUES ($1, $2, $3, $4, $5)"
-)
-
+# Of files that were received before files had ids.
 GET_PART = sql(
     """
     SELECT data FROM message_media_parts
@@ -106,7 +102,7 @@ GET_PART = sql(
 async def insert_media(tx: Tx, company_id: int, source: str, row: MediaRow) -> None:
     await INSERT.run(
         tx, company_id, row.message_id, row.number, row.connection_id, source, row.type, row.mime_type, row.media_id,
-        row.url, row.filename, row.status, row.size,
+        row.url, row.filename, row.status, row.size, row.file_id,
     )  # fmt: skip
 
 
@@ -135,15 +131,9 @@ async def claim(db: Connection, waiting: WaitingFile, seconds: float) -> MediaRo
     return await CLAIM.find(db, waiting.company_id, waiting.message_id, waiting.number, seconds)
 
 
-async def store(tx: Tx, company_id: int, row: MediaRow, mime_type: str | None, content: bytes) -> None:
-    key = (company_id, row.message_id, row.number)
-    if await SETTLE.run(tx, *key, "stored", mime_type, len(content), None):
-        await insert_parts(tx, *key, content)
-
-
-async def insert_parts(tx: Tx, company_id: int, message_id: str, number: int, content: bytes) -> None:
-    for part, data in enumerate(_parts(content)):
-        await INSERT_PART.run(tx, company_id, message_id, number, part, data)
+async def settle(tx: Tx, company_id: int, row: MediaRow, file: StoredFile) -> None:
+    """The file is stored. Its name is the channel's, if that gave one."""
+    await SETTLE.run(tx, company_id, row.message_id, row.number, file.media_type, file.size, file.filename, file.id)
 
 
 async def record_failure(db: Connection, company_id: int, row: MediaRow, error: str, retry_in: float | None) -> None:
@@ -155,8 +145,3 @@ async def record_failure(db: Connection, company_id: int, row: MediaRow, error: 
 async def find_part(db: Connection, company_id: int, message_id: str, number: int, part: int) -> bytes | None:
     data: bytes | None = await GET_PART.value(db, company_id, message_id, number, part)
     return data
-
-
-def _parts(content: bytes) -> Iterator[bytes]:
-    for start in range(0, len(content), PART_BYTES):
-        yield content[start : start + PART_BYTES]

@@ -82,6 +82,11 @@ async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
     return message
 
 
+async def set_attachments(tx: Tx, company: Company, id: str, attachments: bytes) -> None:
+    """After files of the message were fetched."""
+    await queries.set_attachments(tx, company.id, id, attachments)
+
+
 async def record_inbound(
     tx: Tx, company: Company, inbound: ReceivedItem, contact: Contact, new: NewMessage, now: datetime
 ) -> Message | None:

@@ -115,6 +115,8 @@ SET_REPLIED = sql(
 
 SET_ERROR = sql(f"UPDATE messages SET error = $3 WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}", row=Message)
 
+SET_ATTACHMENTS = sql("UPDATE messages SET attachments = $3 WHERE company_id = $1 AND id = $2")
+
 SET_TICKET = sql(
     "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
 )
@@ -270,6 +272,10 @@ async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
     if message is None:
         raise NotFound
     return message
+
+
+async def set_attachments(tx: Tx, company_id: int, id: str, attachments: bytes) -> None:
+    await SET_ATTACHMENTS.run(tx, company_id, id, attachments)
 
 
 async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int | None = None) -> None:

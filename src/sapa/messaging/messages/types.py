@@ -13,6 +13,7 @@ from sapa.messaging.channels.interface import Channel as Channel
 from sapa.messaging.channels.interface import SenderAuthentication
 from sapa.messaging.channels.interface import Source as Source
 from sapa.messaging.contacts.types import Window
+from sapa.messaging.files.types import Attachment
 from sapa.messaging.messages.state import DeliveryState
 from sapa.values.api_base import Base
 from sapa.values.enum_names import EnumName
@@ -87,6 +88,9 @@ class Message(Struct, frozen=True, rename="camel"):
     subject: Annotated[str | None, Meta(examples=[None])]
     template_id: Annotated[str | None, Meta(examples=[None], description="The template's name.")]
     media_url: Annotated[str | None, Meta(examples=[None])]
+    attachments: Annotated[
+        Raw, StoredJson(list[Attachment]), Meta(examples=[[]], description="The files that Sapa holds of it.")
+    ]
     interactive: Annotated[Raw | None, StoredJson(dict[str, Any] | None), Meta(examples=[None])]
     interaction: Annotated[Raw | None, StoredJson(Choice | None)]
     customer_id: CustomerId | None
@@ -211,6 +215,7 @@ class NewMessage(Struct, frozen=True, kw_only=True):
     subject: str | None = None
     template_id: str | None = None
     media_url: str | None = None
+    attachments: bytes = b"[]"
     interactive: bytes | None = None
     interaction: bytes | None = None
     metadata: bytes | None = None

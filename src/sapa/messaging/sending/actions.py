@@ -1,5 +1,7 @@
 """Sends a message: check, store, call the channel. `delivery` handles the channel's response."""
 
+from collections.abc import Sequence
+
 from sapa.db.pool import Connection, Tx
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -8,6 +10,7 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
+from sapa.messaging.media import actions as media
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
@@ -17,13 +20,14 @@ from sapa.messaging.messages.types import (
     SendFailed,
 )
 from sapa.messaging.sending import preflight
+from sapa.messaging.sending.attachments import address_files
 from sapa.messaging.sending.delivery import deliver
-from sapa.messaging.sending.drafts import prepare_draft
+from sapa.messaging.sending.drafts import check_url, fill_named_template
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     ActiveTicket,
     AnySendIn,
-    MessageIn,
+    ReplyMessageIn,
     SendContext,
     SendPlan,
     TemplateMessageIn,
@@ -32,6 +36,7 @@ from sapa.messaging.sending.types import (
 from sapa.messaging.templates.types import Template
 from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, TakenOver, TicketLink
 from sapa.values.company import Company
+from sapa.values.json import encode
 
 REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive, TakenOver, SendFailed)
 """The errors that any send may raise."""
@@ -48,16 +53,30 @@ async def send_automatically(call: OutboundCall, body: TemplateMessageIn) -> Mes
 
 async def check_template(db: Connection, company: Company, body: TemplateMessageIn) -> Template:
     """The template, if it exists and these parameters fit it. Raises like a send."""
-    draft = await prepare_draft(db, company, body)
-    if draft.template is None:
-        raise TypeError("a template message has a template")
-    return draft.template
+    template, filled = await fill_named_template(db, company, body)
+    if filled.media is not None:
+        check_url("mediaUrl", filled.media.url)
+    return template
 
 
 async def reply(
-    call: OutboundCall, to: str, source: str, text: str, send_context: SendContext, reply_to: str | None = None
+    call: OutboundCall,
+    to: str,
+    source: str,
+    text: str | None,
+    send_context: SendContext,
+    reply_to: str | None = None,
+    attachment_ids: Sequence[str] = (),
 ) -> Message | Accepted[Message]:
-    body = MessageIn(to=to, sources=source, message=text, agent_id=send_context.agent_id, reply_to=reply_to)
+    """A text, or files with a text or without one."""
+    body = ReplyMessageIn(
+        to=to,
+        sources=source,
+        message=text,
+        attachment_ids=attachment_ids,
+        agent_id=send_context.agent_id,
+        reply_to=reply_to,
+    )
     return await _send(call, body, send_context)
 
 
@@ -66,17 +85,21 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     call_record = None
     if send_context.is_api_call:
         call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
-    message = await call.intend(lambda tx: _record(tx, call.company, plan, call_record, send_context))
+    id = MESSAGE_ID.new()
+    plan = address_files(call.context, plan, id)
+    message = await call.intend(
+        lambda tx: _record(tx, call.company, plan, call_record, send_context, id), present=plan.conceal
+    )
     call.is_recorded = True
     return await deliver(call, plan, call_record, message)
 
 
 async def _record(
-    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext, id: str
 ) -> Message:
     """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
     connection, draft = plan.connected.connection, plan.draft
-    id, quota = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
+    quota = plan.connected.channel.capabilities.most_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
         raise WindowClosed(QUOTA_USED.format(most=quota))
@@ -98,6 +121,7 @@ async def _record(
         subject=draft.subject,
         template_id=draft.template.name if draft.template else None,
         media_url=draft.media_url,
+        attachments=encode([each.file.attachment for each in draft.files]),
         interactive=draft.interactive,
         metadata=draft.metadata,
         feature_source=send_context.feature_source,
@@ -110,6 +134,9 @@ async def _record(
         request_stored_at=call_record.clock.real if call_record else None,
     )
     message = plan.show(await messages.record_outbound(tx, company, new))
+    if draft.files:
+        sent = [(each.type, each.file) for each in draft.files]
+        await media.record_sent(tx, connection, id, sent, draft.files[0].field)
     if call_record is not None:
         await history.record(tx, call_record, message)
     return message

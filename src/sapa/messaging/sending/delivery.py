@@ -23,12 +23,13 @@ from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, Sen
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.files.types import FileUnavailable
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message, SendFailed
 from sapa.messaging.sending import deferrals
-from sapa.messaging.sending.attachments import attach_files
+from sapa.messaging.sending.attachments import attach_files, delete_uploaded
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -41,6 +42,7 @@ RETRY_PAUSE = 0.3
 OUTCOME_SECONDS = 30.0
 """How long storing the outcome may wait for the database."""
 CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
+CONCERNS_FILE = frozenset({"media", "validation"})
 
 log = structlog.get_logger()
 
@@ -68,17 +70,15 @@ async def deliver(
             lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
         )
         raise failure  # not concluded: a refusal frees the Idempotency-Key
-    if isinstance(outcome, SendReceipt):
-        return await retry_storing(
-            lambda: call.conclude(lambda tx: _accept(tx, company, plan, call_record, id, outcome))
-        )
-    if isinstance(outcome, SendDeferral):
-        return await retry_storing(
-            lambda: call.conclude(lambda tx: _defer(tx, company, plan, call_record, id, outcome))
-        )
-    return await retry_storing(
-        lambda: call.conclude(lambda tx: _mark_unclear(tx, company, plan, call_record, id, outcome))
-    )
+
+    async def store(tx: Tx) -> Message | Accepted[Message]:
+        if isinstance(outcome, SendReceipt):
+            return await _accept(tx, company, plan, call_record, id, outcome)
+        if isinstance(outcome, SendDeferral):
+            return await _defer(tx, call.context, company, plan, call_record, id, outcome)
+        return await _mark_unclear(tx, company, plan, call_record, id, outcome)
+
+    return await retry_storing(lambda: call.conclude(store, present=plan.conceal))
 
 
 class _RefusedForNow(Exception):
@@ -112,9 +112,15 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
     """One try."""
     connection = connected.connection
     try:
-        if connected.channel.capabilities.has_attachments:
-            message = await attach_files(context, connection.company, message)
-        return await connected.channel.send(connection, message)
+        prepared = await attach_files(context, connected, message)
+        if isinstance(prepared, SendRefusal):
+            return prepared
+        outcome = await connected.channel.send(connection, prepared)
+        if isinstance(outcome, SendRefusal) and outcome.category in CONCERNS_FILE:
+            await delete_uploaded(context, connected, prepared)
+        return outcome
+    except FileUnavailable as error:
+        return SendRefusal("NOT_SENT", error.message, "temporary", RETRY_PAUSE)
     except NotSent as error:
         return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "temporary", RETRY_PAUSE)
     except Unclear as error:
@@ -161,10 +167,16 @@ async def _accept(
 
 
 async def _defer(
-    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, deferral: SendDeferral
+    tx: Tx,
+    context: AppContext,
+    company: Company,
+    plan: SendPlan,
+    call_record: CallRecord | None,
+    id: str,
+    deferral: SendDeferral,
 ) -> Message | Accepted[Message]:
-    outgoing = _build_outgoing(plan, id)
-    message = plan.show(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral))
+    outgoing, vault = _build_outgoing(plan, id), context.vault if plan.draft.secrets else None
+    message = plan.show(await deferrals.defer(tx, company, plan.connected.connection.id, outgoing, deferral, vault))
     result = Accepted(message) if message.status == "pending" else message
     if call_record is not None:
         await history.record_response(tx, call_record, result)

@@ -6,8 +6,10 @@ from ipaddress import ip_address
 from posixpath import splitext
 from urllib.parse import urlsplit
 
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
+from sapa.messaging.channels.content_media import list_media, replace_media
 from sapa.messaging.channels.interface import (
     Button,
     Buttons,
@@ -29,6 +31,10 @@ from sapa.messaging.channels.native_contents import (
     ProductChoices,
     ProductSection,
 )
+from sapa.messaging.files import actions as files
+from sapa.messaging.files.file_types import get_family
+from sapa.messaging.files.types import StoredFile
+from sapa.messaging.media.held_files import list_files
 from sapa.messaging.sending.types import (
     MAX_METADATA_BYTES,
     AnyInteractiveIn,
@@ -41,14 +47,17 @@ from sapa.messaging.sending.types import (
     LocationRequestIn,
     MediaMessageIn,
     MessageDraft,
+    MessageFile,
     MessageIn,
     ProductListIn,
     ProductMessageIn,
+    ReplyMessageIn,
     TemplateMessageIn,
 )
 from sapa.messaging.templates import actions as templates
 from sapa.messaging.templates import text as template_text
 from sapa.messaging.templates.filling import MAX_PRODUCTS, FilledTemplate, fill_template, list_secrets, mask_values
+from sapa.messaging.templates.types import Template
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -62,7 +71,7 @@ _ENDINGS: dict[str, MediaType] = {
 _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
 
 
-async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
+async def prepare_draft(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
     metadata = None if body.metadata is None else encode(body.metadata)
     if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
         raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
@@ -70,17 +79,18 @@ async def prepare_draft(db: Connection, company: Company, body: AnySendIn) -> Me
         case MessageIn():
             return _draft_message(body, metadata)
         case TemplateMessageIn():
-            return await _draft_template(db, company, body, metadata)
+            return await _draft_template(context, db, company, body, metadata)
         case MediaMessageIn():
-            return _draft_media(body, metadata)
+            return await _draft_media(context, db, company, body, metadata)
+        case ReplyMessageIn():
+            return await _draft_reply(db, company, body, metadata)
         case InteractiveMessageIn():
             return _draft_interactive(body, metadata)
 
 
 def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
-    if not body.message.strip():
-        raise Invalid.field("message", "must not be blank")
     if body.image_url:
+        _check_words("message", [body.message])
         url = check_url("imageUrl", body.image_url)
         content = Media("image", url, body.message)
         return MessageDraft(
@@ -92,36 +102,90 @@ def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
             metadata=metadata,
             caption_field="message",
         )
-    return MessageDraft(
-        kind="message",
-        content=Text(body.message, body.subject),
-        type="text",
-        body=body.message,
-        subject=body.subject,
-        metadata=metadata,
-    )
+    return _draft_text(body.message, body.subject, metadata)
 
 
-def _draft_media(body: MediaMessageIn, metadata: bytes | None) -> MessageDraft:
-    url = check_url("mediaUrl", body.media_url)
-    type = body.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
+def _draft_text(text: str, subject: str | None, metadata: bytes | None) -> MessageDraft:
+    _check_words("message", [text])
+    content = Text(text, subject)
+    return MessageDraft(kind="message", content=content, type="text", body=text, subject=subject, metadata=metadata)
+
+
+async def _draft_media(
+    context: AppContext, db: Connection, company: Company, body: MediaMessageIn, metadata: bytes | None
+) -> MessageDraft:
+    if (body.media_url is None) == (body.attachment_id is None):
+        raise Invalid.field("mediaUrl", "is required, or attachmentId instead; not both")
+    if body.attachment_id is not None:
+        held, field = await files.get_files(db, company, "attachmentId", [body.attachment_id]), "attachmentId"
+    else:
+        held, field = await _list_held(context, db, company, body.media_url or ""), "mediaUrl"
+    url = "" if held else check_url("mediaUrl", body.media_url or "")
+    ending = splitext(urlsplit(url).path)[1].lower()
+    type = body.media_type or (get_family(held[0].media_type) if held else _ENDINGS.get(ending, "document"))
     if type == "audio" and body.caption:
         raise Invalid.field("caption", "must be absent for audio")
-    content = Media(type, url, body.caption or None, body.filename)
     return MessageDraft(
-        kind="media", content=content, type=type, body=body.caption or None, media_url=url, metadata=metadata
+        kind="media",
+        content=_build_media(type, url, body.caption or None, body.filename, held),
+        type=type,
+        body=body.caption or None,
+        media_url=url or None,
+        metadata=metadata,
+        files=[MessageFile(file, body.media_type or get_family(file.media_type), field) for file in held],
+        has_media_type=body.media_type is not None,
     )
+
+
+def _build_media(
+    type: MediaType, url: str, caption: str | None, filename: str | None, held: Sequence[StoredFile]
+) -> Media:
+    """A message with several files names the first."""
+    if not held:
+        return Media(type, url, caption, filename)
+    return Media(type, url, caption, filename or held[0].filename, file_id=held[0].id)
+
+
+async def _list_held(context: AppContext, db: Connection, company: Company, url: str) -> list[StoredFile]:
+    """The files at an address of ours: those that a customer sent, for example."""
+    if context.sealing is None or not url.startswith(context.settings.server.address):
+        return []
+    return [held.file for held in await list_files(context, db, company, url) if held.file is not None]
+
+
+async def _draft_reply(db: Connection, company: Company, body: ReplyMessageIn, metadata: bytes | None) -> MessageDraft:
+    """The text beside files is the caption of the first one."""
+    if not body.attachment_ids:
+        return _draft_text(body.message or "", None, metadata)
+    held = await files.get_files(db, company, "attachmentIds", body.attachment_ids)
+    type, caption = get_family(held[0].media_type), body.message if (body.message or "").strip() else None
+    return MessageDraft(
+        kind="media",
+        content=_build_media(type, "", caption, None, held),
+        type=type,
+        body=caption,
+        metadata=metadata,
+        caption_field="message",
+        files=[MessageFile(file, get_family(file.media_type), "attachmentIds") for file in held],
+        has_media_type=False,
+    )
+
+
+async def fill_named_template(
+    db: Connection, company: Company, body: TemplateMessageIn
+) -> tuple[Template, FilledTemplate]:
+    template = await templates.get_for_send(db, company, body.template_name, body.template_source, body.language)
+    content = template_text.parse_content(template)
+    return template, fill_template(template.name, content, body.params, body.components, body.media_url)
 
 
 async def _draft_template(
-    db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
+    context: AppContext, db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
 ) -> MessageDraft:
-    template = await templates.get_for_send(db, company, body.template_name, body.template_source, body.language)
-    content = template_text.parse_content(template)
-    filled = fill_template(template.name, content, body.params, body.components, body.media_url)
-    _check_files(body, filled)
+    template, filled = await fill_named_template(db, company, body)
     preview = template_text.preview(filled)
     is_secret = templates.is_secret(template)
+    header = filled.content.header
     call = TemplateCall(
         name=template.name,
         language=template.language,
@@ -132,28 +196,51 @@ async def _draft_template(
         buttons=filled.buttons,
         cards=filled.cards,
         offer_ends_at=filled.offer_ends_at,
-        subject=preview.header if content.header is not None and content.header.type == "text" else None,
+        subject=preview.header if header is not None and header.type == "text" else None,
         text=preview.body,
     )
+    held = await _hold_template_media(context, db, company, body, call)
     return MessageDraft(
         kind="template",
-        content=call,
+        content=replace_media(call, [media for media, _ in held]),
         type="template",
         body=preview.text,
         stored_body=template_text.preview(mask_values(filled)).text if is_secret else None,
         secrets=list_secrets(filled) if is_secret else (),
-        media_url=filled.media.url if filled.media else None,
+        media_url=filled.media.url or None if filled.media else None,
         metadata=metadata,
         template=template,
+        files=[file for _, file in held if file is not None],
     )
 
 
-def _check_files(body: TemplateMessageIn, filled: FilledTemplate) -> None:
-    if filled.media is not None:
-        check_url("mediaUrl" if body.media_url else "components.header.mediaUrl", filled.media.url)
-    for number, card in enumerate(filled.cards):
-        if isinstance(card.header, Media):
-            check_url(f"components.cards[{number}].header.mediaUrl", card.header.url)
+async def _hold_template_media(
+    context: AppContext, db: Connection, company: Company, body: TemplateMessageIn, call: TemplateCall
+) -> list[tuple[Media, MessageFile | None]]:
+    """The media of the template's headers, each with its file if we hold that."""
+    places = ["mediaUrl" if body.media_url else "components.header"] if call.header_media else []
+    places += [
+        f"components.cards[{number}].header" for number, card in enumerate(call.cards) if isinstance(card.header, Media)
+    ]
+    return [
+        await _hold_media(context, db, company, place, media)
+        for place, media in zip(places, list_media(call), strict=True)
+    ]
+
+
+async def _hold_media(
+    context: AppContext, db: Connection, company: Company, place: str, media: Media
+) -> tuple[Media, MessageFile | None]:
+    field = place if place == "mediaUrl" else f"{place}.{'attachmentId' if media.file_id else 'mediaUrl'}"
+    if media.file_id is not None:
+        held = await files.get_files(db, company, field, [media.file_id])
+    else:
+        held = await _list_held(context, db, company, media.url)
+    if not held:
+        check_url(field, media.url)
+        return media, None
+    filled = Media(media.type, "", filename=media.filename or held[0].filename, file_id=held[0].id)
+    return filled, MessageFile(held[0], media.type, field)
 
 
 def _draft_interactive(body: InteractiveMessageIn, metadata: bytes | None) -> MessageDraft:

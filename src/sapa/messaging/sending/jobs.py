@@ -2,13 +2,13 @@
 
 import asyncio
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
-from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, SendReceipt, SendRefusal
+from sapa.messaging.channels.interface import SendDeferral, SendReceipt, SendRefusal, TemplateCall
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
@@ -22,6 +22,7 @@ from sapa.messaging.sending.delivery import (
     try_send,
 )
 from sapa.messaging.sending.queries import DeferredMessage, DueMessage
+from sapa.messaging.templates.filling import hide_secrets, list_secrets
 from sapa.values.company import Company
 from sapa.work.loops import repeat, wait_for_any
 
@@ -66,8 +67,10 @@ async def _send(context: AppContext, due: DueMessage) -> None:
         connected = await get_environment(company).accounts.find_by_id(context, tx, company, deferred.connection_id)
     outcome: SendOutcome = SendRefusal("CHANNEL_NOT_CONNECTED", "The channel is no longer connected.", "config")
     if connected is not None:
-        outgoing = msgspec.msgpack.decode(deferred.outgoing, type=OutgoingMessage)
+        outgoing = deferrals.open_outgoing(context, company, due.message_id, deferred)
         outcome = await try_send(context, connected, outgoing)
+        if isinstance(outgoing.content, TemplateCall) and deferred.is_sealed and not isinstance(outcome, SendReceipt):
+            outcome = replace(outcome, reason=hide_secrets(outcome.reason, list_secrets(outgoing.content)))
     await retry_storing(
         lambda: context.database.transact(
             lambda tx: _conclude(tx, company, connected, due.message_id, deferred, outcome)

@@ -38,6 +38,7 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
 from sapa.messaging.sending.drafts import prepare_draft
+from sapa.messaging.sending.file_rules import fit_files
 from sapa.messaging.sending.pacing import wait_for_turn
 from sapa.messaging.sending.template_values import check_values
 from sapa.messaging.sending.types import (
@@ -79,7 +80,7 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
     fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
-    draft = await prepare_draft(db, company, body)
+    draft = await prepare_draft(context, db, company, body)
     clock = await read_clock(db, company.id)
     if not sources:
         source = await _choose_source(db, company, body, draft)
@@ -159,6 +160,7 @@ async def _check_source(
     if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     capabilities = connected.channel.capabilities
+    draft = fit_files(source, capabilities, draft)
     _check_content(source, capabilities, draft)
     to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
     if _is_own(connected, to):
@@ -178,8 +180,10 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
         raise ChannelUnsupported(f"{source} does not support messages of the kind {draft.kind}.")
     match draft.content:
         case Media(type=type, caption=caption):
-            if type not in capabilities.media_types:
+            if type not in capabilities.files:
                 raise ChannelUnsupported(f"{source} does not support media of the type {type}.")
+            if caption and type == "audio" and not capabilities.has_audio_captions:
+                raise Invalid.field(draft.caption_field, "must be absent for audio")
             if caption and not capabilities.has_captions:
                 raise ChannelUnsupported(
                     f"{source} does not support captions. Send the text and the file as two messages."

@@ -1,11 +1,13 @@
 """Queries for the mail that a message answers, the rate of each connection, and messages to send again."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.values.sealing import SealedValue
 
 
 class ReceivedMail(Struct, frozen=True):
@@ -39,6 +41,7 @@ class DueMessage(Struct, frozen=True):
 class DeferredMessage(Struct, frozen=True):
     connection_id: str
     outgoing: bytes
+    is_sealed: bool
     tries: int
     deferred_at: datetime
 
@@ -78,8 +81,8 @@ FIND_WAIT = sql(
 
 DEFER = sql(
     """
-    INSERT INTO deferred_messages (company_id, message_id, connection_id, outgoing, deferred_at, due_at)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    INSERT INTO deferred_messages (company_id, message_id, connection_id, outgoing, is_sealed, deferred_at, due_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
         ON CONFLICT (company_id, message_id) DO NOTHING"""
 )
 
@@ -110,7 +113,7 @@ CLAIM_DEFERRED = sql(
     UPDATE deferred_messages
        SET claimed_at = now(), tries = tries + 1
      WHERE company_id = $1 AND message_id = $2 AND claimed_at IS NULL
-    RETURNING connection_id, outgoing, tries, deferred_at""",
+    RETURNING connection_id, outgoing, is_sealed, tries, deferred_at""",
     row=DeferredMessage,
 )
 
@@ -119,6 +122,25 @@ RESCHEDULE = sql(
 )
 
 DELETE_DEFERRED = sql("DELETE FROM deferred_messages WHERE company_id = $1 AND message_id = $2")
+
+LOCK_SEALED = sql(
+    """
+    SELECT message_id AS position, message_id AS bound_to, outgoing AS sealed
+      FROM deferred_messages
+     WHERE company_id = $1 AND message_id > $2 AND is_sealed
+     ORDER BY message_id
+     LIMIT $3
+       FOR NO KEY UPDATE""",
+    row=SealedValue,
+)
+
+REPLACE_SEALED = sql(
+    """
+    UPDATE deferred_messages AS d
+       SET outgoing = new.sealed
+      FROM unnest($2::text[], $3::bytea[]) AS new (message_id, sealed)
+     WHERE d.company_id = $1 AND d.message_id = new.message_id"""
+)
 
 
 async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | None:
@@ -143,9 +165,16 @@ async def find_wait(db: Connection, company_id: int, connection_id: str) -> floa
 
 
 async def defer(
-    tx: Tx, company_id: int, message_id: str, connection_id: str, outgoing: bytes, now: datetime, due_at: datetime
+    tx: Tx,
+    company_id: int,
+    message_id: str,
+    connection_id: str,
+    outgoing: bytes,
+    is_sealed: bool,
+    now: datetime,
+    due_at: datetime,
 ) -> None:
-    await DEFER.run(tx, company_id, message_id, connection_id, outgoing, now, due_at)
+    await DEFER.run(tx, company_id, message_id, connection_id, outgoing, is_sealed, now, due_at)
 
 
 async def list_due(db: Connection, max_per_company: int, limit: int) -> list[DueMessage]:
@@ -168,3 +197,11 @@ async def reschedule(tx: Tx, company_id: int, message_id: str, due_at: datetime)
 
 async def delete_deferred(tx: Tx, company_id: int, message_id: str) -> None:
     await DELETE_DEFERRED.run(tx, company_id, message_id)
+
+
+async def lock_sealed(tx: Tx, company_id: int, after: str, limit: int) -> list[SealedValue]:
+    return await LOCK_SEALED.all(tx, company_id, after, limit)
+
+
+async def replace_sealed(tx: Tx, company_id: int, sealed: Mapping[str, bytes]) -> None:
+    await REPLACE_SEALED.run(tx, company_id, list(sealed), list(sealed.values()))

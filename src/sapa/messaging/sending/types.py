@@ -8,11 +8,13 @@ from msgspec.structs import replace
 
 from sapa.access.types import CompanyClock
 from sapa.http.errors import Conflict, RateLimitExceeded
+from sapa.http.responses import Accepted
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.files.types import FileId, StoredFile
 from sapa.messaging.messages.types import FeatureSource, Message
-from sapa.messaging.templates.filling import MASK
+from sapa.messaging.templates.filling import hide_secrets
 from sapa.messaging.templates.types import (
     AnySource,
     CatalogProductId,
@@ -99,7 +101,11 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
     template_source: AnySource | None = field(default=None, name="template_source")
     params: Params = []
     media_url: (
-        Annotated[str, Meta(max_length=2048, description="Required for a template with a media header.")] | None
+        Annotated[
+            str,
+            Meta(max_length=2048, description="The file of a media header. components.header takes an uploaded one."),
+        ]
+        | None
     ) = None
     components: Annotated[TemplateValues | None, Meta(examples=[None])] = None
     language: (
@@ -111,10 +117,27 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A file at a public URL. The channel fetches it, or Sapa does if the channel accepts uploads only."""
+    """An uploaded file, or a file at a public URL. The channel fetches the latter, or Sapa does if the channel accepts
+    uploads only."""
 
-    media_url: Url
-    media_type: Annotated[MediaType, Meta(description="Default: derived from the URL's file extension.")] | None = None
+    media_url: Annotated[
+        Url | None,
+        Meta(
+            examples=["https://shop.example/kopi.jpg"],
+            description="A public URL, or the `mediaUrl` of a message. Required without attachmentId.",
+        ),
+    ] = None
+    attachment_id: Annotated[
+        FileId | None,
+        Meta(examples=[None], description="The id of an uploaded file, or of a file of a message; without mediaUrl."),
+    ] = None
+    media_type: (
+        Annotated[
+            MediaType,
+            Meta(description="Default: derived from the file, or from the URL's file extension."),
+        ]
+        | None
+    ) = None
     caption: Annotated[str, Meta(max_length=1024)] | None = None
     filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
@@ -249,7 +272,14 @@ class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", fo
     interactive: AnyInteractiveIn
 
 
-AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn
+class ReplyMessageIn(SendIn, frozen=True, kw_only=True):
+    """A reply in a ticket: a text, uploaded files, or both."""
+
+    message: Text | None
+    attachment_ids: Sequence[str]
+
+
+AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn | ReplyMessageIn
 
 SendKind = Literal["message", "template", "media", "interactive"]
 
@@ -277,6 +307,15 @@ class SendContext(Struct, frozen=True, kw_only=True):
         return self.ticket_id is None and self.feature_source == "API"
 
 
+class MessageFile(Struct, frozen=True):
+    """A file that we hold, as a message is sent with it."""
+
+    file: StoredFile
+    type: MediaType
+    field: str
+    """The request's field that names it."""
+
+
 class MessageDraft(Struct, frozen=True, kw_only=True):
     """A message whose content is valid, before a channel is chosen."""
 
@@ -295,6 +334,9 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     """The code itself, in whatever form it was sent."""
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
+    files: Sequence[MessageFile] = ()
+    has_media_type: bool = True
+    """Whether the request says as which type of media to send its files; otherwise the channel's rules decide."""
 
 
 class AnsweredMail(Struct, frozen=True):
@@ -322,11 +364,17 @@ class SendPlan(Struct, frozen=True):
         """The message as its sender gets it: with the one-time code, which is not stored with it."""
         return message if self.draft.stored_body is None else replace(message, body=self.draft.body)
 
+    def conceal(self, result: Message | Accepted[Message]) -> Message | Accepted[Message]:
+        """The response to a repeated request: the message as it is stored."""
+        stored_body = self.draft.stored_body
+        if stored_body is None:
+            return result
+        if isinstance(result, Accepted):
+            return Accepted(replace(result.data, body=stored_body))
+        return replace(result, body=stored_body)
+
     def hide(self, text: str) -> str:
-        """A channel's words, which may repeat the one-time code."""
-        for secret in self.draft.secrets:
-            text = text.replace(secret, MASK)
-        return text
+        return hide_secrets(text, self.draft.secrets)
 
 
 class WindowClosed(Conflict):

@@ -165,6 +165,10 @@ async def get_for_send(
     raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
 
 
+async def has_template(db: Connection, company: Company, name: str, language: str) -> bool:
+    return await queries.find_by_name(db, company.id, name, language) is not None
+
+
 def is_secret(template: Template) -> bool:
     """Whether its values are one-time codes, which only the recipient may see."""
     return template.source == "AUTH" or template.category == "AUTHENTICATION"

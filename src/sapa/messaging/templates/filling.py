@@ -14,6 +14,7 @@ from sapa.http.errors import FieldError, Invalid
 from sapa.messaging.channels.interface import (
     CardParameters,
     Media,
+    TemplateCall,
 )
 from sapa.messaging.channels.native_contents import (
     ButtonParameter,
@@ -134,16 +135,35 @@ def mask_values(filled: FilledTemplate) -> FilledTemplate:
     return replace(
         filled,
         header=replace(header, text=MASK) if isinstance(header, TemplateParameter) else header,
-        body=[replace(parameter, text=MASK) for parameter in filled.body],
-        buttons=[replace(button, text=MASK) if button.text else button for button in filled.buttons],
+        body=_mask_texts(filled.body),
+        buttons=_mask_buttons(filled.buttons),
+        cards=[
+            replace(card, body=_mask_texts(card.body), buttons=_mask_buttons(card.buttons)) for card in filled.cards
+        ],
     )
 
 
-def list_secrets(filled: FilledTemplate) -> Sequence[str]:
+def _mask_texts(parameters: Sequence[TemplateParameter]) -> Sequence[TemplateParameter]:
+    return [replace(parameter, text=MASK) for parameter in parameters]
+
+
+def _mask_buttons(buttons: Sequence[ButtonParameter]) -> Sequence[ButtonParameter]:
+    return [replace(button, text=MASK) if button.text else button for button in buttons]
+
+
+def list_secrets(filled: FilledTemplate | TemplateCall) -> Sequence[str]:
     """The values that `mask_values` hides."""
     header = [filled.header.text] if isinstance(filled.header, TemplateParameter) else []
-    buttons = [button.text for button in filled.buttons if button.text]
-    return list(dict.fromkeys([*header, *(parameter.text for parameter in filled.body), *buttons]))
+    texts = [parameter.text for part in (filled, *filled.cards) for parameter in part.body]
+    buttons = [button.text for part in (filled, *filled.cards) for button in part.buttons if button.text]
+    return list(dict.fromkeys([*header, *texts, *buttons]))
+
+
+def hide_secrets(text: str, secrets: Sequence[str]) -> str:
+    """A channel's words, which may repeat a one-time code."""
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
 
 
 def _find_label(button: TemplateButton) -> str | None:
@@ -178,7 +198,9 @@ def _describe_header(header: Header) -> str | None:
     if header.type == "text":
         names = list_variables(header.text or "")
         return f"text for {_join(names)}" if names else None
-    return f"mediaUrl, a file of the type {header.type}" if header.type in MEDIA_HEADERS else header.type
+    if header.type in MEDIA_HEADERS:
+        return f"mediaUrl or attachmentId, a file of the type {header.type}"
+    return header.type
 
 
 def _list_fields(button: TemplateButton) -> Sequence[str]:
@@ -214,8 +236,8 @@ def _compare_cards(content: TemplateContent, values: TemplateValues) -> Iterator
         place = f"components.cards[{number}]"
         yield from _compare_text(f"{place}.body", card.body or "", value.body or [])
         yield from _compare_header(f"{place}.header", card.header, value.header)
-        if card.header.type in MEDIA_HEADERS and (value.header is None or not value.header.media_url):
-            yield FieldError(f"{place}.header.mediaUrl", f"is required: the card's {card.header.type}")
+        if card.header.type in MEDIA_HEADERS and value.header is None:
+            yield FieldError(f"{place}.header", f"is required: mediaUrl or attachmentId of the {card.header.type}")
         yield from _compare_buttons(f"{place}.buttons", card.buttons, value.buttons)
         for index, button in enumerate(card.buttons):
             if _find_label(button) and index not in {one.index for one in value.buttons}:
@@ -237,28 +259,32 @@ def _compare_text(field: str, text: str, values: Sequence[str] | Mapping[str, st
 
 
 def _compare_header(field: str, header: Header | None, value: HeaderValue | None) -> Iterator[FieldError]:
-    wanted = _find_header_field(header)
-    present = [] if value is None else [name for name in _HEADER_FIELDS if getattr(value, name) is not None]
-    if value is not None and present != ([wanted] if wanted else []):
-        words = f"must have {_HEADER_FIELDS[wanted]}" if wanted else "must be absent: the header takes no value"
-        yield FieldError(field, words if wanted is None else f"{words} and nothing else")
-    elif value is None and wanted in {"location", "product"}:
-        yield FieldError(field, f"is required: a {wanted}")
+    if value is None:
+        if header is not None and header.type in {"location", "product"}:
+            yield FieldError(field, f"is required: a {header.type}")
+        return
+    allowed = _list_header_fields(header)
+    present = [wire for name, wire in _HEADER_FIELDS.items() if getattr(value, name) is not None]
+    if not allowed and present:
+        yield FieldError(field, "must be absent: the header takes no value")
+    elif allowed and (len(present) != 1 or present[0] not in allowed):
+        yield FieldError(field, f"must have {' or '.join(allowed)} and nothing else")
 
 
 _HEADER_FIELDS: Mapping[str, str] = {
     "text": "text",
     "media_url": "mediaUrl",
+    "attachment_id": "attachmentId",
     "location": "location",
     "product": "product",
 }
 
 
-def _find_header_field(header: Header | None) -> str | None:
-    """The field of a header's value; None if the header takes none."""
+def _list_header_fields(header: Header | None) -> Sequence[str]:
+    """The fields of a header's value, which has one of them; none if the header takes no value."""
     if header is None or (header.type == "text" and not list_variables(header.text or "")):
-        return None
-    return "media_url" if header.type in MEDIA_HEADERS else header.type
+        return []
+    return ["mediaUrl", "attachmentId"] if header.type in MEDIA_HEADERS else [header.type]
 
 
 def _compare_buttons(
@@ -313,17 +339,17 @@ def _fill_text(
 def _fill_header(
     header: Header | None, format: ParameterFormat, value: HeaderValue | None, supply: Iterator[str]
 ) -> TemplateParameter | MapLocation | CatalogProduct | None:
-    match _find_header_field(header):
-        case "text" if header is not None:
+    match header:
+        case Header(type="text") if list_variables(header.text or ""):
             text = next(supply) if value is None else value.text or ""
             if not text.strip():
                 raise Invalid.field("components.header.text", "must not be empty")
             name = list_variables(header.text or "")[0] if format == "NAMED" else None
             return TemplateParameter(text, name)
-        case "location" if value is not None and value.location is not None:
+        case Header(type="location") if value is not None and value.location is not None:
             place = value.location
             return MapLocation(place.latitude, place.longitude, place.name, place.address)
-        case "product" if value is not None and value.product is not None:
+        case Header(type="product") if value is not None and value.product is not None:
             return _build_product(value.product)
         case _:
             return None
@@ -339,13 +365,14 @@ def _fill_media(header: Header | None, value: HeaderValue | None, media_url: str
         if media_url:
             raise Invalid.field("mediaUrl", "must be absent: the template has no media header")
         return None
-    named = value.media_url if value else None
-    if media_url and named:
-        raise Invalid.field("mediaUrl", "must be absent beside components.header.mediaUrl")
-    url = media_url or named
-    if not url:
-        raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}")
-    return Media(header.type, url, filename=value.filename if value else None)
+    value = value or HeaderValue()
+    if media_url and (value.media_url or value.attachment_id):
+        raise Invalid.field("mediaUrl", "must be absent beside components.header")
+    url = media_url or value.media_url or ""
+    if not url and value.attachment_id is None:
+        advice = "Send mediaUrl, or components.header with attachmentId"
+        raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}. {advice}")
+    return Media(header.type, url, filename=value.filename, file_id=value.attachment_id)
 
 
 def _fill_buttons(

@@ -18,6 +18,7 @@ from sapa.messaging.channels.template_content import (
     TemplateCard,
     TemplateExamples,
 )
+from sapa.messaging.files.types import FileId
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
@@ -194,10 +195,11 @@ class ProductSectionIn(Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 class HeaderValue(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The value of a header: one of text, mediaUrl, location and product."""
+    """The value of a header: one of text, mediaUrl, attachmentId, location and product."""
 
     text: ParamText | None = None
     media_url: MediaUrl | None = None
+    attachment_id: Annotated[FileId | None, Meta(description="The id of an uploaded file, instead of mediaUrl.")] = None
     filename: Annotated[str, Meta(min_length=1, max_length=255, description="Of a document.")] | None = None
     location: LocationIn | None = None
     product: CatalogProductIn | None = None

@@ -15,7 +15,14 @@ from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import Interaction, Source, Status, StatusReport
+from sapa.messaging.channels.interface import (
+    FileDescription,
+    InboundMedia,
+    Interaction,
+    Source,
+    Status,
+    StatusReport,
+)
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget import messages as widget_messages
 from sapa.messaging.channels.widget.types import (
@@ -24,14 +31,18 @@ from sapa.messaging.channels.widget.types import (
     UnknownSession,
     WidgetMessage,
 )
+from sapa.messaging.files import actions as files
+from sapa.messaging.files.file_types import get_family
 from sapa.messaging.inbound.actions import CallbackContext, receive_item
 from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.queries import MarkedMessages
 from sapa.messaging.widget.visits import WidgetVisit
 
 MAX_TEXT_LENGTH = 4096
 MAX_ACKNOWLEDGED = 100
+MAX_FILES = 5
 
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=2**53)]], Meta(max_length=MAX_ACKNOWLEDGED)]
 
@@ -48,6 +59,8 @@ class VisitorMessage(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: Annotated[str, Meta(pattern=r"^p_[0-9a-zA-Z-]{16,64}\Z")]
     text: Annotated[str, Meta(max_length=MAX_TEXT_LENGTH, pattern=r"^[^\x00]*\Z")] = ""
+    files: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=MAX_FILES)] = []
+    """The ids of files that this visitor uploaded."""
     choice: ChosenOption | None = None
 
 
@@ -69,18 +82,37 @@ async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: Visi
     chosen = message.choice
     choice = None if chosen is None else await _choose(tx, visit, chosen)
     text = message.text.strip() if choice is None else choice.title
-    if not text:
-        raise Invalid.field("text", "must not be blank")
-    now = (await read_clock(tx, company.id)).now
-    stored = await widget_messages.append_inbound(tx, company.id, visitor, message.id, MessageView(text=text), now)
+    media = await _list_files(tx, visit, message.files) if choice is None else []
+    if not text and not media:
+        raise Invalid.field("text", "must not be blank without files")
+    now, message_id = (await read_clock(tx, company.id)).now, MESSAGE_ID.new()
+    view = MessageView(text=text, files=calls.build_file_views(message_id, [_describe(each) for each in media]))
+    stored = await widget_messages.append_inbound(tx, company.id, visitor, message.id, view, now)
     # From here on the message is processed like a message of any other channel.
     inbound = calls.build_inbound(
         widget_messages.build_message_id(visitor.id, stored.number), visitor.id, now, text, choice,
         None if chosen is None else widget_messages.build_message_id(visitor.id, chosen.number),
-        name=visit.visitor.name, email=visit.visitor.email,
+        name=visit.visitor.name, email=visit.visitor.email, media=media,
     )  # fmt: skip
-    await receive_item(tx, CallbackContext(context, company, visit.connected, now), inbound)
+    await receive_item(tx, CallbackContext(context, company, visit.connected, now), inbound, message_id)
     return stored
+
+
+async def _list_files(tx: Tx, visit: WidgetVisit, ids: Sequence[str]) -> list[InboundMedia]:
+    """Only files that this visitor uploaded."""
+    found = await files.get_files(tx, visit.company, "files", ids)
+    if any(file.visitor_id != visit.visitor.id for file in found):
+        raise Invalid.field("files", files.NOT_THERE)
+    return [
+        InboundMedia(
+            get_family(file.media_type), file.media_type, filename=file.filename, file_id=file.id, size=file.size
+        )
+        for file in found
+    ]
+
+
+def _describe(media: InboundMedia) -> FileDescription:
+    return FileDescription(media.type, media.filename or "", media.mime_type or "", media.size or 0)
 
 
 async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interaction:

@@ -27,16 +27,21 @@ from sapa.http.errors import (
     explain,
 )
 from sapa.http.event_stream import EventStreamResponse
+from sapa.http.exchange import UPLOAD_SECONDS
+from sapa.http.incoming import IncomingBody
+from sapa.http.uploads import FileStream, build_too_large
 from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetMessage
 from sapa.messaging.connections.accounts import ConnectedChannel
-from sapa.messaging.widget import inbound, limits, visits
+from sapa.messaging.widget import inbound, limits, uploads, visits
 from sapa.messaging.widget import queries as widget
+from sapa.messaging.widget.presentation import present
 from sapa.messaging.widget.streams import MAX_BATCH, Streams
 from sapa.messaging.widget.visits import VerifiedVisitor, WidgetVisit
 
 MAX_BYTES = 64 * 1024
 BODY_SECONDS = 15.0
 MAX_TOKEN_LENGTH = 200
+MAX_NAME_LENGTH = 255
 
 CORS = {
     "access-control-allow-origin": "*",
@@ -81,7 +86,7 @@ class Chat:
         self._context = context
         self._database = context.database
         self._proxies = AllowList(context.settings.server.trusted_proxies)
-        self._streams = Streams(context.database, context.closing)
+        self._streams = Streams(context)
 
     async def open_session(self, request: Request) -> Response:
         """Creates or resumes a session; with a visitor, signs them in."""
@@ -97,7 +102,8 @@ class Chat:
             latest = await widget.list_before(db, connection.company.id, visitor.id, visitor.last_number + 1, MAX_BATCH)
         title = connection.account.get("title")
         identified = visitor.external_id is not None
-        return _json(WidgetSession(visitor.id, identified, session.token, title, visitor.last_number, latest))
+        shown = [present(self._context, connection.company.id, message) for message in latest]
+        return _json(WidgetSession(visitor.id, identified, session.token, title, visitor.last_number, shown))
 
     async def end_session(self, request: Request) -> Response:
         visit = await self._authenticate(request)
@@ -110,7 +116,19 @@ class Chat:
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
         await limits.check_address(self._database, visit.company.id, self._address(request), "message")
         message = await read_body(request, inbound.VisitorMessage)
-        return _json(await self._database.transact(lambda tx: inbound.receive(tx, self._context, visit, message)))
+        stored = await self._database.transact(lambda tx: inbound.receive(tx, self._context, visit, message))
+        return _json(present(self._context, visit.company.id, stored))
+
+    async def upload_file(self, request: Request) -> Response:
+        """The file is the body; its id goes with a message."""
+        visit = await self._authenticate(request)
+        length = _number(request.headers.get("content-length"), "Content-Length") or None
+        if length is not None and length > uploads.MAX_BYTES:
+            raise build_too_large(uploads.MAX_BYTES)
+        chunks = IncomingBody(request.receive, self._context.large_bodies).stream(UPLOAD_SECONDS, BODY_SECONDS)
+        incoming = FileStream(chunks, uploads.MAX_BYTES, length)
+        filename = request.query_params.get("filename", "")[:MAX_NAME_LENGTH] or None
+        return _json(await uploads.upload_file(self._context, visit, self._address(request), incoming, filename))
 
     async def list_earlier(self, request: Request) -> Response:
         visit = await self._authenticate(request)
@@ -118,7 +136,7 @@ class Chat:
         before = _number(request.query_params.get("before"), "before")
         async with self._database.connection() as db:
             found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, MAX_BATCH)
-        return _json(found)
+        return _json([present(self._context, visit.company.id, message) for message in found])
 
     async def acknowledge(self, request: Request) -> Response:
         visit = await self._authenticate(request)
@@ -158,6 +176,7 @@ def pages(context: AppContext) -> list[Route]:
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
         _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
+        _route("/files", POST=chat.upload_file),
         _route("/acks", POST=chat.acknowledge),
         _route("/events", GET=chat.listen),
     ]

@@ -12,13 +12,14 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
-from sapa.db.pool import Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
 from sapa.messaging.channels.widget.messages import NOTIFY_CHANNEL
 from sapa.messaging.channels.widget.types import TooManyPages, WidgetMessage
 from sapa.messaging.widget import queries as widget
+from sapa.messaging.widget.presentation import present
 from sapa.messaging.widget.visits import WidgetVisit
 from sapa.work.loops import wait
 
@@ -46,9 +47,10 @@ class WidgetListener:
 class Streams:
     """The listening pages of this process."""
 
-    def __init__(self, database: Database, closing: asyncio.Event) -> None:
-        self._database = database
-        self._closing = closing
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._database = context.database
+        self._closing = context.closing
         self._pages: set[WidgetListener] = set()
         self._wakeup = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
@@ -77,7 +79,8 @@ class Streams:
             for message in await self._read(page):
                 page.number = message.number
                 page.has_changes.set()
-                yield build_event("message", msgspec.json.encode(message), message.number)
+                shown = present(self._context, page.visitor[0], message)
+                yield build_event("message", msgspec.json.encode(shown), message.number)
             if not page.has_changes.is_set():
                 await wait(heartbeat - time.monotonic(), page.has_changes)
             if time.monotonic() >= heartbeat:

@@ -18,14 +18,18 @@
         unread: (n) => `${n} pesan belum dibaca`, you: "Anda", us: "Kami", sending: "Mengirim…", again: "Kirim ulang",
         unsent: "Pesan tidak terkirim.", fast: "Terlalu cepat. Coba lagi sebentar lagi.", earlier: "Pesan sebelumnya",
         away: "Sambungan terputus. Menyambung kembali…", hello: "Halo! Ada yang bisa kami bantu?",
-        file: "Lampiran", newTab: "(buka di tab baru)",
+        file: "Lampiran", newTab: "(buka di tab baru)", attach: "Lampirkan berkas",
+        remove: (name) => `Hapus ${name}`, big: "Berkas lebih besar dari 10 MB.", many: "Paling banyak 5 berkas.",
+        kind: "Hanya gambar dan dokumen yang dapat dikirim.",
       }
     : {
         open: "Open chat", close: "Close chat", title: "Chat", write: "Write a message", send: "Send",
         unread: (n) => `${n} unread ${n === 1 ? "message" : "messages"}`, you: "You", us: "Us", sending: "Sending…",
         again: "Send again", unsent: "The message was not sent.", fast: "Too fast. Try again in a moment.",
         earlier: "Earlier messages", away: "The connection was lost. Reconnecting…", hello: "Hello! How can we help?",
-        file: "Attachment", newTab: "(opens in a new tab)",
+        file: "Attachment", newTab: "(opens in a new tab)", attach: "Attach a file",
+        remove: (name) => `Remove ${name}`, big: "The file is larger than 10 MB.", many: "At most 5 files.",
+        kind: "Only images and documents can be sent.",
       };
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
@@ -100,8 +104,17 @@
     textarea { flex: 1; resize: none; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
       background: var(--back); max-block-size: 120px; min-block-size: 40px; }
     textarea::placeholder { color: var(--faint); opacity: 1; }
+    .chosen { display: flex; flex-wrap: wrap; gap: 6px; margin: 0; padding: 8px 10px 0; list-style: none; }
+    .chosen li { display: flex; align-items: center; gap: 4px; max-inline-size: 100%; border: 1px solid var(--line);
+      border-radius: 10px; padding: 2px 4px 2px 10px; font-size: 13px; }
+    .chosen span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    .chosen button { border: 0; background: none; inline-size: 24px; block-size: 24px; padding: 0; }
+    .panel.dropping .log { outline: 2px dashed var(--accent); outline-offset: -8px; }
+    .file { display: block; }
     form button { border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); font-weight: 600;
       padding: 0 14px; block-size: 40px; }
+    form .attach { background: none; color: var(--faint); padding: 0; inline-size: 36px; }
+    form .attach svg { inline-size: 22px; block-size: 22px; }
     @media (max-width: 480px) {
       .panel { inset: 0; inline-size: 100%; block-size: 100dvh; border: 0; border-radius: 0; }
       .panel:not([hidden]) ~ .launch { display: none; } }
@@ -145,11 +158,16 @@
   const hello = make("p", { class: "hello" }, words.hello);
   const state = make("p", { class: "state", role: "status", hidden: true });
   const box = make("textarea", { id: "text", rows: "1", maxlength: "4096", placeholder: words.write, autocomplete: "off" });
-  const form = make("form", {},
+  const picker = make("input", { type: "file", multiple: true, hidden: true, tabindex: "-1", "aria-hidden": "true",
+    accept: "image/png,image/jpeg,image/webp,image/gif,.pdf,.txt,.csv,.rtf,.doc,.docx,.xls,.xlsx,.ppt,.pptx,.odt,.ods,.odp" });
+  const attach = make("button", { class: "attach", type: "button", "aria-label": words.attach, title: words.attach,
+    onclick: () => picker.click() }, icon("M20 11l-8.5 8.5a5 5 0 01-7-7L13 4a3.3 3.3 0 015 5l-8.5 8.5a1.7 1.7 0 01-2.5-2.5L15 7"));
+  const chosen = make("ul", { class: "chosen", hidden: true });
+  const form = make("form", {}, picker, attach,
     make("label", { class: "aside", for: "text" }, words.write), box, make("button", { type: "submit" }, words.send));
   const shut = make("button", { type: "button", "aria-label": words.close, onclick: () => close() }, icon("M6 6l12 12M18 6L6 18"));
   const panel = make("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true },
-    make("header", {}, heading, shut), log, state, form);
+    make("header", {}, heading, shut), log, state, chosen, form);
   const badge = make("span", { class: "badge", hidden: true, "aria-hidden": "true" });
   const launch = make("button", { class: "launch", type: "button", "aria-label": words.open, "aria-expanded": "false",
     "aria-controls": "panel", onclick: () => (panel.hidden ? open() : close()) },
@@ -183,10 +201,25 @@
     return link(media.url, picture);
   }
 
+  function drawFile(file) {
+    const name = file.filename || words.file;
+    const text = make("span", { class: "file" }, `📎 ${name}`);
+    if (!file.url) return text;
+    if (file.type !== "image") return link(file.url, text);
+    const picture = make("img", { class: "picture", src: file.thumbnailUrl || file.url, alt: name, loading: "lazy",
+      referrerpolicy: "no-referrer", onload: () => stayAtEnd(), onerror: () => {
+        // There is no thumbnail yet: the image itself, and its name if that cannot be shown, either.
+        if (picture.getAttribute("src") !== file.url) picture.setAttribute("src", file.url);
+        else picture.replaceWith(text);
+      } });
+    return /^blob:/.test(file.url) ? picture : link(file.url, picture);
+  }
+
   function drawBubble(content) {
     const parts = [
       content.header && make("span", { class: "head" }, content.header),
       content.media && drawMedia(content.media),
+      ...(content.files || []).map(drawFile),
       ...(content.text ? linked(content.text) : []),
       content.footer && make("span", { class: "foot" }, content.footer),
     ].filter(Boolean);
@@ -482,44 +515,110 @@
     return `p_${[...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   }
 
-  function say(text, choice) {
+  function say(text, choice, files = []) {
     const reference = newId();
-    const node = draw({ direction: "in", content: { text }, at: new Date().toISOString() });
+    const shownFiles = files.map(({ file }) => file.type.startsWith("image/")
+      ? { type: "image", filename: file.name, url: URL.createObjectURL(file) } : { type: "document", filename: file.name });
+    const node = draw({ direction: "in", content: { text, files: shownFiles }, at: new Date().toISOString() });
     node.classList.add("waiting");
     shown.set(reference, { node });
     hello.remove();
     log.append(node);
     wasAtEnd = true;
     stayAtEnd();
-    deliver(reference, node, choice ? { id: reference, choice } : { id: reference, text });
+    deliver(reference, node, choice ? { id: reference, choice } : { id: reference, text }, files);
   }
 
-  async function deliver(reference, node, body, tries = 3) {
+  /* An upload is not repeated with the message: each file keeps the id that it got. */
+  async function upload(one) {
+    if (one.id) return one.id;
+    const answer = await fetch(`${base}files?filename=${encodeURIComponent(one.file.name)}`, {
+      method: "POST", credentials: "omit", cache: "no-store", body: one.file,
+      headers: headers({ "content-type": one.file.type || "application/octet-stream" }),
+    });
+    const said = await answer.json();
+    if (!answer.ok) throw Object.assign(new Error(said.error?.message), { status: answer.status, code: said.error?.code });
+    return (one.id = said.data.id);
+  }
+
+  async function deliver(reference, node, body, files = [], tries = 3) {
     const note = node.querySelector(".note");
     note.classList.remove("bad");
     note.replaceChildren(words.sending);
     try {
       await joined();
-      const line = await call("POST", "messages", body);
+      for (const one of files) await upload(one);
+      const line = await call("POST", "messages", files.length ? { ...body, files: files.map((one) => one.id) } : body);
       show(line);
       report("");
     } catch (error) {
-      if (error.status === 401 && tries) return rejoin().then(() => deliver(reference, node, body, 0), () => fail(reference, node, body, error));
+      if (error.status === 401 && tries) return rejoin().then(() => deliver(reference, node, body, files, 0), () => fail(reference, node, body, files, error));
       if (!error.status && tries > 1) {
         await new Promise((done) => setTimeout(done, 1500));
-        return deliver(reference, node, body, tries - 1);
+        return deliver(reference, node, body, files, tries - 1);
       }
-      fail(reference, node, body, error);
+      fail(reference, node, body, files, error);
     }
   }
 
-  function fail(reference, node, body, error) {
+  function fail(reference, node, body, files, error) {
     if (shown.get(reference)?.number) return;
     const note = node.querySelector(".note");
     note.classList.add("bad");
-    const again = make("button", { type: "button", onclick: () => deliver(reference, node, body) }, words.again);
+    const refused = { 413: words.big, 415: words.kind }[error.status];
+    if (refused) return note.replaceChildren(refused);
+    const again = make("button", { type: "button", onclick: () => deliver(reference, node, body, files) }, words.again);
     note.replaceChildren(error.status === 429 ? words.fast : words.unsent, " ", again);
   }
+
+  // Files to send with the next message: picked, pasted or dropped.
+
+  let pending = [];
+
+  function addFiles(files) {
+    report("");
+    for (const file of files) {
+      if (file.size > 10 * 1024 * 1024) report(words.big);
+      else if (pending.length >= 5) report(words.many);
+      else pending.push({ file, id: null });
+    }
+    drawPending();
+    box.focus();
+  }
+
+  function drawPending() {
+    chosen.hidden = !pending.length;
+    chosen.replaceChildren(...pending.map((one) => make("li", {}, make("span", {}, one.file.name),
+      make("button", { type: "button", "aria-label": words.remove(one.file.name), onclick: () => {
+        pending = pending.filter((other) => other !== one);
+        drawPending();
+        box.focus();
+      } }, "✕"))));
+  }
+
+  picker.addEventListener("change", () => {
+    addFiles([...picker.files]);
+    picker.value = "";
+  });
+  box.addEventListener("paste", (event) => {
+    if (!event.clipboardData?.files.length) return;
+    event.preventDefault();
+    addFiles([...event.clipboardData.files]);
+  });
+  panel.addEventListener("dragover", (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    panel.classList.add("dropping");
+  });
+  panel.addEventListener("dragleave", (event) => {
+    if (!panel.contains(event.relatedTarget)) panel.classList.remove("dropping");
+  });
+  panel.addEventListener("drop", (event) => {
+    panel.classList.remove("dropping");
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    addFiles([...event.dataTransfer.files]);
+  });
 
   function grow() {
     box.style.height = "auto";
@@ -529,10 +628,13 @@
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = box.value.trim();
-    if (!text) return;
+    if (!text && !pending.length) return;
+    const files = pending;
+    pending = [];
+    drawPending();
     box.value = "";
     grow();
-    say(text);
+    say(text, null, files);
   });
   box.addEventListener("input", grow);
   box.addEventListener("keydown", (event) => {

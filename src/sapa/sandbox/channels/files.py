@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from sapa.context import AppContext
 from sapa.http.errors import NotFound
+from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import media
+from sapa.sandbox.channels.accounts import find_account
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 ADDRESS = "https://files.simulator.test/"
@@ -34,11 +37,17 @@ FILES: Mapping[str, bytes] = {"image": _PNG, "video": _MP4, "audio": _OGG, "docu
 
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
-    """By the last part of the address, such as media_image."""
-    kind = find_kind(call.path.removeprefix(PATH))
-    if kind is None:
+    """By the last part of the address, such as media_image, or the id of an uploaded file."""
+    name = call.path.removeprefix(PATH)
+    kind = find_kind(name)
+    if kind is not None:
+        return HookAnswer(200, FILES[kind], {"content-type": MIME_TYPES[kind]})
+    token = call.headers.get("authorization", "").removeprefix("Bearer ")
+    account = find_account(context, token, "access_token", list(Source))
+    uploaded = await media.find(context, account, name) if account else None
+    if uploaded is None:
         raise NotFound
-    return HookAnswer(200, FILES[kind], {"content-type": MIME_TYPES[kind]})
+    return HookAnswer(200, uploaded.content, {"content-type": uploaded.media_type})
 
 
 def find_kind(name: str) -> str | None:

@@ -7,7 +7,7 @@ import msgspec
 from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import social, templates, uploads, whatsapp
+from sapa.sandbox.channels import media, social, templates, uploads, whatsapp
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account
 from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
 from sapa.sandbox.channels.simulator import build_answer
@@ -38,10 +38,14 @@ async def _answer_edge(
     ):
         return answer
     if node not in {"me", *account.public.values()} and find_kind(node) is None:
-        return _unknown(node)
+        return await _answer_media(context, account, call, node) if not (edge or is_page) else _unknown(node)
     match call.method, edge:
         case "GET", "":
             return _show_file(call, node) if find_kind(node) else build_answer(_show(account))
+        case "POST", "media" if not is_page and node == account.public["phone_number_id"]:
+            return await whatsapp.accept_file(context, account, call)
+        case "POST", "message_attachments" if is_page:
+            return await social.accept_file(context, account, call)
         case "POST", "messages":
             accept_message = social.accept_message if is_page else whatsapp.accept_message
             return await accept_message(context, account, call)
@@ -79,6 +83,17 @@ def _show(account: SandboxAccount) -> dict[str, Any]:
             return {"id": public["phone_number_id"], "display_phone_number": public["phone_number"]}
 
 
+async def _answer_media(context: AppContext, account: SandboxAccount, call: HookCall, node: str) -> HookAnswer:
+    """An uploaded file."""
+    found = await media.find(context, account, node)
+    if found is None or call.method not in {"GET", "DELETE"}:
+        return _unknown(node)
+    if call.method == "DELETE":
+        await media.delete(context, account, node)
+        return build_answer({"success": True})
+    return build_answer(media.describe(found, f"http://{call.headers.get('host', '')}{PATH}{node}"))
+
+
 def _show_file(call: HookCall, node: str) -> HookAnswer:
     kind = find_kind(node) or ""
     url = f"http://{call.headers.get('host', '')}{PATH}{node}"
@@ -87,7 +102,9 @@ def _show_file(call: HookCall, node: str) -> HookAnswer:
 
 def _unknown(path: str) -> HookAnswer:
     words = f"Unsupported request. Object with ID '{path}' does not exist"
-    return build_answer({"error": {"message": words, "type": "GraphMethodException", "code": 100}}, 400)
+    return build_answer(
+        {"error": {"message": words, "type": "GraphMethodException", "code": 100, "error_subcode": 33}}, 400
+    )
 
 
 HOOKS: list[Hook[AppContext]] = [Hook("/sandbox/graph/", answer), Hook("/sandbox/instagram/", answer)]

@@ -6,6 +6,7 @@ from sapa.sandbox.channels.queries import OutboxRow
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 RETENTION_DAYS = 30
+MEDIA_BATCH = 100
 _HIDDEN = {"authorization", "access-token", "password"}
 _NOISE = {"host", "accept", "accept-encoding", "user-agent", "content-length", "connection"}
 
@@ -14,6 +15,8 @@ async def purge_old(database: Database) -> None:
     async with database.connection() as db:
         for company_id in await queries.list_companies_to_purge(db, RETENTION_DAYS):
             await queries.delete_old_requests(db, company_id, RETENTION_DAYS)
+        while await queries.purge_media(db, RETENTION_DAYS, MEDIA_BATCH) == MEDIA_BATCH:
+            pass
 
 
 async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:

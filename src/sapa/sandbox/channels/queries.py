@@ -31,6 +31,14 @@ class TemplateRow(Struct, frozen=True):
     reason: str | None
 
 
+class SandboxMedia(Struct, frozen=True):
+    """A file that was uploaded to a simulator."""
+
+    id: str
+    media_type: str
+    content: bytes
+
+
 INSERT = sql(
     """
     INSERT INTO sandbox_outbox (company_id, source, method, path, headers, body, status, answer, asked_at)
@@ -93,6 +101,27 @@ COUNT_TEMPLATES = sql("SELECT count(*) FROM sandbox_templates WHERE company_id =
 
 DROP_TEMPLATE = sql(
     "DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3 AND language = $4"
+)
+
+INSERT_MEDIA = sql(
+    "INSERT INTO sandbox_media (company_id, source, id, media_type, content) VALUES ($1, $2, $3, $4, $5)"
+)
+
+FIND_MEDIA = sql(
+    "SELECT id, media_type, content FROM sandbox_media WHERE company_id = $1 AND source = $2 AND id = $3",
+    row=SandboxMedia,
+)
+
+DELETE_MEDIA = sql("DELETE FROM sandbox_media WHERE company_id = $1 AND source = $2 AND id = $3")
+
+PURGE_MEDIA = sql(
+    """
+    DELETE FROM sandbox_media
+     WHERE (company_id, source, id) IN (
+           SELECT company_id, source, id FROM sandbox_media
+            WHERE created_at < now() - make_interval(days => $1)
+            ORDER BY created_at LIMIT $2)""",
+    crosses="the worker purges old files of all test environments",
 )
 
 # A message that was sent by a call has the company's time and the real time.
@@ -177,3 +206,19 @@ async def count_templates(db: Connection, company_id: int, source: str) -> int:
 
 async def delete_template(tx: Tx, company_id: int, source: str, name: str, language: str) -> None:
     await DROP_TEMPLATE.run(tx, company_id, source, name, language)
+
+
+async def insert_media(db: Connection, company_id: int, source: str, id: str, media_type: str, content: bytes) -> None:
+    await INSERT_MEDIA.run(db, company_id, source, id, media_type, content)
+
+
+async def find_media(db: Connection, company_id: int, source: str, id: str) -> SandboxMedia | None:
+    return await FIND_MEDIA.find(db, company_id, source, id)
+
+
+async def delete_media(db: Connection, company_id: int, source: str, id: str) -> None:
+    await DELETE_MEDIA.run(db, company_id, source, id)
+
+
+async def purge_media(db: Connection, days: int, limit: int) -> int:
+    return await PURGE_MEDIA.run(db, days, limit)

@@ -9,11 +9,12 @@ import msgspec
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels import media, outbox
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import ADDRESS
 from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.media import UploadForm
 from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
@@ -27,8 +28,10 @@ from sapa.sandbox.channels.simulator import (
 )
 from sapa.values.hook_calls import HookAnswer, HookCall
 
+MOST_UPLOADED = 25 * 1_048_576
 SENDER_ACTIONS = frozenset({"mark_seen", "typing_on", "typing_off", "react", "unreact"})
 
+_UPLOAD_FAILED = 2018047
 _NO_USER = (400, 100, 2018001, "(#100) No matching user found")
 _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
     190: (401, 190, 460, "Error validating access token: the session has been invalidated"),
@@ -49,6 +52,9 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         return await _record_action(context, account, call, to)
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
+    attachment_id = ((message.get("attachment") or {}).get("payload") or {}).get("attachment_id")
+    if attachment_id is not None and await media.find(context, account, str(attachment_id)) is None:
+        return _refuse("(#100) Invalid attachment id")
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(
@@ -69,6 +75,31 @@ async def _record_action(context: AppContext, account: SandboxAccount, call: Hoo
     async with context.database.transaction() as tx:
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer
+
+
+async def accept_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+    """POST /{page or account}/message_attachments"""
+    form = media.parse_form(call)
+    answer = await _store_file(context, account, form)
+    return await media.record(context, account, call, form, answer)
+
+
+async def _store_file(context: AppContext, account: SandboxAccount, form: UploadForm) -> HookAnswer:
+    if account.source is Source.PHOTO_SOCIAL and form.fields.get("platform") != "instagram":
+        return _refuse("(#100) The parameter platform is required")
+    message, file = msgspec.json.decode(form.fields.get("message") or b"{}"), form.files.get("filedata")
+    attachment = message.get("attachment") or {}
+    if attachment.get("type") not in {"image", "video", "audio", "file"} or file is None:
+        return _refuse("(#100) The parameter message is required")
+    kind = file.media_type.partition("/")[0]
+    is_accepted = attachment["type"] in {"file", kind} and file.filename.isascii()
+    if not is_accepted or not 0 < len(file.content) <= MOST_UPLOADED:
+        return _refuse("(#100) Upload attachment failure.", _UPLOAD_FAILED)
+    return build_answer({"attachment_id": await media.store(context, account, file.media_type, file.content)})
+
+
+def _refuse(words: str, subcode: int = 0) -> HookAnswer:
+    return build_answer({"error": _error(100, subcode, words)}, 400)
 
 
 def build_error(code: int) -> HookAnswer:

@@ -12,7 +12,7 @@ from sapa.context import AppContext
 from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels import media
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import PATH
 from sapa.sandbox.channels.inbound import SimulatedInbound
@@ -40,6 +40,8 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
     131026: (40002, "The conversation does not exist."),
 }
 _FILE = "media_image"
+MOST_UPLOADED = 3 * 1_048_576
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
@@ -82,11 +84,14 @@ async def _accept_message(context: AppContext, account: SandboxAccount, call: Ho
 
 
 async def _take_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
-    answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
-    shown = HookCall(call.method, call.path, call.query, call.headers, b"(image)", call.address)
-    async with context.database.transaction() as tx:
-        await outbox.record(tx, account.company_id, account.source, shown, answer)
-    return answer
+    form = media.parse_form(call)
+    file = form.files.get("file")
+    is_picture = file is not None and file.content.startswith(_PICTURES) and len(file.content) <= MOST_UPLOADED
+    if form.fields.get("media_type") != "IMAGE" or not form.fields.get("business_id") or not is_picture:
+        answer = _fail(40002, "business_id, media_type or file is missing or invalid.")
+    else:
+        answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
+    return await media.record(context, account, call, form, answer)
 
 
 def build_error(code: int) -> HookAnswer:

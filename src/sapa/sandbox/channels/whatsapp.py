@@ -9,12 +9,13 @@ import msgspec
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import outbox, templates
+from sapa.sandbox.channels import media, outbox, templates
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import MIME_TYPES
 from sapa.sandbox.channels.graph_errors import build_refusal
 from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.media import UploadForm
 from sapa.sandbox.channels.scripts import ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
@@ -34,13 +35,26 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
     130429: (429, "Rate limit hit: too many messages were sent from this number in a short time"),
     131000: (500, "Something went wrong"),
     131008: (400, "Required parameter is missing"),
+    131009: (400, "Parameter value is not valid"),
     131026: (400, "Message undeliverable"),
     131047: (400, "Re-engagement message: more than 24 hours have passed since the recipient last replied"),
+    131053: (400, "Media upload error"),
     131049: (400, "This message was not delivered to maintain healthy ecosystem engagement"),
     131056: (400, "(Business account, consumer account) pair rate limit hit"),
     132000: (400, "Number of parameters does not match the expected number of params"),
     132001: (400, "Template name does not exist in the translation"),
 }
+
+_UPLOADS = (
+    "audio/aac, audio/mp4, audio/mpeg, audio/amr, audio/ogg, audio/opus, application/vnd.ms-powerpoint, "
+    "application/msword, application/vnd.openxmlformats-officedocument.wordprocessingml.document, "
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation, "
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/pdf, text/plain, "
+    "application/vnd.ms-excel, image/jpeg, image/png, image/webp, video/mp4, video/3gpp"
+)
+_MB = 1_048_576
+_MOST_BYTES = {"image": 5 * _MB, "video": 16 * _MB, "audio": 16 * _MB}
+_SENT_AS = {"image": "image/", "video": "video/", "audio": "audio/", "sticker": "image/webp"}
 
 
 async def accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
@@ -53,6 +67,8 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         return build_error(131008)
     if body["type"] == "template" and (refusal := await templates.find_refusal(context, account, body["template"])):
         return await _record(context, account, call, build_refusal(refusal))
+    if refused := await _check_uploaded(context, account, body):
+        return await _record(context, account, call, refused)
     if body["type"] == "reaction":
         sent = {"messaging_product": "whatsapp", "messages": [{"id": f"wamid.{new_token(32)}"}]}
         return await _record(context, account, call, build_answer(sent))
@@ -80,6 +96,64 @@ async def _record(context: AppContext, account: SandboxAccount, call: HookCall, 
     async with context.database.transaction() as tx:
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer
+
+
+async def accept_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
+    """POST /{phone_number_id}/media"""
+    form = media.parse_form(call)
+    answer = await _store_file(context, account, form)
+    return await media.record(context, account, call, form, answer)
+
+
+async def _store_file(context: AppContext, account: SandboxAccount, form: UploadForm) -> HookAnswer:
+    if form.fields.get("messaging_product") != "whatsapp":
+        return _refuse_parameter("The parameter messaging_product is required.")
+    file = form.files.get("file")
+    if file is None:
+        return _refuse_parameter("The parameter file is required.")
+    media_type = file.media_type.partition(";")[0].strip() or form.fields.get("type", "")
+    if media_type not in _UPLOADS.split(", "):
+        return _refuse_parameter(
+            f"Param file must be a file with one of the following types: {_UPLOADS}. "
+            f"Received file of type '{media_type}'."
+        )
+    if not 0 < len(file.content) <= _MOST_BYTES.get(media_type.partition("/")[0], 100 * _MB):
+        return build_error(131053)
+    return build_answer({"id": await media.store(context, account, media_type, file.content)})
+
+
+def _refuse_parameter(words: str) -> HookAnswer:
+    error = {"message": f"(#100) {words}", "type": "OAuthException", "code": 100, "fbtrace_id": new_token(11)}
+    return build_answer({"error": error}, 400)
+
+
+async def _check_uploaded(context: AppContext, account: SandboxAccount, body: Mapping[str, Any]) -> HookAnswer | None:
+    """A file that is sent by its id has to be one that was uploaded, and of the message's type."""
+    for type, content in _list_media(body):
+        if "id" not in content:
+            continue
+        found = await media.find(context, account, str(content["id"]))
+        if found is None:
+            return build_error(131009)
+        if not found.media_type.startswith(_SENT_AS.get(type, "")):
+            return build_error(131053)
+    return None
+
+
+def _list_media(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The media of a message, or of the headers of a template and of its cards."""
+    type = str(body["type"])
+    if type in {*_SENT_AS, "document"} and isinstance(body.get(type), dict):
+        return [(type, body[type])]
+    components = list((body.get("template") or {}).get("components") or [])
+    cards = [card for component in components for card in component.get("cards") or []]
+    components += [component for card in cards for component in card.get("components") or []]
+    parameters = [each for component in components for each in component.get("parameters") or []]
+    return [
+        (each["type"], each[each["type"]])
+        for each in parameters
+        if each.get("type") in {"image", "video", "document"} and isinstance(each.get(each["type"]), dict)
+    ]
 
 
 def build_error(code: int) -> HookAnswer:

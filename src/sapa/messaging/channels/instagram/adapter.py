@@ -10,10 +10,13 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    FileRule,
     Identity,
     IdentityKind,
     InboundMedia,
     Item,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
@@ -30,6 +33,7 @@ class Instagram:
     label = "Instagram"
     names: Sequence[str] = ("photo_social",)
     own_fields: Sequence[str] = ()
+    upload_seconds = social.UPLOAD_SECONDS
     address = "https://graph.instagram.com/v22.0"
     fields: Sequence[AccountField] = (
         AccountField(
@@ -41,7 +45,14 @@ class Instagram:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
-        media_types=frozenset({"image", "video", "audio"}),
+        files={
+            "image": FileRule(8 * social.MB, frozenset({"image/jpeg", "image/png", "image/gif"})),
+            "video": FileRule(
+                25 * social.MB,
+                frozenset({"video/mp4", "video/ogg", "video/x-msvideo", "video/quicktime", "video/webm"}),
+            ),
+            "audio": FileRule(25 * social.MB, frozenset({"audio/aac", "audio/mp4", "audio/wav"})),
+        },
         longest_text=1000,
         window=timedelta(hours=24),
         reports=frozenset({"sent", "read", "failed"}),
@@ -72,6 +83,12 @@ class Instagram:
         self, connection: ChannelAccount, to: Identity, message_id: str, is_typing: bool
     ) -> SendRefusal | None:
         return await social.mark_read(connection, _path(connection), to, is_typing)
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        path = f"{connection.account['instagram_id']}/message_attachments"
+        return await social.upload_file(connection, path, type, file, platform="instagram")
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)

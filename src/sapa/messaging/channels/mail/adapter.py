@@ -6,9 +6,11 @@ from hashlib import sha256
 
 from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
+    MEDIA_TYPES,
     Capabilities,
     Channel,
     ChannelAccount,
+    FileRule,
     InboundMedia,
     Item,
     OutgoingMessage,
@@ -55,7 +57,7 @@ class Mail:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
-        media_types=frozenset({"image", "video", "audio", "document"}),
+        files=dict.fromkeys(MEDIA_TYPES, FileRule(100 * 1_048_576)),
         longest_text=100_000,
         window=None,
         reports=frozenset({"sent", "failed"}),
@@ -64,6 +66,7 @@ class Mail:
         most_callback_bytes=32 * 1_048_576,
         has_link_buttons=False,
         has_attachments=True,
+        most_files=10,
         has_threads=True,
         has_quotes=True,
     )

@@ -12,11 +12,14 @@ from sapa.messaging.channels.interface import (
     Channel,
     ChannelAccount,
     Content,
+    FileRule,
     Identity,
     IdentityKind,
     InboundMedia,
     Item,
     LinkButton,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
@@ -35,6 +38,7 @@ class Messenger:
     label = "Messenger"
     names: Sequence[str] = ("social_network",)
     own_fields: Sequence[str] = ()
+    upload_seconds = social.UPLOAD_SECONDS
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[AccountField] = (
         AccountField("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),
@@ -44,7 +48,14 @@ class Messenger:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
-        media_types=frozenset({"image", "video", "audio", "document"}),
+        files={
+            "image": FileRule(8 * social.MB, frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})),
+            "video": FileRule(25 * social.MB, frozenset({"video/mp4", "video/quicktime", "video/webm", "video/ogg"})),
+            "audio": FileRule(
+                25 * social.MB, frozenset({"audio/aac", "audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav"})
+            ),
+            "document": FileRule(25 * social.MB),
+        },
         longest_text=2000,
         window=timedelta(hours=24),
         reports=frozenset({"sent", "delivered", "read", "failed"}),
@@ -73,6 +84,12 @@ class Messenger:
         self, connection: ChannelAccount, to: Identity, message_id: str, is_typing: bool
     ) -> SendRefusal | None:
         return await social.mark_read(connection, _path(connection), to, is_typing)
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        path = f"{connection.account['page_id']}/message_attachments"
+        return await social.upload_file(connection, path, type, file)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)

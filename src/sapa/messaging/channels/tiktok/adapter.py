@@ -13,9 +13,12 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    FileRule,
     InboundMedia,
     Item,
     Media,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
@@ -38,6 +41,7 @@ class TikTok:
     label = "TikTok"
     names: Sequence[str] = ("short_video",)
     own_fields: Sequence[str] = ()
+    upload_seconds = 0.0
     address = "https://business-api.tiktok.com/open_api/v1.3"
     fields: Sequence[AccountField] = (
         AccountField("business_id", "Business id (open_id)", is_secret=False),
@@ -48,7 +52,7 @@ class TikTok:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "media", "interactive"}),
-        media_types=frozenset({"image"}),
+        files={"image": FileRule(MAX_PICTURE_BYTES, frozenset({"image/jpeg", "image/png"}))},
         longest_text=6000,
         window=timedelta(hours=48),
         most_in_window=10,
@@ -71,10 +75,15 @@ class TikTok:
         business_id = connection.account["business_id"]
         if not isinstance(message.content, Media):
             return await _send(connection, build_text(business_id, message))
-        media_id = await _upload(connection, message.content)
+        media_id = message.content.channel_id or await _upload_from(connection, message.content.url)
         if isinstance(media_id, SendRefusal):
             return media_id
         return await _send(connection, build_image(business_id, message, media_id))
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        return await _upload(connection, b"".join([piece async for piece in file.read()]))
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         conversation_id, message_id, media_id = (media.media_id or "").split(" ")
@@ -132,11 +141,14 @@ async def _send(connection: ChannelAccount, body: dict[str, Any]) -> SendReceipt
     return parse_sent(await _call(connection, "POST", "business/message/send/", body))
 
 
-async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal:
-    """TikTok takes uploaded pictures, not links. An upload alone has no effect."""
-    picture = await _fetch_picture(connection, media)
-    if isinstance(picture, SendRefusal):
-        return picture
+async def _upload_from(connection: ChannelAccount, url: str) -> str | SendRefusal:
+    """TikTok takes uploaded pictures, not links."""
+    picture = await _fetch_picture(connection, url)
+    return picture if isinstance(picture, SendRefusal) else await _upload(connection, picture)
+
+
+async def _upload(connection: ChannelAccount, picture: bytes) -> str | SendRefusal:
+    """An upload alone has no effect."""
     form = aiohttp.FormData()
     form.add_field("business_id", connection.account["business_id"])
     form.add_field("media_type", "IMAGE")
@@ -154,16 +166,16 @@ async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal
     )
 
 
-async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | SendRefusal:
+async def _fetch_picture(connection: ChannelAccount, url: str) -> bytes | SendRefusal:
     """An internal server gets nothing from outside: a built-in picture replaces the one at the URL."""
     if connection.is_internal:
         return PICTURE
     try:
-        response = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)
+        response = await connection.client.fetch(url, MAX_PICTURE_BYTES)
     except (NotSent, Unclear) as error:
         return SendRefusal("media", f"The picture could not be fetched: {error}.", "media")
     if response.status != 200 or find_type(response.body) is None:
-        return SendRefusal("media", f"There is no JPEG or PNG at {media.url} (status {response.status}).", "media")
+        return SendRefusal("media", f"There is no JPEG or PNG at {url} (status {response.status}).", "media")
     return response.body
 
 

@@ -17,22 +17,25 @@ from sapa.messaging.channels.interface import (
     InboundMedia,
     Interactive,
     Item,
+    MediaType,
+    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,
     Source,
 )
-from sapa.messaging.channels.whatsapp import templates, uploads
+from sapa.messaging.channels.whatsapp import templates
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, build_reaction, build_read_mark, parse_sent
 from sapa.messaging.channels.whatsapp.errors import classify
+from sapa.messaging.channels.whatsapp.media import FILE_RULES, UPLOAD_SECONDS, upload_file
 from sapa.messaging.channels.whatsapp.people import BSUID
 from sapa.values.provider_accounts import AccountField
 
 NUMBER = r"[0-9]{1,40}"
 CAPABILITIES = Capabilities(
     sends=frozenset({"message", "template", "media", "interactive"}),
-    media_types=frozenset({"image", "video", "audio", "document"}),
+    files=FILE_RULES,
     longest_text=4096,
     window=timedelta(hours=24),
     reports=frozenset({"sent", "delivered", "read", "failed"}),
@@ -43,6 +46,7 @@ CAPABILITIES = Capabilities(
     longest_caption=1024,
     interactives=frozenset(get_args(Interactive)),
     has_quotes=True,
+    has_audio_captions=False,
 )
 
 
@@ -52,6 +56,7 @@ class WhatsApp:
 
     own_fields: Sequence[str] = ("phone_number",)
     template_owner_field = "waba_id"
+    upload_seconds = UPLOAD_SECONDS
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[AccountField] = (
         AccountField("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
@@ -73,6 +78,11 @@ class WhatsApp:
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         return parse_sent(await meta.post(connection, _path(connection), build_message(message)), message.to)
+
+    async def upload_file(
+        self, connection: ChannelAccount, type: MediaType, file: OutgoingFile
+    ) -> str | SendRefusal | None:
+        return await upload_file(connection, file)
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
@@ -111,11 +121,6 @@ class WhatsApp:
     ) -> SendRefusal | None:
         response = await meta.post(connection, _path(connection), build_read_mark(message_id, is_typing))
         return meta.read_refusal(response, classify)
-
-    async def upload_media(
-        self, connection: ChannelAccount, filename: str, mime_type: str, content: bytes
-    ) -> str | SendRefusal:
-        return await uploads.upload(connection, filename, mime_type, content)
 
 
 def _path(connection: ChannelAccount) -> str:

@@ -33,8 +33,9 @@ def build_template(template: TemplateCall) -> dict[str, Any]:
 
 
 def build_media(media: Media) -> dict[str, str]:
-    """By id, or by URL: the channel then fetches the file. Audio has no caption, and only documents have names."""
-    file = {"id": media.media_id} if media.media_id else {"link": media.url}
+    """By its id if it was uploaded, else by URL: the channel fetches it. Audio has no caption, and only documents have
+    names."""
+    file = {"id": media.channel_id} if media.channel_id else {"link": media.url}
     caption = media.caption if media.type != "audio" else None
     filename = media.filename if media.type == "document" else None
     return file | {name: value for name, value in (("caption", caption), ("filename", filename)) if value}
@@ -54,7 +55,7 @@ def _header(value: Media | TemplateParameter | MapLocation | CatalogProduct | No
         case TemplateParameter():
             parameter = _text(value)
         case Media():
-            file = build_media(Media(value.type, value.url, filename=value.filename, media_id=value.media_id))
+            file = build_media(Media(value.type, value.url, filename=value.filename, channel_id=value.channel_id))
             parameter = {"type": value.type, value.type: file}
         case MapLocation():
             parameter = {"type": "location", "location": _location(value)}

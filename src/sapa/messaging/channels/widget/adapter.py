@@ -8,9 +8,11 @@ import asyncpg
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import (
+    MEDIA_TYPES,
     Capabilities,
     Channel,
     ChannelAccount,
+    FileRule,
     InboundMedia,
     Item,
     OutgoingMessage,
@@ -45,7 +47,8 @@ class Widget:
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
-        media_types=frozenset({"image", "video", "audio", "document"}),
+        files=dict.fromkeys(MEDIA_TYPES, FileRule(100 * 1_048_576)),
+        most_files=10,
         longest_text=4096,
         window=None,
         reports=frozenset({"sent", "delivered", "read"}),
@@ -63,7 +66,7 @@ class Widget:
         company, visitor_id = connection.company, message.to.value
         if connection.address and visitor_id.startswith(SIMULATED_PREFIX):
             return await self._hand_over(connection, message)
-        view = calls.build_view(message.content)
+        view = calls.build_view(message)
         try:
             async with _database(connection).transaction() as tx:
                 stored = await messages.append_outbound(tx, company.id, visitor_id, message.reference, view)

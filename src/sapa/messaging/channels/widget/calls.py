@@ -8,14 +8,18 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from sapa.messaging.channels.content_media import list_media
 from sapa.messaging.channels.identities import EMAIL, OPAQUE_ID, build_parser
 from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
+    FileDescription,
     Identity,
     IdentityKind,
+    InboundMedia,
     Interaction,
     Item,
     LinkButton,
@@ -30,7 +34,7 @@ from sapa.messaging.channels.interface import (
     Text,
 )
 from sapa.messaging.channels.render import render
-from sapa.messaging.channels.widget.types import MessageView, Picture
+from sapa.messaging.channels.widget.types import FileView, MessageView, Picture
 from sapa.outbound.client import ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
@@ -40,7 +44,23 @@ TOO_FAST = "too_fast"
 RETRY_SECONDS = 0.5
 
 
-def build_view(content: Content) -> MessageView:
+def build_view(message: OutgoingMessage) -> MessageView:
+    view, content = _build_view(message.content), message.content
+    if not message.files:
+        return view
+    is_held = isinstance(content, Media) or any(media.file_id for media in list_media(content)[:1])
+    files = build_file_views(message.reference, message.files)
+    return replace(view, files=files, media=None if is_held else view.media)
+
+
+def build_file_views(message_id: str, files: Sequence[FileDescription]) -> list[FileView]:
+    return [
+        FileView(message_id, number, file.type, file.filename, file.media_type, file.size)
+        for number, file in enumerate(files)
+    ]
+
+
+def _build_view(content: Content) -> MessageView:
     match content:
         case Text(body=body):
             return MessageView(text=body)
@@ -84,7 +104,7 @@ _CATEGORIES: dict[int, Literal["auth", "rate", "recipient"]] = {401: "auth", 429
 
 
 def build_handed(message: OutgoingMessage) -> bytes:
-    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_view(message.content)))
+    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_view(message)))
 
 
 def parse_receipt(response: ProviderResponse) -> SendReceipt | SendRefusal:
@@ -164,6 +184,12 @@ def _item(event: SimulatedStatus | SimulatedMessage) -> Item:
     )
 
 
+def _choose_type(choice: Interaction | None, media: Sequence[InboundMedia]) -> str:
+    if choice is not None:
+        return choice.kind
+    return media[0].type if media else "text"
+
+
 def build_inbound(
     message_id: str,
     visitor_id: str,
@@ -174,14 +200,16 @@ def build_inbound(
     *,
     name: str | None,
     email: str | None = None,
+    media: Sequence[InboundMedia] = (),
 ) -> ReceivedItem:
     identities = [Identity(VISITOR.name, visitor_id), *([Identity(EMAIL.name, email)] if email else [])]
     return ReceivedItem(
         message_id=message_id,
         sender=identities,
         at=at,
-        type="text" if choice is None else choice.kind,
-        body=text,
+        type=_choose_type(choice, media),
+        body=text or None,
+        media=media,
         sender_name=name,
         interaction=choice,
         quoted=quoted,

@@ -22,6 +22,19 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     filename: str | None = None
 
 
+class FileView(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A file of a message that we hold. Its addresses expire, so they are made for each response."""
+
+    message_id: str
+    number: int
+    type: str
+    filename: str
+    media_type: str
+    size: int
+    url: str | None = None
+    thumbnail_url: str | None = None
+
+
 class MessageView(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A message as a page shows it."""
 
@@ -29,6 +42,7 @@ class MessageView(Struct, frozen=True, omit_defaults=True, rename="camel"):
     header: str | None = None
     footer: str | None = None
     media: Picture | None = None
+    files: Sequence[FileView] = ()
     buttons: Sequence[Button] = ()
     open_label: str | None = None
     """The label of the button that opens the list."""

@@ -1,0 +1,17 @@
+"""A file in a form that is sent as it is read."""
+
+from collections.abc import AsyncIterator
+
+from aiohttp import AsyncIterablePayload
+
+
+class FilePayload(AsyncIterablePayload):
+    """Its size is known beforehand, so that the request has a Content-Length: not every server takes one without."""
+
+    def __init__(self, content: AsyncIterator[bytes], size: int, media_type: str) -> None:
+        super().__init__(content, content_type=media_type)
+        self._bytes = size
+
+    @property
+    def size(self) -> int:
+        return self._bytes
