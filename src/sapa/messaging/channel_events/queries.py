@@ -30,10 +30,10 @@ INSERT = sql(
         INSERT INTO channel_events (company_id, {", ".join(_INSERTED)})
         VALUES ($1, {", ".join(f"${n}" for n in range(2, len(_INSERTED) + 2))})
             ON CONFLICT (company_id, connection_id, key) DO NOTHING
-        RETURNING cell
+        RETURNING company_id, cell
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta)
-    SELECT $1, 'channel_events', cell, 1 FROM made"""
+    SELECT $1, 'channel_events', cell, 1 FROM made WHERE company_id = $1"""
 )
 
 LIST_AMENDMENTS = sql(

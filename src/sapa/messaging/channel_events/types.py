@@ -15,9 +15,10 @@ CHANNEL_EVENT_ID = IdKind("che_")
 ChannelEventId = Annotated[str, CHANNEL_EVENT_ID]
 
 KINDS = (
-    "preference: a person chose which messages they want; referral: somebody came by an ad or a link and has not written; "
-    "system: the channel says something about a person, such as a new device; error: the channel reports an error of the "
-    "account; edit, revoke, reaction: of a message that has not arrived; unknown: a kind that is not supported yet."
+    "preference: a person chose which messages they want; referral: somebody came by an ad or a link and has not "
+    "written; system: the channel says something about a person, such as a new device; error: the channel reports an "
+    "error of the account; edit, revoke, reaction: of a message that has not arrived; unknown: a kind that is not "
+    "supported yet."
 )
 
 
@@ -63,8 +64,8 @@ class NewChannelEvent(Struct, frozen=True, kw_only=True):
 
 
 class PreferenceReceived(Announcement, frozen=True):
-    """A person told a channel whether they want marketing messages. Published once for each report, in the order in which
-    reports arrive: compare `at`."""
+    """A person told a channel whether they want marketing messages. Published once for each report, in the order in
+    which reports arrive: compare `at`."""
 
     event_id: str
     source: Source

@@ -393,8 +393,8 @@ def build_error(refusal: SendRefusal) -> SendError:
     return SendError(refusal.code, refusal.reason, refusal.category, refusal.retry_after is not None)
 
 
-def _build_update(message: Message, previous: MessageStatus) -> MessageUpdate:
-    return MessageUpdate(**_fields(message), previous_status=previous)
+def _build_update(message: Message, previous: str) -> MessageUpdate:
+    return MessageUpdate(**_fields(message) | {"previous_status": previous})
 
 
 def _fields(message: Message) -> dict[str, Any]:
