@@ -22,7 +22,7 @@ from sapa.messaging.channels.received_parts import (
     UnsupportedContent,
     keep_raw,
 )
-from sapa.values.json import encode_document
+from sapa.values.json import encode_document, to_storable
 
 MAX_ANSWER_LENGTH = 4096
 MOST_UNITS = 2**31 - 1
@@ -93,12 +93,12 @@ def _flow(reply: Node) -> Contents:
     )
     fields = {name: value for name, value in (data or {}).items() if name != "flow_token"}
     lines = [f"{name}: {_show(value)}" for name, value in fields.items()]
-    body = "\n".join(lines)[:MAX_ANSWER_LENGTH] or text(reply, "body")
+    body = to_storable("\n".join(lines))[:MAX_ANSWER_LENGTH] or text(reply, "body")
     return Contents("flow", body, parts=MessageParts(flow=flow))
 
 
 def _show(value: object) -> str:
-    return text({"": value}, "") or encode_document(value).decode()
+    return value if isinstance(value, str) else encode_document(value).decode()
 
 
 def _location(part: Node, kind: str) -> Contents | None:
