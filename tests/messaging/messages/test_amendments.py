@@ -25,7 +25,7 @@ def steps(draw: st.DrawFn) -> list[Step]:
     return [
         (
             MessageAmendment(kind, "wamid", START + timedelta(seconds=second), draw(texts)),  # type: ignore[arg-type]
-            draw(st.sampled_from(["customer", "company"])),  # type: ignore[arg-type]
+            draw(st.sampled_from(["customer", "company"])),
         )
         for second, kind in enumerate(kinds)
     ]

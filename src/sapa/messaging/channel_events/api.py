@@ -1,6 +1,6 @@
 """Endpoints for events of channels."""
 
-from typing import Annotated, get_args
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -13,6 +13,7 @@ from sapa.messaging.channel_events import queries
 from sapa.messaging.channel_events.types import ChannelEvent, ChannelEventId
 from sapa.messaging.channels.interface import NoticeKind, Source
 from sapa.messaging.contacts.types import CONTACT_ID
+from sapa.values.enum_names import words_of
 
 routes = Routes(
     "/channel-events",
@@ -21,7 +22,7 @@ routes = Routes(
     about="What channels report besides messages and their status: preferences, errors, referrals, unknown kinds.",
 )
 
-KINDS: tuple[NoticeKind, ...] = get_args(get_args(NoticeKind)[0])
+KINDS: tuple[NoticeKind, ...] = words_of(NoticeKind)
 
 
 class ChannelEventsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):

@@ -1,5 +1,6 @@
 """Simulated contents of WhatsApp's callbacks."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -56,7 +57,7 @@ def build_side_parts(contents: SimulatedContents) -> Json:
     return found
 
 
-def build_preference(inbound: SimulatedInbound, people: Json) -> Json:
+def build_preference(inbound: SimulatedInbound, people: Mapping[str, Any]) -> Json:
     words = {"stop": "stop", "resume": "resume", "signup": "sign up for"}
     preference = {
         **people,

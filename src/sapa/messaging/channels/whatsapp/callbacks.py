@@ -204,9 +204,7 @@ def _read_system(message: Node, people: Sequence[Identity], is_echo: bool) -> It
 def _read_status(status: Node) -> Iterator[Item]:
     word = _STATUSES.get(text(status, "status") or "")
     if word is None:
-        yield build_notice(
-            "unknown", f"status {text(status, 'status') or ''}".strip(), status, seconds(status, "timestamp")
-        )
+        yield build_notice("unknown", "status", status, find_seconds(status, "timestamp"))
         return
     error = next(iter(nodes(status, "errors")), None)
     graph_error = parse_graph_error({"error": error}) if error else None
