@@ -22,6 +22,8 @@ from sapa.messaging.channels.received_parts import (
     keep_raw,
     parse_parts,
 )
+from sapa.messaging.channels.registry import CHANNELS
+from tests.messaging.channels.accounts import ACCOUNTS
 from tests.messaging.channels.test_callbacks import (
     AT,
     BUDI,
@@ -130,6 +132,12 @@ KINDS: dict[str, tuple[Source, Json, str, str | None, Json]] = {
         CLOUD, cloud(type="location", location={"latitude": -6.2, "longitude": 106.8, "name": "Monas", "url": "https://x"}),
         "location", "Monas\n-6.2,106.8",
         {"location": {"latitude": -6.2, "longitude": 106.8, "name": "Monas", "address": None, "url": "https://x"}},
+    ),
+    "a place that is not on the map": (
+        CLOUD, cloud(type="location", location={"latitude": 91, "longitude": 0}), "unsupported", None,
+        {"unsupported": {"type": "location", "errors": [], "raw": {
+            "from": "628123456789", "id": "wamid.in", "timestamp": SECONDS, "type": "location",
+            "location": {"latitude": 91, "longitude": 0}}}},
     ),
     "contacts": (
         CLOUD, cloud(type="contacts", contacts=[CARD]), "contacts", "Ayu Lestari, +62 811",
@@ -333,6 +341,26 @@ def test_a_reaction_of_the_page_itself_is_the_companys() -> None:
     ours = {"sender": {"id": "17841400"}, "recipient": {"id": "1357"}, "timestamp": MILLISECONDS}
     wire = page({**ours, "reaction": {"mid": "m_1", "action": "react", "emoji": "❤"}}, id="17841400")
     assert read(INSTAGRAM, wire) == [MessageAmendment("reaction", "m_1", AT, "❤", IGSID, is_echo=True)]
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1e999999999", "1e-999999999", "1e400", "9" * 4000])
+def test_numbers_that_nobody_can_mean_are_left_out_at_once(number: str) -> None:
+    item = f'{{"product_retailer_id": "X", "quantity": {number}, "item_price": {number}}}'
+    place = f'{{"latitude": {number}, "longitude": {number}}}'
+    wire = json.dumps(whatsapp({"messages": ["CART", "PLACE"]}))
+    base = '{"from": "628123456789", "timestamp": "1"'
+    wire = wire.replace('"CART"', f'{base}, "id": "a", "type": "order", "order": {{"product_items": [{item}]}}}}')
+    wire = wire.replace('"PLACE"', f'{base}, "id": "b", "type": "location", "location": {place}}}')
+    cart, _ = CHANNELS[CLOUD].read_callback(ACCOUNTS[CLOUD], wire.encode())
+    assert isinstance(cart, ReceivedItem)
+    (found,) = json.loads(cart.parts or b"")["order"]["items"]
+    assert (found["quantity"], found["price"]) == (None, None)
+
+
+def test_an_edit_that_cannot_be_read_keeps_the_text() -> None:
+    edit = {"original_message_id": "wamid.1", "message": {"type": "hologram", "hologram": {}}}
+    [notice] = notices(CLOUD, cloud(type="edit", edit=edit))
+    assert (notice.kind, notice.name) == ("unknown", "edit")
 
 
 def test_a_document_that_is_too_large_or_too_deep_is_left_out() -> None:

@@ -207,6 +207,26 @@ class MessageParts(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 NO_PARTS = MessageParts()
 
+
+def build_location(
+    latitude: Decimal | None,
+    longitude: Decimal | None,
+    *,
+    name: str | None = None,
+    address: str | None = None,
+    url: str | None = None,
+) -> ReceivedLocation | None:
+    """None for a place that is not on the map."""
+    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
+        return None
+    return ReceivedLocation(latitude=float(latitude), longitude=float(longitude), name=name, address=address, url=url)
+
+
+def describe_location(location: ReceivedLocation) -> str:
+    words = [location.name, location.address, f"{location.latitude},{location.longitude}"]
+    return "\n".join(word for word in words if word)
+
+
 parse_parts = msgspec.json.Decoder(MessageParts).decode
 
 

@@ -36,6 +36,8 @@ from sapa.messaging.channels.received_parts import (
     SharedContent,
     Story,
     UnsupportedContent,
+    build_location,
+    describe_location,
     encode_parts,
     keep_raw,
 )
@@ -212,12 +214,9 @@ def _list_shares(attachment: Node) -> Sequence[SharedContent]:
 
 def _find_location(attachment: Node) -> ReceivedLocation | None:
     place = node(attachment, "payload", "coordinates")
-    latitude, longitude = number(place, "lat"), number(place, "long")
-    if latitude is None or longitude is None:
-        return None
-    return ReceivedLocation(
-        latitude=float(latitude),
-        longitude=float(longitude),
+    return build_location(
+        number(place, "lat"),
+        number(place, "long"),
         name=text(attachment, "title"),
         url=text(attachment, "url") or text(attachment, "payload", "url"),
     )
@@ -226,8 +225,7 @@ def _find_location(attachment: Node) -> ReceivedLocation | None:
 def _describe(parts: MessageParts) -> str | None:
     """The text of a message without one: what was shared."""
     if parts.location is not None:
-        place = f"{parts.location.latitude},{parts.location.longitude}"
-        return "\n".join(filter(None, [parts.location.name, place]))
+        return describe_location(parts.location)
     lines = [share.title or share.url for share in parts.shares or ()]
     return "\n".join(filter(None, lines)) or None
 

@@ -181,9 +181,12 @@ def _read_reaction(message: Node, people: Sequence[Identity], is_echo: bool) -> 
 
 
 def _read_edit(message: Node, people: Sequence[Identity], is_echo: bool) -> Iterator[Item]:
-    if id := text(message, "edit", "original_message_id"):
-        body = read_contents(node(message, "edit", "message")).body
-        yield MessageAmendment("edit", id, seconds(message, "timestamp"), body, next(iter(people), None), is_echo)
+    id, contents = text(message, "edit", "original_message_id"), read_contents(node(message, "edit", "message"))
+    if id is None or contents.type == "unsupported":
+        yield build_notice("unknown", "edit", message, find_seconds(message, "timestamp"), sender=people)
+        return
+    sender = next(iter(people), None)
+    yield MessageAmendment("edit", id, seconds(message, "timestamp"), contents.body, sender, is_echo)
 
 
 def _read_revoke(message: Node, people: Sequence[Identity], is_echo: bool) -> Iterator[Item]:

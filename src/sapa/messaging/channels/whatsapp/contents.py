@@ -18,14 +18,16 @@ from sapa.messaging.channels.received_parts import (
     ContentError,
     FlowAnswer,
     MessageParts,
-    ReceivedLocation,
     UnsupportedContent,
+    build_location,
+    describe_location,
     keep_raw,
 )
 from sapa.values.json import encode_document, to_storable
 
 MAX_ANSWER_LENGTH = 4096
 MOST_UNITS = 2**31 - 1
+MAX_DIGITS = 15
 
 
 class Contents(Struct, frozen=True):
@@ -102,18 +104,16 @@ def _show(value: object) -> str:
 
 
 def _location(part: Node, kind: str) -> Contents | None:
-    latitude, longitude = number(part, "latitude"), number(part, "longitude")
-    if latitude is None or longitude is None:
-        return None
-    location = ReceivedLocation(
-        latitude=float(latitude),
-        longitude=float(longitude),
+    location = build_location(
+        number(part, "latitude"),
+        number(part, "longitude"),
         name=text(part, "name"),
         address=text(part, "address"),
         url=text(part, "url"),
     )
-    words = [location.name, location.address, f"{text(part, 'latitude')},{text(part, 'longitude')}"]
-    return Contents("location", "\n".join(word for word in words if word), parts=MessageParts(location=location))
+    if location is None:
+        return None
+    return Contents("location", describe_location(location), parts=MessageParts(location=location))
 
 
 def _contacts(message: Node) -> Contents:
@@ -149,19 +149,21 @@ def _order(part: Node, kind: str) -> Contents:
 
 
 def _cart_item(item: Node) -> CartItem:
-    quantity = number(item, "quantity")
-    is_count = quantity is not None and quantity == int(quantity) and 0 < quantity <= MOST_UNITS
+    """A quantity or price that nobody can mean is left out; an exponent would make it a number of any length."""
+    quantity, price = number(item, "quantity"), number(item, "item_price")
+    is_count = quantity is not None and 0 < quantity <= MOST_UNITS and quantity == int(quantity)
+    is_price = price is not None and abs(price.adjusted()) <= MAX_DIGITS
     return CartItem(
         product_id=text(item, "product_retailer_id") or "?",
         quantity=int(quantity) if quantity is not None and is_count else None,
-        price=number(item, "item_price"),
+        price=price if is_price else None,
         currency=text(item, "currency"),
     )
 
 
 def _unsupported(message: Node) -> Contents:
     """The channel names the kind of some messages that it cannot pass on."""
-    kind = text(message, "unsupported", "type") or text(message, "type")
+    kind = text(message, "unsupported", "type") or text(message, "interactive", "type") or text(message, "type")
     content = UnsupportedContent(type=kind, errors=read_errors(message), raw=keep_raw(message))
     return Contents("unsupported", parts=MessageParts(unsupported=content))
 
