@@ -217,7 +217,7 @@ def build_location(
     url: str | None = None,
 ) -> ReceivedLocation | None:
     """None for a place that is not on the map."""
-    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
+    if latitude is None or longitude is None or not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
         return None
     return ReceivedLocation(latitude=float(latitude), longitude=float(longitude), name=name, address=address, url=url)
 
