@@ -136,11 +136,11 @@ async def record_reply(
 async def is_reply_early(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, now: datetime
 ) -> bool:
-    """Whether a reply may quote a message whose id the channel has not told us yet."""
+    """Whether a reply may quote a message whose id the channel has not told us yet: its outcome is still unknown."""
     if inbound.quoted is None or await queries.find_id(tx, company.id, source, inbound.quoted):
         return False
     names = _list_names(inbound, contact)
-    return await queries.is_in_flight(tx, company.id, source, names, now - IN_FLIGHT_WINDOW, now)
+    return await queries.is_in_flight(tx, company.id, source, names, now - STATUS_TIMEOUT, now)
 
 
 async def _find_answered(
