@@ -61,8 +61,8 @@ def build_status(reference: str, id: str, status: str, at: int) -> Json:
 async def test_any_order_with_repetitions_ends_in_the_same_state(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments, seed: int
 ) -> None:
-    """A flow goes out and its outcome is unknown. Its reports, the answer, carts, edits and reactions arrive shuffled
-    and repeated, alone and in batches."""
+    """A flow goes out and its outcome is unknown. Its reports, the answer, carts, a message and its edits arrive
+    shuffled and repeated, alone and in batches."""
     await api.put("/company", json={"cartOrders": True})
     chance, start = random.Random(seed), int(time.time()) - 100
     async with open_live(installation, database, company.live) as live:
