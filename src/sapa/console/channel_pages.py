@@ -110,7 +110,7 @@ async def _get_company(page: PageRequest) -> Company:
 
 def _show_event(event: ChannelEvent) -> dict[str, object]:
     shown = {name: getattr(event, name) for name in ("kind", "name", "client_number", "created_at")}
-    return {**shown, "text": msgspec.json.format(bytes(event.data), indent=2).decode()}
+    return {**shown, "data": msgspec.json.decode(event.data)}
 
 
 def _get_channel(page: PageRequest) -> Channel:

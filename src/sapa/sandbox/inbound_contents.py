@@ -123,7 +123,7 @@ class SimulatedKind(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     content: Annotated[dict[str, Any], Meta(examples=[{"depth": 3}])] = {}
 
 
-class SimulatedContents(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SimulatedContents(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """At most one of them, except that a text may have a referral, a product or a story, and be forwarded."""
 
     order: SimulatedCart | None = None

@@ -29,7 +29,7 @@ class SandboxInboundIn(
     SimulatedContents,
     frozen=True,
     kw_only=True,
-    rename={"from_": "from", "contact_cards": "contactCards"},
+    rename={"from_": "from"},
     forbid_unknown_fields=True,
 ):
     """A simulated message: a text, a chosen button or row, a file, or one of the other contents."""
