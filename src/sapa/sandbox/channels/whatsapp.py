@@ -147,7 +147,7 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
         return _post(account, "messages", {"errors": [error]})
     if contents.preference is not None:
         _, contact = _people(inbound)
-        ids = {name: contact[name] for name in ("wa_id", "user_id") if name in contact}
+        ids: dict[str, Any] = {name: contact[name] for name in ("wa_id", "user_id") if name in contact}
         return _post(account, "user_preferences", {"contacts": [contact], **build_preference(inbound, ids)})
     content = build_contents(contents) or _content(inbound)
     message = {
