@@ -27,6 +27,9 @@ from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
+from sapa.messaging.channel_events import actions as channel_event_actions
+from sapa.messaging.channel_events import api as channel_events
+from sapa.messaging.channel_events.types import PreferenceReceived
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
@@ -145,6 +148,7 @@ ROUTES: list[Routes] = [
     templates.routes,
     media.routes,
     media.attachment_routes,
+    channel_events.routes,
     analytics.routes,
     support.routes,
     agents.routes,
@@ -174,6 +178,7 @@ JOBS: list[Job] = [
     Job("forget widget sessions", 600, widget_jobs.purge_old),
     Job("give up on unsettled messages", 5, message_jobs.expire_unsettled),
     Job("purge labels", 3600, label_actions.purge_old),
+    Job("purge channel events", 3600, channel_event_actions.purge_old),
     Job("index areas", 60, area_imports.index_missing),
 ]
 """The names are stored as lease names and metric labels, so they never change; the functions have the current words."""
@@ -251,6 +256,7 @@ SUBSCRIPTIONS: Subscriptions = {
     OrdersPlaced: [loyalty_actions.settle_orders],
     CashCollected: [settlement_actions.record_collection],
     CashParcelReturned: [settlement_actions.record_return],
+    PreferenceReceived: [],
     ReservationsClosed: [closing.close_redemptions],
     ShipmentStatusChanged: [notification_actions.queue_step],
 }

@@ -10,8 +10,11 @@ from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.own import open_own
 from tests.console.people import make_person, open_browser, read_token
-from tests.factories import Environments
+from tests.factories import Environments, make_key
+from tests.http.wire import eventually
 from tests.messaging.channels.peer import Peer, open_peer
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.conversation_steps import simulate_inbound
 
 WHATSAPP = {
     "phone_number_id": "1122",
@@ -102,6 +105,27 @@ async def test_callbacks_that_were_set_aside_are_shown_and_processed_again(
     assert (await owner.post(f"{page}/retry", data=form | {"callback": "all"})).status_code == 303
     assert "set aside" not in (await owner.get(page)).text
     assert "callbacks.retried" in (await owner.get("/live/audit")).text
+
+
+async def test_a_channels_page_shows_what_it_reported(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    key = await make_key(database, company.test)
+    async with connect_messaging(installation, key.raw) as client:
+        error = {"code": 131000, "message": "Oops <b>"}
+        await simulate_inbound(client, source="MSGAPP_CLOUD", **{"from": "+628123456789"}, error=error)
+        await simulate_inbound(client, source="MSGAPP_CLOUD", **{"from": "+628123456789"}, preference="stop")
+
+        async def look() -> bool | None:
+            return (await client.get("/channel-events")).json()["meta"]["total"] == 2 or None
+
+        await eventually(look)
+    async with open_browser(installation, await make_person(database, company)) as browser:
+        page = (await browser.get("/test/channels/MSGAPP_CLOUD")).text
+        assert "Oops &lt;b&gt;" in page
+        assert "marketing_messages" in page
+        assert "+628123456789" in page
+        assert "marketing_messages" not in (await browser.get("/test/channels/MAIL")).text
 
 
 async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClient) -> None:

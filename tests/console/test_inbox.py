@@ -156,6 +156,63 @@ async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: 
     assert "Reopened" in read(await seat.open(path))
 
 
+SHOWN: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "order": (
+        {"order": {"text": "Cepat <ya>", "items": [{"productId": "GAYO", "quantity": 2, "price": 75000}]}},
+        ["Cart", "Cepat <ya>", "2 × GAYO", "IDR 75,000"],
+    ),
+    "flow": (
+        {"flow": {"token": "t-1", "data": {"city": "Bandung", "sizes": ["<S>"]}}},
+        ["Form answered", "t-1", "city", "Bandung", "<S>"],
+    ),
+    "location": ({"location": {"latitude": -6.2, "longitude": 106.8, "name": "Monas"}}, ["Monas", "-6.2, 106.8"]),
+    "contacts": ({"contactCards": [{"name": "Budi <b>", "phone": "+62 811"}]}, ["Budi <b>", "+62 811"]),
+    "share": ({"share": {"type": "reel", "url": "https://cdn.example/r", "title": "Kopi"}}, ["Reel", "Kopi"]),
+    "story": (
+        {"text": "Bagus", "story": {"id": "8", "url": "https://cdn.example/s"}},
+        ["Reply to your story", "Bagus"],
+    ),
+    "referral": (
+        {"text": "Halo", "referral": {"sourceId": "12", "headline": "Kopi baru", "ctwaClid": "ARAk"}},
+        ["Came by an ad", "Kopi baru", "ARAk"],
+    ),
+    "product": ({"text": "?", "product": {"productId": "GAYO"}}, ["Asks about the product GAYO"]),
+    "forwarded": ({"text": "x", "forwarded": True}, ["Forwarded"]),
+    "unknown": (
+        {"unknown": {"type": "hologram", "content": {"depth": "<3>"}}},
+        ["not supported yet", "hologram", "As the channel sent it", "<3>"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+async def test_each_kind_of_message_is_readable(desk: Desk, seat: Seat, kind: str) -> None:
+    content, words = SHOWN[kind]
+    source, sender = ("PHOTO_SOCIAL", "17841400123") if kind in {"share", "story"} else ("MSGAPP_CLOUD", NUMBER)
+    inbound = await simulate_inbound(desk.client, source=source, **{"from": sender}, **content)
+    ticket = await eventually(lambda: desk.find_ticket_of(inbound["messageId"]))
+    page = await seat.open(f"/{ticket['id']}")
+    text = read(page)
+    assert [word for word in words if word not in text] == []
+    assert "<script" not in page.partition('id="conversation"')[2].partition("</ol>")[0]
+
+
+async def test_edits_deletions_reactions_and_quotations_are_shown(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.receive("Satu kopi")
+    path, (message,) = f"/{ticket['id']}", ticket["messages"]
+    original, sender = {"messageId": message["messageId"]}, {"source": "MSGAPP_CLOUD", "from": NUMBER}
+    await simulate_inbound(desk.client, **sender, text="Jadi?", quoted=message["messageId"])
+    page = await seat.wait_for(path, "Jadi?")
+    assert f'href="#line-{message["messageId2"]}"' in page
+    await simulate_inbound(desk.client, **sender, reaction={**original, "emoji": "👍"})
+    await seat.wait_for(path, "👍")
+    await simulate_inbound(desk.client, **sender, edit={**original, "text": "Dua kopi"})
+    assert "Edited" in read(await seat.wait_for(path, "Dua kopi"))
+    await simulate_inbound(desk.client, **sender, revocation=original)
+    page = await seat.wait_for(path, "This message was deleted.")
+    assert '<p class="words">Dua kopi</p>' not in page
+
+
 async def test_what_a_form_sends_twice_goes_out_once(desk: Desk, seat: Seat) -> None:
     ticket = await desk.receive()
     page = await seat.open(f"/{ticket['id']}")

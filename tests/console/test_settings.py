@@ -34,6 +34,16 @@ async def test_regional_settings_are_changed(api: httpx.AsyncClient, owner: http
     assert 'value="Mars/Olympus"' in wrong.text
 
 
+async def test_carts_become_orders_when_an_owner_says_so(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    token, path, box = await read_token(owner), "/live/settings/company/carts", 'name="cartOrders" value="1"'
+    assert f"{box}>" in (await owner.get("/live/settings/company")).text
+    assert (await owner.post(path, data={"token": token, "cartOrders": "1"})).status_code == 303
+    assert (await api.get("/company")).json()["data"]["cartOrders"] is True
+    assert f"{box} checked>" in (await owner.get("/live/settings/company")).text
+    assert (await owner.post(path, data={"token": token})).status_code == 303
+    assert (await api.get("/company")).json()["data"]["cartOrders"] is False
+
+
 async def test_an_owner_renames_the_company_and_a_developer_does_not(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
 ) -> None:

@@ -37,6 +37,7 @@ CROSSING = {
     "sapa.loyalty.reconciliation.queries.LIST_ROUNDS",
     "sapa.messaging.inbound.queries.LIST_LANES",
     "sapa.messaging.inbound.queries.LIST_TO_PURGE",
+    "sapa.messaging.channel_events.queries.LIST_TO_PURGE",
     "sapa.messaging.connections.queries.LIST_DUE",
     "sapa.messaging.files.queries.LIST_EXPIRED",
     "sapa.messaging.files.queries.LIST_MOVABLE",

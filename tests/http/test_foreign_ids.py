@@ -27,6 +27,7 @@ from tests.factories import (
     make_reward,
 )
 from tests.http.samples import a_difference, a_settlement, a_ticket, address_of, an_agent, root_of, sample_body
+from tests.http.wire import eventually
 
 UUID = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
 
@@ -107,6 +108,19 @@ async def a_message(api: httpx.AsyncClient) -> str:
     return str(answer.json()["data"]["messageId2"])
 
 
+async def a_channel_event(api: httpx.AsyncClient) -> str:
+    base, sender = f"{root_of(api)}/messaging/v1", f"+62812{uuid4().int % 10**8:08d}"
+    body = {"source": "MSGAPP_CLOUD", "from": sender, "preference": "stop"}
+    answer = await api.post(f"{base}/sandbox/inbound", json=body)
+    assert answer.status_code == 200, answer.text
+
+    async def look() -> str | None:
+        events = (await api.get(f"{base}/channel-events")).json()["data"]
+        return next((str(event["id"]) for event in events if event["clientNumber"] == sender), None)
+
+    return await eventually(look)
+
+
 async def a_template(api: httpx.AsyncClient) -> str:
     """One that takes the parameters of a sample."""
     body = {"name": f"t_{uuid4().hex}", "language": "id", "category": "UTILITY"}
@@ -121,6 +135,7 @@ MAKERS: dict[str, Maker] = {
     "agent": an_agent,
     "tkt_": a_ticket,
     "tpl_": a_template,
+    "che_": a_channel_event,
     "shp_": a_shipment,
     "loc_": a_store_location,
     "lbl_": a_file_of_labels,

@@ -1,13 +1,16 @@
 """JSON as JavaScript prints it again."""
 
+import json
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sapa.values.json import MOST_EXACT, encode_values, is_exact
+from sapa.values.json import MOST_EXACT, encode_document, encode_values, is_exact
+from tests.javascript import print_again
 
 # Printed by JSON.stringify(JSON.parse(…)) of a JavaScript engine.
 PRINTED = [
@@ -124,3 +127,38 @@ def test_array_like_keys_come_first_and_by_number(given_values: dict[str, str | 
 )  # fmt: skip
 def test_whole_numbers_are_exact_up_to_javascript_s_limit(number: int | float, exact: bool) -> None:
     assert is_exact(number) is exact
+
+
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.decimals() | st.text(st.characters(), max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=8) | st.integers(0, 2**33).map(str), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+@given(documents)
+@example({"b": 1, "2": [1.0, -0.0, 1e-7, 1e21, Decimal("0.10")], "1": "\ud800\x00x"})
+@example([2**53, -(2**53), Decimal("0.1000000000000000000001"), Decimal("1e400"), float("nan")])
+def test_any_document_is_printed_again_as_it_is(value: Any) -> None:
+    once = encode_document(value)
+    assert print_again(once.decode()) == once.decode()
+    assert encode_document(json.loads(once, parse_float=Decimal)) == once
+    assert b"\\u0000" not in once
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (2**53 - 1, b"9007199254740991"),
+        (2**53, b'"9007199254740992"'),
+        (Decimal("75000.50"), b"75000.5"),
+        (Decimal("0.1000000000000000000001"), b'"0.1000000000000000000001"'),
+        (float("inf"), b"null"),
+        ("a\x00b", b'"ab"'),
+    ],
+)
+def test_a_number_that_javascript_cannot_hold_keeps_its_digits(value: Any, printed: bytes) -> None:
+    assert encode_document(value) == printed

@@ -96,6 +96,7 @@ async def change_settings(tx: Tx, company_id: int, patch: CompanySettingsPatch) 
         currency=before.currency if patch.currency is UNSET else _checked_currency(patch.currency),
         time_zone=before.time_zone if patch.time_zone is UNSET else await _get_time_zone(tx, patch.time_zone),
         language=before.language if patch.language is UNSET else patch.language,
+        cart_orders=before.cart_orders if patch.cart_orders is UNSET else patch.cart_orders,
     )
     if changed != before:
         await queries.update_settings(tx, changed)
@@ -223,6 +224,7 @@ def _build_settings(row: CompanyRow) -> CompanySettings:
         currency=row.currency,
         language="en" if row.language == "en" else "id",
         time_zone=row.time_zone,
+        cart_orders=row.cart_orders,
     )
 
 

@@ -31,7 +31,8 @@ INSERT_COMPANY = sql(
 LIST_COMPANIES = sql(
     """
     SELECT c.company_id, o.name, c.environment, c.region, c.currency,
-           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at, c.time_zone, c.language
+           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at, c.time_zone, c.language,
+           c.cart_orders
       FROM companies c
       JOIN organisations o ON o.id = c.organisation_id
      WHERE $1::bigint IS NULL OR c.company_id = $1
@@ -48,7 +49,10 @@ RENAME_COMPANY = sql(
 )
 
 UPDATE_SETTINGS = sql(
-    "UPDATE companies SET region = $2, currency = $3, language = $4, time_zone = $5 WHERE company_id = $1"
+    """
+    UPDATE companies
+       SET region = $2, currency = $3, language = $4, time_zone = $5, cart_orders = $6
+     WHERE company_id = $1"""
 )
 
 LOCK_SETTINGS = sql("SELECT 1 FROM companies WHERE company_id = $1 FOR UPDATE")
@@ -259,7 +263,9 @@ async def lock_settings(tx: Tx, company_id: int) -> CompanyRow:
 
 
 async def update_settings(tx: Tx, company: Company) -> None:
-    await UPDATE_SETTINGS.run(tx, company.id, company.region, company.currency, company.language, company.time_zone)
+    await UPDATE_SETTINGS.run(
+        tx, company.id, company.region, company.currency, company.language, company.time_zone, company.cart_orders
+    )
 
 
 async def has_time_zone(db: Connection, name: str) -> bool:

@@ -69,10 +69,19 @@ class CompanyRow(Struct, frozen=True, rename="camel"):
     created_at: Timestamp
     time_zone: str
     language: str
+    cart_orders: bool
 
     @property
     def company(self) -> Company:
-        return Company(self.company_id, self.environment, self.region, self.currency, self.time_zone, self.language)
+        return Company(
+            id=self.company_id,
+            environment=self.environment,
+            region=self.region,
+            currency=self.currency,
+            time_zone=self.time_zone,
+            language=self.language,
+            cart_orders=self.cart_orders,
+        )
 
 
 class CompanySettings(Struct, frozen=True, rename="camel"):
@@ -85,6 +94,9 @@ class CompanySettings(Struct, frozen=True, rename="camel"):
     currency: Annotated[str, Meta(examples=["IDR"])]
     language: Annotated[Language, Meta(examples=["id"])]
     time_zone: Annotated[str, Meta(examples=["Asia/Jakarta"], description="The days of reports follow it.")]
+    cart_orders: Annotated[
+        bool, Meta(examples=[False], description="Whether a cart that a customer sends becomes an order.")
+    ]
 
 
 class CompanySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -104,6 +116,16 @@ class CompanySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
     language: Language | UnsetType = UNSET
     time_zone: (
         Annotated[str, Meta(max_length=100, examples=["Asia/Jakarta"], description="An IANA time zone.")] | UnsetType
+    ) = UNSET
+    cart_orders: (
+        Annotated[
+            bool,
+            Meta(
+                examples=[True],
+                description="True: a cart that a customer sends from now on becomes an order, at its prices.",
+            ),
+        ]
+        | UnsetType
     ) = UNSET
 
 

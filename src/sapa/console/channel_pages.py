@@ -1,5 +1,6 @@
 """Settings: channels. Secrets are entered and never shown again."""
 
+import msgspec
 from starlette.responses import Response
 
 from sapa.access import actions as access
@@ -10,6 +11,8 @@ from sapa.console.routes import (
     go_to,
 )
 from sapa.http.errors import NotFound
+from sapa.messaging.channel_events import actions as channel_events
+from sapa.messaging.channel_events.types import ChannelEvent
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection
@@ -37,11 +40,13 @@ async def show_channel(page: PageRequest) -> Response:
     is_played = company.is_test
     async with page.context.database.connection() as db:
         failed = await set_aside.list_latest(db, company, info.id) if info else []
+        events = await channel_events.list_latest(db, company, info.id) if info else []
     return page.show(
         "channel.html",
         channel=channel,
         info=info,
         failed=failed,
+        events=[_show_event(event) for event in events],
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
         hook=get_environment(company).accounts.find_hook(page.context, company, channel.source),
@@ -101,6 +106,11 @@ async def retry_callbacks(page: PageRequest) -> Response:
 async def _get_company(page: PageRequest) -> Company:
     async with page.context.database.connection() as db:
         return await access.get_company(db, page.company_id)
+
+
+def _show_event(event: ChannelEvent) -> dict[str, object]:
+    shown = {name: getattr(event, name) for name in ("kind", "name", "client_number", "created_at")}
+    return {**shown, "data": msgspec.json.decode(event.data)}
 
 
 def _get_channel(page: PageRequest) -> Channel:

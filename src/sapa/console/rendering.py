@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from msgspec import Struct
@@ -20,6 +21,7 @@ from sapa.console.translations import (
     translate_error,
 )
 from sapa.http.errors import ApiError, FieldError
+from sapa.values.json import encode
 
 HERE = Path(__file__).parent
 POLICY = "; ".join(
@@ -124,7 +126,12 @@ def show_amount(value: int | float | Decimal | None, currency: str) -> str:
     return "–" if value is None else Markup(f'<span class="amount">{escape(currency)} {value:,}</span>')  # noqa: S704
 
 
-_templates.globals |= {"show_person": show_person, "show_amount": show_amount}
+def show_json(value: object, indent: int = 0) -> str:
+    """As text, which the template escapes."""
+    return msgspec.json.format(encode(value), indent=indent).decode()
+
+
+_templates.globals |= {"show_person": show_person, "show_amount": show_amount, "show_json": show_json}
 
 
 def show_instant(text: str | None) -> str:

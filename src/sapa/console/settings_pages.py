@@ -40,6 +40,7 @@ async def show_company(page: PageRequest) -> Response:
         "company.html",
         environments=environments,
         settings=typed if typed["timeZone"] else settings,
+        cart_orders=settings["cartOrders"],
         units=UNITS,
         given={name: page.form_value(name) for name in ("name", "amount", "unit")},
     )
@@ -58,6 +59,13 @@ async def change_regional_settings(page: PageRequest) -> Response:
     body = {name: page.form_value(name) for name in REGIONAL}
     await page.call("PUT", "/company", body=body, noted=("settings.changed", "company"))
     return go_to(page.path("/settings/company"))
+
+
+@console.post("/{environment}/settings/company/carts", roles=OWNERS, shown_by=show_company)
+async def change_cart_settings(page: PageRequest) -> Response:
+    body = {"cartOrders": bool(page.form_value("cartOrders"))}
+    await page.call("PUT", "/company", body=body, noted=("settings.changed", "company"))
+    return go_to(page.path("/settings/company#carts"))
 
 
 @console.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)

@@ -98,6 +98,7 @@ GRANT SELECT, INSERT, UPDATE ON contact_identities TO {app};
 GRANT SELECT, INSERT, UPDATE ON message_threads TO {app};
 GRANT SELECT, INSERT, UPDATE ON channel_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON channel_callbacks TO {app};
+GRANT SELECT, INSERT, DELETE ON channel_events TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON deferred_messages TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON files TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON file_parts TO {app};

@@ -30,6 +30,8 @@ CREATE TABLE companies (
     -- Reports follow it.
     time_zone        text           NOT NULL DEFAULT 'Asia/Jakarta',
     language         text           NOT NULL DEFAULT 'id',
+    -- Whether a cart that a customer sends becomes an order.
+    cart_orders      boolean        NOT NULL DEFAULT false,
     CONSTRAINT companies_pkey PRIMARY KEY (company_id),
     CONSTRAINT companies_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
     CONSTRAINT companies_environment_key UNIQUE (organisation_id, environment),
@@ -1417,6 +1419,40 @@ CREATE INDEX channel_callbacks_failed_idx ON channel_callbacks (company_id, conn
     WHERE status = 'failed';
 CREATE INDEX channel_callbacks_received_idx ON channel_callbacks (company_id, received_at);
 
+-- What channels report besides messages and their status.
+CREATE TABLE channel_events (
+    company_id     bigint         NOT NULL,
+    id             text           COLLATE "C" NOT NULL,
+    connection_id  text           COLLATE "C" NOT NULL,
+    source         text           COLLATE "C" NOT NULL,
+    kind           text           COLLATE "C" NOT NULL,
+    -- The channel's word for it.
+    name           text           NOT NULL,
+    -- The same for each repetition of a report.
+    key            text           COLLATE "C" NOT NULL,
+    -- Of an edit, a deletion or a reaction: the channel's id of its message, which has not arrived.
+    message_id     text           COLLATE "C",
+    contact_id     text           COLLATE "C",
+    customer_id    text           COLLATE "C",
+    client_number  text,
+    data           json           NOT NULL,
+    -- By company time.
+    occurred_at    timestamptz(3) NOT NULL,
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    -- The counter's cell and the list's.
+    cell           text           COLLATE "C" NOT NULL GENERATED ALWAYS AS (source || '/' || kind) STORED,
+    CONSTRAINT channel_events_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT channel_events_key_key UNIQUE (company_id, connection_id, key),
+    CONSTRAINT channel_events_kind_check CHECK (
+        kind IN ('preference', 'referral', 'system', 'error', 'edit', 'revoke', 'reaction', 'unknown'))
+);
+
+CREATE INDEX channel_events_created_idx ON channel_events (company_id, created_at, id);
+CREATE INDEX channel_events_cell_idx ON channel_events (company_id, cell, created_at, id);
+CREATE INDEX channel_events_connection_idx ON channel_events (company_id, connection_id, id);
+CREATE INDEX channel_events_contact_idx ON channel_events (company_id, contact_id) WHERE contact_id IS NOT NULL;
+CREATE INDEX channel_events_message_idx ON channel_events (company_id, source, message_id) WHERE message_id IS NOT NULL;
+
 -- Messages that their channel refused for the moment, and when they are sent again. The row goes with the outcome.
 CREATE TABLE deferred_messages (
     company_id     bigint         NOT NULL,
@@ -2033,6 +2069,11 @@ CREATE TABLE messages (
     -- Of a received mail: what the receiving server found out about its sender.
     authentication     json,
     attachments        json           NOT NULL DEFAULT '[]',
+    -- What it has besides text, by the names of the API.
+    parts              json,
+    reactions          json,
+    edited_at          timestamptz(3),
+    revoked_at         timestamptz(3),
     CONSTRAINT messages_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT messages_direction_check CHECK (direction IN ('in', 'out')),
     CONSTRAINT messages_status_check CHECK (CASE direction

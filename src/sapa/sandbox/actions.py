@@ -15,6 +15,7 @@ from sapa.sandbox.channels.accounts import build_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
+from sapa.sandbox.inbound_contents import ALONE, BESIDE
 from sapa.sandbox.types import Clock, SandboxInbound, SandboxInboundIn, TestKeyRequired
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
@@ -42,6 +43,7 @@ async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: 
         name=body.name,
         is_echo=body.echo,
         subject=body.subject,
+        contents=body,
     )
     post = simulator.build_inbound(account, inbound)
     await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
@@ -60,14 +62,28 @@ def _parse_sender(company: Company, body: SandboxInboundIn) -> tuple[Source, str
 
 
 def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
-    if body.text is None and body.button is None and body.media is None:
-        raise Invalid.field("text", "is required, unless there is a button or media")
+    used = [name for name in (*ALONE, *BESIDE) if getattr(body, name)]
+    for name in used:
+        if name not in simulator.contents:
+            able = [source for source in Source if name in SIMULATORS[source].contents]
+            raise Invalid.field(_show(name), f"must be absent on this channel; only {', '.join(able)} can send it")
+    alone = [name for name in used if name in ALONE]
+    if len(alone) > 1 or (alone and (body.text is not None or body.button is not None or body.media is not None)):
+        raise Invalid.field(_show(alone[0]), "must be the only content of the message")
+    is_empty = body.text is None and body.button is None and body.media is None and not alone
+    if is_empty and not (body.referral is not None and simulator.has_lone_referrals):
+        raise Invalid.field("text", "is required, unless there is a button, media or another content")
     if body.button is not None and (body.text is not None or body.media is not None):
         raise Invalid.field("button", "must be absent with a text or media")
     simulator.check_inbound(body)
     if body.echo and not simulator.has_echoes:
         echoing = [source for source in Source if SIMULATORS[source].has_echoes]
         raise Invalid.field("echo", f"must be false on this channel; only {', '.join(echoing)} send echoes")
+
+
+def _show(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
 
 
 async def advance_clock(tx: Tx, company: Company, seconds: int) -> Clock:

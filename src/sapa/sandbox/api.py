@@ -26,7 +26,8 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
     """Simulate a message from a customer.
 
     The channel's simulator sends a callback in the channel's own format, with its signature. It is processed as in
-    production: a contact, a message, `message.received`. Send `text`, `button` or `media`; a file can have a text.
+    production: a contact, a message, `message.received`. Send `text`, `button`, `media` (a file can have a text), or
+    one of the other contents that the channel has.
     """
     actions.refuse_live(call.company)
     return await actions.simulate_inbound(call.context, call.db, call.company, body)

@@ -8,6 +8,7 @@ from sapa.http.errors import ApiError
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import MediaType, Source
+from sapa.sandbox.inbound_contents import SimulatedContents
 
 
 class TestKeyRequired(ApiError):
@@ -24,8 +25,14 @@ class PressedButton(Struct, frozen=True, forbid_unknown_fields=True):
     title: Annotated[str, Meta(min_length=1, max_length=100, examples=["Ya"])]
 
 
-class SandboxInboundIn(Struct, frozen=True, kw_only=True, rename={"from_": "from"}, forbid_unknown_fields=True):
-    """A simulated message: a text, a chosen button or row, or a file."""
+class SandboxInboundIn(
+    SimulatedContents,
+    frozen=True,
+    kw_only=True,
+    rename={"from_": "from"},
+    forbid_unknown_fields=True,
+):
+    """A simulated message: a text, a chosen button or row, a file, or one of the other contents."""
 
     source: Annotated[
         str,

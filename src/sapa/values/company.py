@@ -14,6 +14,8 @@ class Company(Struct, frozen=True):
     time_zone: str = "Asia/Jakarta"
     """Name in the IANA time zone database; reports follow it."""
     language: str = "id"
+    cart_orders: bool = False
+    """Whether a cart that a customer sends becomes an order."""
 
     @property
     def is_test(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isfinite
 
 import msgspec
 
@@ -15,6 +16,16 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 def encode_values(values: Mapping[str, str | int | float]) -> bytes:
     """An object of strings and numbers, its keys in the order in which JavaScript keeps them."""
     return encode({key: _encode_value(values[key]) for key in sorted(values, key=_sort_key)})
+
+
+def encode_document(value: object) -> bytes:
+    """Any JSON value. A number that JavaScript cannot hold becomes a string of its digits."""
+    return encode(_canonicalise(value))
+
+
+def to_storable(text: str) -> str:
+    """Without NUL and halves of surrogate pairs, which the database cannot store."""
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def is_exact(number: int | float) -> bool:
@@ -39,3 +50,29 @@ def _format_fraction(value: float) -> str:
     if abs(value) >= 1e-6:
         return format(Decimal(repr(value)), "f")
     return repr(value).replace("e-0", "e-")
+
+
+def _canonicalise(value: object) -> object:
+    match value:
+        case dict():
+            return {to_storable(str(key)): _canonicalise(value[key]) for key in sorted(value, key=_sort_key)}
+        case list() | tuple():
+            return [_canonicalise(each) for each in value]
+        case str():
+            return to_storable(value)
+        case bool() | None:
+            return value
+        case int():
+            return value if is_exact(value) else str(value)
+        case float() | Decimal():
+            return _canonicalise_fraction(value)
+    raise TypeError(f"not a JSON value: {type(value).__name__}")
+
+
+def _canonicalise_fraction(value: float | Decimal) -> object:
+    nearest = float(value)
+    if isinstance(value, Decimal) and Decimal(repr(nearest)) != value:
+        return str(value)
+    if not isfinite(nearest):
+        return None
+    return _encode_value(nearest) if is_exact(nearest) else str(value)

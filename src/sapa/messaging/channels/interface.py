@@ -343,16 +343,24 @@ class ReceivedItem(Struct, frozen=True, tag=True, tag_field="item"):
     thread: Sequence[str] = ()
     subject: str | None = None
     authentication: SenderAuthentication | None = None
+    parts: bytes | None = None
+    """The JSON of its `MessageParts`, if it has any."""
+
+
+AmendmentKind = Literal["edit", "revoke", "reaction"]
 
 
 class MessageAmendment(Struct, frozen=True, tag=True, tag_field="item"):
     """A message was edited, deleted or reacted to."""
 
-    kind: Literal["edit", "revoke", "reaction"]
+    kind: AmendmentKind
     message_id: str
     at: datetime
     body: str | None = None
+    """The new text, or the emoji; None if the reaction was removed."""
     sender: Identity | None = None
+    is_echo: bool = False
+    """The company did it."""
 
 
 class NumberChanged(Struct, frozen=True, tag=True, tag_field="item"):
@@ -374,7 +382,39 @@ class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
     category: str | None = None
 
 
-Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict
+class MarketingPreference(Struct, frozen=True):
+    """A person told the channel which messages they want."""
+
+    choice: str
+    """stop, resume, signup or another word of the channel."""
+    category: str | None = None
+    detail: str | None = None
+
+
+NoticeKind = Annotated[
+    Literal["preference", "referral", "system", "error", "edit", "revoke", "reaction", "unknown"],
+    EnumName("ChannelEventKind"),
+]
+
+
+class ChannelNotice(Struct, frozen=True, kw_only=True, tag=True, tag_field="item"):
+    """Something that a channel reports besides messages and their status."""
+
+    kind: NoticeKind
+    name: str
+    """The channel's word for it."""
+    data: bytes
+    """JSON."""
+    at: datetime
+    key: str = ""
+    """The same for each repetition. Empty if the report has no time or id of its own: then its callback identifies
+    it."""
+    sender: Sequence[Identity] = ()
+    sender_name: str | None = None
+    preference: MarketingPreference | None = None
+
+
+Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | ChannelNotice
 
 
 class BadAccount(Exception):
@@ -463,4 +503,5 @@ class Channel(Protocol):
         """Raises BadSignature. Checks the signature only; the body is parsed later."""
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        """Reads every array of the body. Unknown parts are skipped."""
+        """Reads every array of the body. What it does not know becomes a `ChannelNotice`. Raises ValueError for a body
+        that is not in the channel's format at all."""

@@ -3,7 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from sapa.values.json import to_storable
 
 Node = Mapping[str, Any]
 
@@ -11,11 +14,19 @@ _EARLIEST, _LATEST = 0, 4_102_444_800  # from 1970 to 2100
 
 
 def parse_json(body: bytes) -> Any:
-    """The value; None for invalid JSON."""
+    """The value, fractions with the digits they have; None for invalid JSON."""
     try:
-        return json.loads(body)
+        return json.loads(body, parse_float=Decimal, parse_constant=lambda word: None)
     except (ValueError, RecursionError):
         return None
+
+
+def parse_object(body: bytes) -> Node:
+    """A callback's JSON object; raises ValueError for anything else."""
+    found = parse_json(body)
+    if not isinstance(found, dict):
+        raise ValueError("the callback is not a JSON object")
+    return found
 
 
 def get(value: Any, *keys: str) -> Any:
@@ -41,10 +52,9 @@ def nodes(value: Any, *keys: str) -> Sequence[Node]:
 def text(value: Any, *keys: str) -> str | None:
     """A non-empty string or number, as text that can be stored."""
     found = get(value, *keys)
-    if isinstance(found, bool) or not isinstance(found, str | int | float):
+    if isinstance(found, bool) or not isinstance(found, str | int | float | Decimal):
         return None
-    plain = str(found).replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return plain or None
+    return to_storable(str(found)) or None
 
 
 def texts(value: Any, *keys: str) -> Sequence[str]:
@@ -53,18 +63,35 @@ def texts(value: Any, *keys: str) -> Sequence[str]:
     return [word for each in listed if (word := text({"": each}, "")) is not None]
 
 
+def number(value: Any, *keys: str) -> Decimal | None:
+    """A finite number, or a string of one."""
+    try:
+        found = Decimal(text(value, *keys) or "")
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
 def seconds(value: Any, *keys: str) -> datetime:
     """A Unix time in seconds, as a number or a string; now if there is none."""
-    return _instant(text(value, *keys), 1)
+    return find_seconds(value, *keys) or datetime.now(UTC)
 
 
 def milliseconds(value: Any, *keys: str) -> datetime:
-    return _instant(text(value, *keys), 1000)
+    return find_milliseconds(value, *keys) or datetime.now(UTC)
 
 
-def _instant(word: str | None, per_second: int) -> datetime:
+def find_seconds(value: Any, *keys: str) -> datetime | None:
+    return _find_instant(text(value, *keys), 1)
+
+
+def find_milliseconds(value: Any, *keys: str) -> datetime | None:
+    return _find_instant(text(value, *keys), 1000)
+
+
+def _find_instant(word: str | None, per_second: int) -> datetime | None:
     try:
         instant = float(word or "") / per_second
     except ValueError:
-        instant = -1.0
-    return datetime.fromtimestamp(instant, UTC) if _EARLIEST < instant < _LATEST else datetime.now(UTC)
+        return None
+    return datetime.fromtimestamp(instant, UTC) if _EARLIEST < instant < _LATEST else None

@@ -1,7 +1,6 @@
-"""The parts shared by Messenger and Instagram: the Send API, its errors and its callbacks."""
+"""The parts shared by Messenger and Instagram: the Send API and its errors."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -16,18 +15,12 @@ from sapa.messaging.channels.interface import (
     Content,
     ErrorMeaning,
     Identity,
-    InboundMedia,
-    Interaction,
-    Item,
     Media,
     MediaType,
-    MessageAmendment,
     OutgoingFile,
     OutgoingMessage,
-    ReceivedItem,
     SendReceipt,
     SendRefusal,
-    StatusReport,
 )
 from sapa.messaging.channels.meta import (
     GraphError,
@@ -35,8 +28,9 @@ from sapa.messaging.channels.meta import (
     read_refusal,
     upload,
 )
-from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes, parse_json, text, texts
+from sapa.messaging.channels.reading import parse_json, text
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
+from sapa.messaging.channels.social_callbacks import CAPTION
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.outbound.file_payload import FilePayload
 
@@ -49,12 +43,8 @@ UPLOAD_SECONDS = 89 * 86_400.0
 """An id of an uploaded file is valid for 90 days."""
 
 _FILE_TYPES = {"document": "file"}
-_OUR_TYPES = {"file": "document"}
-_FILE_KINDS = {"image", "video", "audio", "file"}
 _WINDOW = 2018278
 _NO_USER = 2018001
-_CAPTION = "caption of "
-_is_reference = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 
 async def send(
@@ -69,7 +59,7 @@ async def send(
 
 async def _send_caption(connection: ChannelAccount, path: str, message: OutgoingMessage, caption: str) -> str | None:
     """Why the caption is missing; None if it was sent. The file is sent already, whatever happens here."""
-    body = build_message(replace(message, reference=_CAPTION + message.reference), {"text": caption})
+    body = build_message(replace(message, reference=CAPTION + message.reference), {"text": caption})
     try:
         outcome = parse_sent(await post(connection, path, body))
     except (NotSent, Unclear) as error:
@@ -167,132 +157,3 @@ def classify(graph_error: GraphError) -> ErrorMeaning:
         case 100:
             return ErrorMeaning("validation")
     return ErrorMeaning("temporary", 10.0) if graph_error.is_transient else UNKNOWN_ERROR
-
-
-def parse_callback(account_id: str, kind: str, body: bytes) -> Sequence[Item]:
-    """One app may have several pages with one callback address: only this account's events are read."""
-    return [
-        item
-        for entry in nodes(parse_json(body), "entry")
-        if text(entry, "id") in {None, account_id}
-        for event in _list_events(entry)
-        for item in _read_event(event, kind)
-    ]
-
-
-def _list_events(entry: Node) -> Sequence[Node]:
-    """Includes events of conversations that another app controls, and test events from the dashboard."""
-    changes = [node(change, "value") for change in nodes(entry, "changes") if text(change, "field") == "messages"]
-    return [*nodes(entry, "messaging"), *nodes(entry, "standby"), *changes]
-
-
-def _read_event(event: Node, kind: str) -> Iterator[Item]:
-    person = text(event, "sender", "id")
-    message = node(event, "message")
-    if message.get("is_echo") is True:
-        person = text(event, "recipient", "id")
-    if person is None:
-        return
-    customer = Identity(kind, person)
-    if message:
-        yield from _read_message(event, message, customer)
-    for name, read in _READERS.items():
-        if part := node(event, name):
-            yield from read(event, part, customer)
-
-
-def _read_message(event: Node, message: Node, customer: Identity) -> Iterator[Item]:
-    id, at = text(message, "mid"), milliseconds(event, "timestamp")
-    if id is None:
-        return
-    if message.get("is_deleted") is True:
-        yield MessageAmendment("revoke", id, at, None, customer)
-        return
-    is_echo = message.get("is_echo") is True
-    metadata = (text(message, "metadata") or "") if is_echo else ""
-    if metadata.startswith(_CAPTION):
-        return
-    reference = metadata if _is_reference(metadata) else None
-    media = _list_media(message)
-    interaction = _find_quick_reply(message)
-    yield ReceivedItem(
-        message_id=id,
-        sender=[customer],
-        at=at,
-        type=_choose_type(message, media, interaction),
-        body=text(message, "text"),
-        media=media,
-        interaction=interaction,
-        quoted=text(message, "reply_to", "mid"),
-        is_echo=is_echo,
-        reference=reference,
-    )
-
-
-def _choose_type(message: Node, media: Sequence[InboundMedia], interaction: Interaction | None) -> str:
-    if interaction is not None:
-        return "button"
-    if media:
-        return media[0].type
-    return "text" if text(message, "text") else "unsupported"
-
-
-def _list_media(message: Node) -> Sequence[InboundMedia]:
-    return [
-        InboundMedia(type=_OUR_TYPES.get(type, type), url=url)
-        for attachment in nodes(message, "attachments")
-        if (type := text(attachment, "type") or "") in _FILE_KINDS and (url := text(attachment, "payload", "url"))
-    ]
-
-
-def _find_quick_reply(message: Node) -> Interaction | None:
-    payload = text(message, "quick_reply", "payload")
-    return Interaction("button", payload, text(message, "text") or "") if payload else None
-
-
-def _read_postback(event: Node, postback: Node, customer: Identity) -> Iterator[Item]:
-    at = milliseconds(event, "timestamp")
-    payload, title = text(postback, "payload") or "", text(postback, "title") or ""
-    # Older events have no id: sender and timestamp identify them.
-    id = text(postback, "mid") or f"postback:{customer.value}:{text(event, 'timestamp')}"
-    chosen = Interaction("button", payload or title, title)
-    yield ReceivedItem(id, [customer], at, "button", body=title or None, interaction=chosen)
-
-
-def _read_delivery(event: Node, delivery: Node, customer: Identity) -> Iterator[Item]:
-    """By message ids, which may be missing, and by a watermark."""
-    has_watermark = get(delivery, "watermark") is not None
-    at = milliseconds(delivery, "watermark") if has_watermark else milliseconds(event, "timestamp")
-    for id in texts(delivery, "mids"):
-        yield StatusReport("delivered", at, message_id=id, recipient=customer)
-    if has_watermark:
-        yield StatusReport("delivered", at, watermark=at, recipient=customer)
-
-
-def _read_read(event: Node, read: Node, customer: Identity) -> Iterator[Item]:
-    if id := text(read, "mid"):
-        yield StatusReport("read", milliseconds(event, "timestamp"), message_id=id, recipient=customer)
-    elif get(read, "watermark") is not None:
-        watermark = milliseconds(read, "watermark")
-        yield StatusReport("read", watermark, watermark=watermark, recipient=customer)
-
-
-def _read_reaction(event: Node, reaction: Node, customer: Identity) -> Iterator[Item]:
-    if id := text(reaction, "mid"):
-        is_back = text(reaction, "action") == "unreact"
-        emoji = None if is_back else text(reaction, "emoji") or text(reaction, "reaction")
-        yield MessageAmendment("reaction", id, milliseconds(event, "timestamp"), emoji, customer)
-
-
-def _read_edit(event: Node, edit: Node, customer: Identity) -> Iterator[Item]:
-    if id := text(edit, "mid"):
-        yield MessageAmendment("edit", id, milliseconds(event, "timestamp"), text(edit, "text"), customer)
-
-
-_READERS = {
-    "postback": _read_postback,
-    "delivery": _read_delivery,
-    "read": _read_read,
-    "reaction": _read_reaction,
-    "message_edit": _read_edit,
-}

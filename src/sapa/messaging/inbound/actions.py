@@ -11,12 +11,21 @@ from sapa.context import AppContext
 from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
 from sapa.events import emit
+from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channels.identities import canonical
-from sapa.messaging.channels.interface import Identity, ReceivedItem, Source
+from sapa.messaging.channels.interface import Identity, MessageAmendment, ReceivedItem, Source
+from sapa.messaging.channels.received_parts import (
+    NO_PARTS,
+    MessageContext,
+    MessageParts,
+    encode_parts,
+    parse_parts,
+)
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import Contact, Window
+from sapa.messaging.inbound import carts
 from sapa.messaging.media import actions as media
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
@@ -46,24 +55,43 @@ class CallbackContext(Struct, frozen=True):
     """The company's time."""
 
 
-async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem, id: str | None = None) -> None:
-    """A person who writes becomes a customer; the recipient of an echo or the sender of an automatic reply does not."""
+async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem, id: str | None = None) -> bool:
+    """Whether it came too early: it may quote a message whose id is not known yet.
+
+    A person who writes becomes a customer; the recipient of an echo or the sender of an automatic reply does not.
+    """
     company, connection = callback_context.company, callback_context.connected.connection
-    is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
+    source, now, is_written = connection.source, callback_context.now, _is_written(inbound)
     find = contacts.find_or_create if is_written else contacts.find_or_create_contact
     contact = await find(tx, company, inbound.sender, inbound.sender_name)
     id = id or MESSAGE_ID.new()
     files = media.build_received(connection, id, inbound.media)
     message = await receive(
-        tx, company, connection.id, connection.source, inbound, contact,
+        tx, company, connection.id, source, inbound, contact,
         connected_number=callback_context.connected.own_name,
         id=id,
         media_url=media.build_address(callback_context.context, id) if files else None,
         attachments=media.encode_attachments(files),
     )  # fmt: skip
-    if message is None:
-        return
-    await media.record_received(tx, connection, files, inbound.media)
+    if message is not None:
+        await media.record_received(tx, connection, files, inbound.media)
+        for amendment in await channel_events.list_amendments(tx, company, source, inbound.message_id):
+            await messages.amend(tx, company, source, amendment)
+    elif is_written and inbound.quoted:
+        await messages.record_reply(tx, company, source, inbound, contact, _get_time(inbound, now), now)
+    return is_written and await messages.is_reply_early(tx, company, source, inbound, contact, now)
+
+
+async def receive_amendment(
+    tx: Tx, callback_context: CallbackContext, amendment: MessageAmendment, *, is_last_try: bool
+) -> bool:
+    """Whether it came before its message. After the last try it is stored, and applied when the message arrives."""
+    company, connection = callback_context.company, callback_context.connected.connection
+    if await messages.amend(tx, company, connection.source, amendment):
+        return False
+    if is_last_try:
+        await channel_events.record_amendment(tx, company, connection.source, connection.id, amendment)
+    return True
 
 
 async def receive(
@@ -85,7 +113,8 @@ async def receive(
     beforehand and pass their address.
     """
     now = (await read_clock(tx, company.id)).now
-    new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
+    parts = await _complete_parts(tx, company, source, inbound)
+    new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url, parts)
     new = replace(new, attachments=attachments)
     message = await messages.record_inbound(tx, company, inbound, contact, new, now)
     if message is None or inbound.is_imported:
@@ -101,8 +130,30 @@ async def receive(
         )
         await messages.record_reply(tx, company, source, inbound, contact, new.created_at, now)
         message = await messages.link_ticket(tx, company, message, await tickets.link_inbound(tx, company, linked))
+        if parts.order is not None and company.cart_orders:
+            order = await carts.place_order(tx, company, contact, inbound, parts.order)
+            completed = encode_parts(replace(parts, order=order))
+            message = await messages.set_parts(tx, company, message.message_id2, completed)
     await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, written_at)))
     return message
+
+
+async def _complete_parts(tx: Tx, company: Company, source: Source, inbound: ReceivedItem) -> MessageParts:
+    """With the quoted message, by both of its ids."""
+    parts = NO_PARTS if inbound.parts is None else parse_parts(inbound.parts)
+    if inbound.quoted is None:
+        return parts
+    quoted_id = await messages.find_id(tx, company, source, inbound.quoted)
+    context = replace(parts.context or MessageContext(), message_id=inbound.quoted, message_id2=quoted_id)
+    return replace(parts, context=context)
+
+
+def _is_written(inbound: ReceivedItem) -> bool:
+    return not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
+
+
+def _get_time(inbound: ReceivedItem, now: datetime) -> datetime:
+    return min(truncate_to_milliseconds(inbound.at), now)
 
 
 def _build_received(
@@ -119,9 +170,9 @@ def _build_received(
 
 def _build_message(
     connection_id: str, source: Source, inbound: ReceivedItem, contact: Contact, connected_number: str, now: datetime,
-    id: str | None, media_url: str | None,
+    id: str | None, media_url: str | None, parts: MessageParts,
 ) -> NewMessage:  # fmt: skip
-    at = min(truncate_to_milliseconds(inbound.at), now)
+    at = _get_time(inbound, now)
     identity = canonical(inbound.sender[0])
     direction, feature, status = _kind_of(inbound)
     return NewMessage(
@@ -144,6 +195,7 @@ def _build_message(
         media_url=media_url,
         interaction=_build_choice(inbound),
         authentication=encode(inbound.authentication) if inbound.authentication else None,
+        parts=encode_parts(parts),
         feature_source=feature,
         status=status,
         created_at=at,

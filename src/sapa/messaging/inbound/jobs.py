@@ -13,7 +13,9 @@ from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
+from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channels.interface import (
+    ChannelNotice,
     Item,
     MessageAmendment,
     NumberChanged,
@@ -209,9 +211,10 @@ class CallbackProcessor:
         await self._extend_lease(tx, claimed.lane)
         now = (await read_clock(tx, company.id)).now
         callback_context = CallbackContext(self.context, company, claimed.connected, now)
-        is_early, failure = await _process_items(tx, callback_context, items[parsed.position : end])
+        is_last_try = callback.postponements >= MAX_POSTPONEMENTS
+        is_early, failure = await _process_items(tx, callback_context, items[parsed.position : end], is_last_try)
         error = failure or parsed.error
-        if is_early and callback.postponements < MAX_POSTPONEMENTS:
+        if is_early and not is_last_try:
             await queries.postpone(tx, company.id, callback.id, timedelta(seconds=2.0**callback.postponements))
         elif end < len(items):
             await queries.record_progress(tx, company.id, callback.id, end, error)
@@ -260,13 +263,15 @@ async def _record_failure(tx: Tx, claimed: ClaimedCallback, error: str, max_trie
         await queries.retry_later(tx, company_id, callback.id, pause, error)
 
 
-async def _process_items(tx: Tx, callback_context: CallbackContext, items: Sequence[Item]) -> tuple[bool, str | None]:
+async def _process_items(
+    tx: Tx, callback_context: CallbackContext, items: Sequence[Item], is_last_try: bool
+) -> tuple[bool, str | None]:
     """Whether some items came too early, and the last error. A failing item does not block the others."""
     is_early, error = False, None
     for item in items:
         try:
             async with tx.transaction():
-                is_early |= await _process_item(tx, callback_context, item)
+                is_early |= await _process_item(tx, callback_context, item, is_last_try)
         except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
@@ -276,7 +281,7 @@ async def _process_items(tx: Tx, callback_context: CallbackContext, items: Seque
     return is_early, error
 
 
-async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -> bool:
+async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item, is_last_try: bool) -> bool:
     """Whether it came too early: it may refer to a message that is not stored yet."""
     company, source = callback_context.company, callback_context.connected.connection.source
     match item:
@@ -284,11 +289,13 @@ async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -
             await messages.apply(tx, company, source, item, callback_context.now)
             return await messages.is_early(tx, company, source, item, callback_context.now)
         case ReceivedItem():
-            await actions.receive_item(tx, callback_context, item)
+            return await actions.receive_item(tx, callback_context, item)
         case MessageAmendment():
-            await messages.amend(tx, company, source, item)
+            return await actions.receive_amendment(tx, callback_context, item, is_last_try=is_last_try)
         case NumberChanged():
             await contacts.change_number(tx, company, item)
         case TemplateVerdict():
             await templates.apply_verdict(tx, company, item)
+        case ChannelNotice():
+            await channel_events.record(tx, company, source, callback_context.connected.connection.id, item)
     return False

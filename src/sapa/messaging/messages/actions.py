@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -23,14 +24,20 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.contacts.types import Contact
 from sapa.messaging.messages import queries
+from sapa.messaging.messages.amendments import AMENDMENT_EVENTS, apply_amendment
 from sapa.messaging.messages.state import RANKS, MergedState, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     NO_WORD,
+    AmendableMessage,
+    ChangedMessage,
     LockedMessage,
     Message,
+    MessageChange,
+    MessageParty,
     MessageStatusUpdated,
     MessageUpdate,
+    MessageUpdated,
     MessageWithEvents,
     NewEvent,
     NewMessage,
@@ -38,7 +45,7 @@ from sapa.messaging.messages.types import (
 )
 from sapa.messaging.tickets import TICKETS, TicketLink, build_tickets_channel
 from sapa.values.company import Company
-from sapa.values.instants import truncate_to_milliseconds
+from sapa.values.instants import format_instant, truncate_to_milliseconds
 from sapa.values.json import encode
 
 STATUS_TIMEOUT = timedelta(hours=24)
@@ -48,7 +55,6 @@ UNCLEAR = "UNCLEAR"
 HELD = "HELD"
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
-EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
 IN_FLIGHT_WINDOW = timedelta(minutes=2)
 """How long after its call a message may still be in flight."""
 DISPATCHED = frozenset({"sent", "delivered", "read"})
@@ -68,10 +74,16 @@ async def list_of_ticket(
 
 async def get_with_events(db: Connection, company: Company, id: str) -> MessageWithEvents:
     message = await queries.get_message(db, company.id, id)
-    events = await queries.list_events(db, company.id, id)
-    return MessageWithEvents(
-        **{name: getattr(message, name) for name in message.__struct_fields__} | {"events": events}
-    )
+    return MessageWithEvents(**_fields(message), events=await queries.list_events(db, company.id, id))
+
+
+async def find_id(db: Connection, company: Company, source: Source, provider_id: str) -> str | None:
+    """Our id of the message that the channel knows by this one."""
+    return await queries.find_id(db, company.id, source, provider_id)
+
+
+async def set_parts(tx: Tx, company: Company, id: str, parts: bytes | None) -> Message:
+    return await queries.set_parts(tx, company.id, id, parts)
 
 
 async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
@@ -116,13 +128,24 @@ async def _is_own(
 async def record_reply(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime, now: datetime
 ) -> None:
-    """Marks the quoted message as replied; without a quotation, the latest one within the reply window."""
+    """Marks the quoted message as replied; without a quotation, the latest one within the reply window. Repeating it
+    changes nothing."""
     locked = await _find_answered(tx, company, source, inbound, contact, at)
     if locked is None or locked.replied_at is not None:
         return
     await _imply_delivery(tx, company, locked, at, now)
     await queries.set_replied(tx, company.id, locked.id, max(at, locked.state.created_at))
     await queries.insert_events(tx, company.id, [NewEvent(locked.id, "replied", at, at)])
+
+
+async def is_reply_early(
+    tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, now: datetime
+) -> bool:
+    """Whether a reply may quote a message whose id the channel has not told us yet: its outcome is still unknown."""
+    if inbound.quoted is None or await queries.find_id(tx, company.id, source, inbound.quoted):
+        return False
+    names = _list_names(inbound, contact)
+    return await queries.is_in_flight(tx, company.id, source, names, now - STATUS_TIMEOUT, now)
 
 
 async def _find_answered(
@@ -151,18 +174,39 @@ async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLi
     return replace(message, ticket_id=link.ticket_id, agent_id=link.agent_id)
 
 
-async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmendment) -> Message | None:
-    """An edit, a deletion or a reaction is an event of the original message; an edit also changes its text."""
-    id = await queries.find_id(tx, company.id, source, amendment.message_id)
-    if id is None:
-        return None
+async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmendment) -> bool:
+    """An edit, a deletion or a reaction: an event of the original message, and its newest state, in whatever order they
+    arrive. False if the message is not stored."""
+    stored = await queries.find_amendable(tx, company.id, source, amendment.message_id)
+    if stored is None:
+        return False
     now = (await read_clock(tx, company.id)).now
-    at = truncate_to_milliseconds(amendment.at)
-    event = NewEvent(id, EVENT_KINDS[amendment.kind], at, min(at, now), detail=amendment.body)
-    is_new = await queries.insert_events(tx, company.id, [event]) > 0
-    if is_new and amendment.kind == "edit":
-        return await queries.set_body(tx, company.id, id, amendment.body)
-    return await queries.get_message(tx, company.id, id)
+    reported_at = truncate_to_milliseconds(amendment.at)
+    kind, at = AMENDMENT_EVENTS[amendment.kind], min(reported_at, now)
+    if not await _record_amendment(tx, company, NewEvent(stored.id, kind, reported_at, at, detail=amendment.body)):
+        return True
+    party: MessageParty = "company" if _is_by_company(stored, amendment) else "customer"
+    message = await queries.amend(tx, company.id, apply_amendment(stored, amendment, party, at))
+    if message.ticket_id is not None:
+        notify_after_commit(tx, build_tickets_channel(company.id))
+    change = MessageChange(kind, party, format_instant(at), amendment.body)
+    await emit(tx, company, MessageUpdated(ChangedMessage(**_fields(message), change=change)))
+    return True
+
+
+async def _record_amendment(tx: Tx, company: Company, event: NewEvent) -> bool:
+    """False if it is stored already. Channels give times in whole seconds: a second one within a second is stored one
+    millisecond later."""
+    while not await queries.insert_events(tx, company.id, [event]):
+        if await queries.find_event_detail(tx, company.id, event) == event.detail:
+            return False
+        event = replace(event, reported_at=event.reported_at + timedelta(milliseconds=1))
+    return True
+
+
+def _is_by_company(stored: AmendableMessage, amendment: MessageAmendment) -> bool:
+    """Only its sender edits or deletes a message; both sides react."""
+    return amendment.is_echo if amendment.kind == "reaction" else stored.direction == "out"
 
 
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
@@ -355,5 +399,8 @@ def build_error(refusal: SendRefusal) -> SendError:
 
 
 def _build_update(message: Message, previous: str) -> MessageUpdate:
-    fields = {name: getattr(message, name) for name in message.__struct_fields__}
-    return MessageUpdate(**fields | {"previous_status": previous})
+    return MessageUpdate(**_fields(message) | {"previous_status": previous})
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    return {name: getattr(message, name) for name in message.__struct_fields__}

@@ -9,8 +9,16 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.received_parts import MessageParts
 from sapa.messaging.messages.state import DeliveryState
-from sapa.messaging.messages.types import LockedMessage, Message, MessageEvent, NewEvent, NewMessage
+from sapa.messaging.messages.types import (
+    AmendableMessage,
+    LockedMessage,
+    Message,
+    MessageEvent,
+    NewEvent,
+    NewMessage,
+)
 
 _EXPRESSIONS = {
     "ack": """CASE status WHEN 'failed' THEN -1 WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'read' THEN 3
@@ -18,6 +26,10 @@ _EXPRESSIONS = {
     "message_id": "provider_id AS message_id",
     "timestamp": "date_part('epoch', created_at)::bigint AS timestamp",
     "message_id2": "id AS message_id2",
+    **{
+        name: f"parts -> '{wire_name}' AS \"{name}\""
+        for name, wire_name in zip(MessageParts.__struct_fields__, MessageParts.__struct_encode_fields__, strict=True)
+    },
 }
 COLUMNS = ", ".join(_EXPRESSIONS.get(name, name) for name in Message.__struct_fields__)
 
@@ -121,12 +133,30 @@ SET_TICKET = sql(
     "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
 )
 
+SET_PARTS = sql(f"UPDATE messages SET parts = $3 WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}", row=Message)
+
+LOCK_AMENDABLE = sql(
+    f"""
+    SELECT {", ".join(AmendableMessage.__struct_fields__)}
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND provider_id = $3
+       FOR NO KEY UPDATE""",
+    row=AmendableMessage,
+)
+
 AMEND = sql(
     f"""
-    UPDATE messages SET body = $3
+    UPDATE messages SET body = $3, edited_at = $4, revoked_at = $5, reactions = $6
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Message,
+)
+
+FIND_DETAIL = sql(
+    """
+    SELECT detail
+      FROM message_events
+     WHERE company_id = $1 AND message_id = $2 AND kind = $3 AND reported_at = $4 AND NOT is_implied"""
 )
 
 FIND_ID = sql("SELECT id FROM messages WHERE company_id = $1 AND source = $2 AND provider_id = $3")
@@ -282,11 +312,30 @@ async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id:
     await SET_TICKET.run(tx, company_id, id, ticket_id, agent_id)
 
 
-async def set_body(tx: Tx, company_id: int, id: str, body: str | None) -> Message:
-    message = await AMEND.find(tx, company_id, id, body)
+async def set_parts(tx: Tx, company_id: int, id: str, parts: bytes | None) -> Message:
+    message = await SET_PARTS.find(tx, company_id, id, parts)
     if message is None:
         raise NotFound
     return message
+
+
+async def find_amendable(tx: Tx, company_id: int, source: Source, provider_id: str) -> AmendableMessage | None:
+    return await LOCK_AMENDABLE.find(tx, company_id, source, provider_id)
+
+
+async def amend(tx: Tx, company_id: int, amended: AmendableMessage) -> Message:
+    message = await AMEND.find(
+        tx, company_id, amended.id, amended.body, amended.edited_at, amended.revoked_at, amended.reactions
+    )
+    if message is None:
+        raise NotFound
+    return message
+
+
+async def find_event_detail(db: Connection, company_id: int, event: NewEvent) -> str | None:
+    """Of the stored event with the same message, kind and time."""
+    found: str | None = await FIND_DETAIL.value(db, company_id, event.message_id, event.kind, event.reported_at)
+    return found
 
 
 async def insert_events(tx: Tx, company_id: int, events: Sequence[NewEvent]) -> int:

@@ -12,6 +12,16 @@ from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import Channel as Channel
 from sapa.messaging.channels.interface import SenderAuthentication
 from sapa.messaging.channels.interface import Source as Source
+from sapa.messaging.channels.received_parts import (
+    Cart,
+    ContactCard,
+    FlowAnswer,
+    MessageContext,
+    ReceivedLocation,
+    Referral,
+    SharedContent,
+    UnsupportedContent,
+)
 from sapa.messaging.contacts.types import Window
 from sapa.messaging.files.types import Attachment
 from sapa.messaging.messages.state import DeliveryState
@@ -30,6 +40,7 @@ FeatureSource = Annotated[
     Literal["API", "INBOX", "AI_AGENT", "BROADCAST", "AUTOMATION", "BUSINESS_APP", "IMPORT", "SANDBOX", "CUSTOMER"],
     EnumName("FeatureSource"),
 ]
+MessageParty = Annotated[Literal["customer", "company"], EnumName("MessageParty")]
 Direction = Annotated[Literal["in", "out"], EnumName("MessageDirection")]
 
 NO_WORD = "NO_WORD"
@@ -59,6 +70,14 @@ class Choice(Struct, frozen=True):
     kind: Annotated[Literal["button", "list"], EnumName("ChoiceKind")]
     id: Annotated[str, Meta(examples=["yes"])]
     title: Annotated[str, Meta(examples=["Ya"])]
+
+
+class MessageReaction(Struct, frozen=True):
+    """How one side reacted to a message."""
+
+    by: MessageParty
+    emoji: Annotated[str | None, Meta(examples=["👍"], description="Null: the reaction was removed.")]
+    at: Timestamp
 
 
 class Message(Struct, frozen=True, rename="camel"):
@@ -106,6 +125,47 @@ class Message(Struct, frozen=True, rename="camel"):
             description="Of a received mail: what your mail server found out about its sender; null if nothing.",
         ),
     ]
+    context: Annotated[
+        Raw | None,
+        StoredJson(MessageContext | None),
+        Meta(examples=[None], description="The quoted message, product or story, and whether it was forwarded."),
+    ]
+    referral: Annotated[
+        Raw | None,
+        StoredJson(Referral | None),
+        Meta(examples=[None], description="The ad, post or link that brought the customer."),
+    ]
+    order: Annotated[
+        Raw | None, StoredJson(Cart | None), Meta(examples=[None], description="Of the type `order`: the cart.")
+    ]
+    flow: Annotated[
+        Raw | None,
+        StoredJson(FlowAnswer | None),
+        Meta(examples=[None], description="Of the type `flow`: what the customer filled in."),
+    ]
+    location: Annotated[
+        Raw | None, StoredJson(ReceivedLocation | None), Meta(examples=[None], description="Of the type `location`.")
+    ]
+    contact_cards: Annotated[
+        Raw | None, StoredJson(list[ContactCard] | None), Meta(examples=[None], description="Of the type `contacts`.")
+    ]
+    shares: Annotated[
+        Raw | None,
+        StoredJson(list[SharedContent] | None),
+        Meta(examples=[None], description="Posts, reels, stories, products and links, with their addresses."),
+    ]
+    unsupported: Annotated[
+        Raw | None,
+        StoredJson(UnsupportedContent | None),
+        Meta(examples=[None], description="Of the type `unsupported`: the message as the channel sent it."),
+    ]
+    reactions: Annotated[
+        Raw | None,
+        StoredJson(list[MessageReaction] | None),
+        Meta(examples=[None], description="The latest of the customer and of the company."),
+    ]
+    edited_at: Annotated[Timestamp | None, Meta(description="`body` is the newest text.")]
+    revoked_at: Annotated[Timestamp | None, Meta(description="When its sender deleted the message.")]
     conflict: Annotated[
         bool, Meta(description="The channel reported a failure first, and later that the message arrived.")
     ]
@@ -121,6 +181,21 @@ class MessageUpdate(Message, frozen=True, rename="camel"):
     """A message whose status changed."""
 
     previous_status: MessageStatus
+
+
+class MessageChange(Struct, frozen=True):
+    """What happened to a message after it was sent."""
+
+    kind: Annotated[Literal["edited", "revoked", "reacted"], EnumName("MessageChangeKind")]
+    by: MessageParty
+    at: Timestamp
+    detail: Annotated[str | None, Meta(examples=["👍"], description="The new text, or the emoji; null if removed.")]
+
+
+class ChangedMessage(Message, frozen=True, rename="camel"):
+    """A message that was edited, deleted or reacted to."""
+
+    change: MessageChange
 
 
 class Sender(Struct, frozen=True, rename="camel"):
@@ -194,6 +269,17 @@ class LockedMessage(Struct, frozen=True):
         )
 
 
+class AmendableMessage(Struct, frozen=True):
+    """A locked message: the fields that its sender and recipient change."""
+
+    id: str
+    direction: Direction
+    body: str | None
+    edited_at: datetime | None
+    revoked_at: datetime | None
+    reactions: Raw | None
+
+
 class NewMessage(Struct, frozen=True, kw_only=True):
     """A message to insert; the fields are the columns."""
 
@@ -220,6 +306,8 @@ class NewMessage(Struct, frozen=True, kw_only=True):
     interaction: bytes | None = None
     metadata: bytes | None = None
     authentication: bytes | None = None
+    parts: bytes | None = None
+    """The JSON of its `MessageParts`."""
     feature_source: str
     agent_id: int | None = None
     ticket_id: str | None = None
@@ -284,6 +372,18 @@ class MessageStatusUpdated(Event):
     kind = "message.status.updated"
     base = Base.MESSAGING
     resource_type = MessageUpdate
+
+    @property
+    def resource_id(self) -> str:
+        return str(self.resource.message_id2)
+
+
+class MessageUpdated(Event):
+    """A message was edited or deleted, or somebody reacted to it."""
+
+    kind = "message.updated"
+    base = Base.MESSAGING
+    resource_type = ChangedMessage
 
     @property
     def resource_id(self) -> str:

@@ -116,6 +116,7 @@ async def _record(
         client_number=plan.to.value,
         connected_number=plan.connected.own_name,
         quoted=plan.answered.message_id if plan.answered else plan.quoted,
+        parts=plan.build_parts(),
         type=draft.type,
         body=draft.stored_body or draft.body,
         subject=draft.subject,

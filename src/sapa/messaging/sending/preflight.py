@@ -291,7 +291,7 @@ async def _quote(db: Connection, company: Company, plan: SendPlan, id: str) -> S
         raise Invalid.field("replyTo", NOT_IN_CONVERSATION)
     if target.provider_id is None:
         raise Invalid.field("replyTo", "must be a message that the channel has accepted")
-    return replace(plan, quoted=target.provider_id)
+    return replace(plan, quoted=target.provider_id, quoted_id=id)
 
 
 async def _answer_thread(db: Connection, company: Company, plan: SendPlan, reply_to: str | None) -> SendPlan:
@@ -308,7 +308,7 @@ async def _answer_thread(db: Connection, company: Company, plan: SendPlan, reply
         return plan
     answered = AnsweredMail(mail.provider_id, mail.thread or (), build_subject(mail.subject))
     draft = replace(plan.draft, subject=plan.draft.subject or answered.subject)
-    return replace(plan, draft=draft, answered=answered)
+    return replace(plan, draft=draft, answered=answered, quoted_id=answered_id)
 
 
 def build_subject(subject: str | None) -> str | None:

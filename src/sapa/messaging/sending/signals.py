@@ -44,7 +44,7 @@ async def react(call: OutboundCall, id: str, emoji: str | None) -> MessageWithEv
 
     async def record(tx: Tx) -> MessageWithEvents:
         now = (await read_clock(tx, call.company.id)).now
-        amendment = MessageAmendment("reaction", target.message_id, now, emoji)
+        amendment = MessageAmendment("reaction", target.message_id, now, emoji, is_echo=True)
         await messages.amend(tx, call.company, connection.source, amendment)
         return await messages.get_with_events(tx, call.company, id)
 

@@ -11,6 +11,7 @@ from sapa.http.errors import Conflict, RateLimitExceeded
 from sapa.http.responses import Accepted
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
+from sapa.messaging.channels.received_parts import MessageContext, MessageParts, encode_parts
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.files.types import FileId, StoredFile
 from sapa.messaging.messages.types import FeatureSource, Message
@@ -359,6 +360,14 @@ class SendPlan(Struct, frozen=True):
     answered: AnsweredMail | None = None
     quoted: str | None = None
     """The channel's id of the message that this one quotes."""
+    quoted_id: str | None = None
+    """The messageId2 of that message, or of the mail that this one replies to."""
+
+    def build_parts(self) -> bytes | None:
+        quoted = self.answered.message_id if self.answered else self.quoted
+        if quoted is None:
+            return None
+        return encode_parts(MessageParts(context=MessageContext(message_id=quoted, message_id2=self.quoted_id)))
 
     def show(self, message: Message) -> Message:
         """The message as its sender gets it: with the one-time code, which is not stored with it."""

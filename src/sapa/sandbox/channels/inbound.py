@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from sapa.messaging.channels.interface import MediaType
+from sapa.sandbox.inbound_contents import NO_CONTENTS, SimulatedContents
 
 
 class SimulatedInbound(Struct, frozen=True):
@@ -21,3 +22,4 @@ class SimulatedInbound(Struct, frozen=True):
     """The company sent it by other means."""
     subject: str | None = None
     is_automatic: bool = False
+    contents: SimulatedContents = NO_CONTENTS

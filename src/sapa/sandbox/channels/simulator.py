@@ -54,6 +54,10 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
     get_address: Callable[[AppContext], Awaitable[str]]
     build_inbound: Callable[[SandboxAccount, SimulatedInbound], Post]
     build_message_id: Callable[[], str]
+    contents: frozenset[str] = frozenset()
+    """The fields of `SimulatedContents` that it can make."""
+    has_lone_referrals: bool = False
+    """Whether it reports that somebody came by an ad before they write."""
     has_echoes: bool = False
     """Whether it sends echoes of what the company wrote elsewhere."""
     check_inbound: Callable[[SandboxInboundIn], None] = lambda body: None

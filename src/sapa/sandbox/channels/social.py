@@ -26,6 +26,7 @@ from sapa.sandbox.channels.simulator import (
     on_loopback,
     run_script,
 )
+from sapa.sandbox.channels.social_contents import CONTENTS, build_event, build_referral, list_attachments
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 MOST_UPLOADED = 25 * 1_048_576
@@ -144,7 +145,13 @@ def _echoed(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
+    if (event := build_event(inbound)) is not None:
+        return _post(account, [_event(account, inbound.sender, inbound.at, event, is_ours=inbound.is_echo)])
     message: dict[str, Any] = {"mid": inbound.message_id}
+    if attachments := list_attachments(account.source, inbound):
+        message["attachments"] = attachments
+    if inbound.contents.referral is not None:
+        message["referral"] = build_referral(inbound.contents.referral)
     if inbound.text is not None:
         message["text"] = inbound.text
     if inbound.choice is not None:
@@ -154,6 +161,8 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
         message["attachments"] = [{"type": type, "payload": {"url": f"{ADDRESS}media_{inbound.media}"}}]
     if inbound.quoted:
         message["reply_to"] = {"mid": inbound.quoted}
+    if (story := inbound.contents.story) is not None:
+        message["reply_to"] = {"story": {"id": story.id, "url": story.url}}
     if inbound.is_echo:
         message["is_echo"] = True
     return _post(account, [_event(account, inbound.sender, inbound.at, {"message": message}, is_ours=inbound.is_echo)])
@@ -188,5 +197,7 @@ def build_simulator(source: Source, path: str) -> ChannelSimulator:
         get_address=on_loopback(path),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
+        contents=CONTENTS[source],
+        has_lone_referrals=source is Source.SOCIAL_NETWORK,
         has_echoes=True,
     )

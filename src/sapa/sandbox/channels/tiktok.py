@@ -27,6 +27,7 @@ from sapa.sandbox.channels.simulator import (
     on_loopback,
     run_script,
 )
+from sapa.sandbox.inbound_contents import SimulatedContents, SimulatedReferral
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -130,11 +131,38 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
     content: dict[str, Any] = {"type": "text", "text": {"body": words}}
     if inbound.media is not None:
         content = {"type": "image", "image": {"media_id": _FILE}}
+    content = _build_contents(inbound.contents) or content
+    if inbound.contents.referral is not None and inbound.text is None:
+        return _post_referral(account, inbound, inbound.contents.referral)
     content |= {"message_id": inbound.message_id, "timestamp": int(inbound.at.timestamp() * 1000)}
     if inbound.quoted:
         content["referenced_message_info"] = {"referenced_message_id": inbound.quoted}
     content |= _people(account, inbound.sender, is_ours=inbound.is_echo, name=inbound.name)
     return _post(account, "im_send_msg" if inbound.is_echo else "im_receive_msg", inbound.sender, content)
+
+
+def _build_contents(contents: SimulatedContents) -> dict[str, Any] | None:
+    if contents.share is not None:
+        shared = {"embed_url": contents.share.url, **({"item_id": contents.share.id} if contents.share.id else {})}
+        return {"type": "share_post", "share_post": shared}
+    if contents.reaction is not None:
+        emoji, id = contents.reaction.emoji, contents.reaction.message_id
+        operation = {"operation": "ADD", "emoji": emoji} if emoji else {"operation": "REMOVE"}
+        return {"type": "reaction", "reaction": [{"original_msg_id": id, **operation}]}
+    if contents.unknown is not None:
+        return {"type": contents.unknown.type, contents.unknown.type: contents.unknown.content}
+    return None
+
+
+def _post_referral(account: SandboxAccount, inbound: SimulatedInbound, referral: SimulatedReferral) -> Post:
+    """It comes before the customer writes, and is no message."""
+    ad = {"ad_id": referral.source_id, "ad_name": referral.headline, "embed_url": referral.source_url}
+    content = {
+        "timestamp": int(inbound.at.timestamp() * 1000),
+        "referral": {"source": "ad", "ad": {name: value for name, value in ad.items() if value}},
+        **_people(account, inbound.sender, is_ours=False, name=inbound.name),
+    }
+    return _post(account, "im_referral_msg", inbound.sender, content)
 
 
 def _people(account: SandboxAccount, person: str, is_ours: bool, name: str | None = None) -> dict[str, Any]:
@@ -163,6 +191,8 @@ def check_inbound(body: SandboxInboundIn) -> None:
         raise Invalid.field("media", "must be an image on this channel")
     if body.media is not None and body.text is not None:
         raise Invalid.field("text", "must be absent with an image on this channel")
+    if body.referral is not None and (body.text is not None or body.media is not None or body.button is not None):
+        raise Invalid.field("referral", "must be alone on this channel")
 
 
 SIMULATORS = [
@@ -171,6 +201,8 @@ SIMULATORS = [
         get_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
+        contents=frozenset({"share", "reaction", "referral", "unknown"}),
+        has_lone_referrals=True,
         has_echoes=True,
         check_inbound=check_inbound,
         hooks=[Hook(PREFIX, answer)],

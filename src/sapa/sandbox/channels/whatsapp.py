@@ -26,6 +26,12 @@ from sapa.sandbox.channels.simulator import (
     on_loopback,
     run_script,
 )
+from sapa.sandbox.channels.whatsapp_contents import (
+    CONTENTS,
+    build_contents,
+    build_preference,
+    build_side_parts,
+)
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 SOURCES = (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX)
@@ -208,10 +214,24 @@ def _status(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient
 
 def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
     """A customer's message; with `is_echo`, one from the company's own phone."""
-    ours = account.public["phone_number"].removeprefix("+")
-    message = {"id": inbound.message_id, "timestamp": str(int(inbound.at.timestamp())), **_content(inbound)}
+    ours, contents = account.public["phone_number"].removeprefix("+"), inbound.contents
+    if contents.error is not None:
+        words = contents.error.message
+        error = {"code": contents.error.code, "title": words, "message": words, "error_data": {"details": words}}
+        return _post(account, "messages", {"errors": [error]})
+    if contents.preference is not None:
+        _, contact = _people(inbound)
+        ids: dict[str, Any] = {name: contact[name] for name in ("wa_id", "user_id") if name in contact}
+        return _post(account, "user_preferences", {"contacts": [contact], **build_preference(inbound, ids)})
+    content = build_contents(contents) or _content(inbound)
+    message = {
+        "id": inbound.message_id,
+        "timestamp": str(int(inbound.at.timestamp())),
+        **content,
+        **build_side_parts(contents),
+    }
     if inbound.quoted:
-        message["context"] = {"from": ours, "id": inbound.quoted}
+        message["context"] = {**message.get("context", {}), "from": ours, "id": inbound.quoted}
     if inbound.is_echo:
         echo = {"from": ours, "to": inbound.sender.removeprefix("+"), **message}
         return _post(account, "smb_message_echoes", {"message_echoes": [echo]})
@@ -274,6 +294,7 @@ SIMULATORS = [
         get_address=on_loopback("/sandbox/graph/v25.0"),
         build_inbound=build_inbound,
         build_message_id=lambda: f"wamid.{new_token(32)}",
+        contents=CONTENTS,
         has_echoes=source is Source.MSGAPP_COEX,
     )
     for source in SOURCES

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from sapa.messaging.channels import meta, social
+from sapa.messaging.channels import meta, social, social_callbacks
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -100,7 +100,7 @@ class Instagram:
         meta.check_signature(credentials, headers, body)
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        return social.parse_callback(account["instagram_id"], IGSID.name, body)
+        return social_callbacks.parse_callback(account["instagram_id"], IGSID.name, body)
 
 
 def _path(connection: ChannelAccount) -> str:

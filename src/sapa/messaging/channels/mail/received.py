@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
+    ChannelNotice,
     Identity,
     InboundMedia,
     Item,
@@ -19,6 +20,7 @@ from sapa.messaging.channels.mail.bounces import UUID, is_bounce, is_daemon, rea
 from sapa.messaging.channels.mail.html_text import MAX_HTML_BYTES, extract_text
 from sapa.messaging.channels.mail.mime import MailPart, parse_mail
 from sapa.messaging.channels.mail.written import MAX_REFERENCES, get_domain, list_message_ids
+from sapa.messaging.channels.notices import assign_keys, build_notice
 
 MAX_ATTACHMENTS = 50
 MAX_BODY_LENGTH = 200_000
@@ -37,15 +39,16 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
     mail = parse_mail(body)
     if is_bounce(mail):
         return read_bounce(account, mail, read_date(mail))
-    message = _read_message(account, mail, body)
-    return [message] if message else []
+    return assign_keys([_read_message(account, mail, body)], body)
 
 
-def _read_message(account: Mapping[str, str], mail: MailPart, body: bytes) -> ReceivedItem | StatusReport | None:
+def _read_message(
+    account: Mapping[str, str], mail: MailPart, body: bytes
+) -> ReceivedItem | StatusReport | ChannelNotice:
     """Who wrote is decided by From alone: anybody can put any address into Reply-To."""
     name, sender = next(iter(_list_addresses(mail, "From")), ("", ""))
     if not sender:
-        return None
+        return _build_notice(mail, "mail without a sender")
     own, own_id = account["address"].lower(), _find_id(mail)
     results = list_results(mail, account.get("authentication_authority") or "")
     is_echo = sender == own and is_authentic(results, get_domain(own))
@@ -53,7 +56,7 @@ def _read_message(account: Mapping[str, str], mail: MailPart, body: bytes) -> Re
         return StatusReport("sent", read_date(mail), message_id=own_id, reference=reference)
     customer = next((address for _, address in _list_addresses(mail, "To")), "") if is_echo else sender
     if not customer:
-        return None
+        return _build_notice(mail, "mail without a recipient")
     main, quoted = _find_body(mail), _find_quoted(account, mail)
     return ReceivedItem(
         message_id=own_id or f"<{sha256(body).hexdigest()}@unnamed>",
@@ -72,6 +75,12 @@ def _read_message(account: Mapping[str, str], mail: MailPart, body: bytes) -> Re
         subject=mail.header("Subject")[:MAX_SUBJECT_LENGTH] or None,
         authentication=summarise(results),
     )
+
+
+def _build_notice(mail: MailPart, name: str) -> ChannelNotice:
+    """A mail that belongs to nobody. The callback has the whole mail."""
+    names = ("From", "To", "Subject", "Date", "Message-ID")
+    return build_notice("unknown", name, {name: mail.header(name)[:MAX_SUBJECT_LENGTH] for name in names})
 
 
 def read_date(mail: MailPart) -> datetime:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sapa.messaging.channels import meta, social
+from sapa.messaging.channels import meta, social, social_callbacks
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -101,7 +101,7 @@ class Messenger:
         meta.check_signature(credentials, headers, body)
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        return social.parse_callback(account["page_id"], PSID.name, body)
+        return social_callbacks.parse_callback(account["page_id"], PSID.name, body)
 
 
 def _path(connection: ChannelAccount) -> str:
