@@ -96,7 +96,6 @@ async def crew(server: EmbeddedServer, tmp_path: Path) -> AsyncIterator[Crew]:
                 member.wait()
     text = hired.log.read_text()
     assert "loop failed" not in text, text
-    assert "loop failed" not in text, text
     assert "Traceback" not in text, text
 
 
