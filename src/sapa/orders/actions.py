@@ -46,6 +46,7 @@ from sapa.orders.settlement.types import (
     Fulfillment,
     FulfillmentIn,
     InvalidTransition,
+    OrderFull,
     Payment,
     PaymentIn,
     Refund,
@@ -53,7 +54,14 @@ from sapa.orders.settlement.types import (
 )
 from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.timeline_entries import build_entries
-from sapa.orders.transitions import NEW, apply_statuses, derive_fulfilment, with_balance, with_fulfillment
+from sapa.orders.transitions import (
+    NEW,
+    apply_statuses,
+    derive_fulfilment,
+    record_statuses,
+    with_balance,
+    with_fulfillment,
+)
 from sapa.orders.types import (
     ORDER_ID,
     Order,
@@ -200,8 +208,13 @@ async def fulfil_by_shipment(tx: Tx, company: Company, id: str, shipment_id: str
     fulfillments = revision_of(stored).balance.fulfillments
     if any(one.shipment_id == shipment_id and not one.cancelled_at for one in fulfillments):
         return
-    with suppress(InvalidTransition):
+    with suppress(InvalidTransition, OrderFull):
         await fulfil(tx, company, id, FulfillmentIn(shipment_id=shipment_id))
+
+
+async def record_earlier_changes(tx: Tx, company: Company, id: str) -> None:
+    """Records what code of an earlier version did not record; nothing if there is nothing to record."""
+    await _lock(tx, company, id)
 
 
 async def find(tx: Tx, company: Company, id: str) -> Order | None:
@@ -231,10 +244,19 @@ async def find_or_create_customer(
 
 
 async def _lock(tx: Tx, company: Company, id: str) -> StoredOrder:
+    """Records first what code of an earlier version, which ran during an upgrade, did not record."""
     stored = await queries.lock_order(tx, company.id, id)
-    if stored.is_complete:
+    if stored.is_complete and stored.is_recorded:
         return stored
-    await backfill.complete(tx, company, id)
+    if not stored.is_complete:
+        await backfill.complete(tx, company, id)
+        return await queries.lock_order(tx, company.id, id)
+    before = revision_of(stored)
+    after = record_statuses(before, stored.now)
+    if after == before:
+        await queries.mark_recorded(tx, company.id, id)
+        return stored
+    await _save(tx, company, stored, before, after, "updated", SYSTEM)
     return await queries.lock_order(tx, company.id, id)
 
 

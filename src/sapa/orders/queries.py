@@ -42,7 +42,7 @@ FIND_BY_ORDER_ID = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AN
 LOCK = sql(
     f"""
     SELECT {READ}, archived_from, restocked, taken, removed_goods, removed_shipping, removed_fees, removed_tax,
-           earns, clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete
+           earns, clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete, recorded_cell = cell AS is_recorded
       FROM orders AS r
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",
@@ -64,10 +64,10 @@ def _build_insert(priced: WriteColumns[PricedOrder]) -> str:
     )
     INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, placed_by, {WRITTEN.listed},
                         {priced.listed}, order_number, created_at, updated_at, status, fulfillment_status,
-                        financial_status, total_paid, total_refunded, outstanding)
+                        financial_status, recorded_cell, total_paid, total_refunded, outstanding)
     SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {priced.numbered(9 + len(WRITTEN.names))},
-           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending', 0, 0,
-           ${9 + len(WRITTEN.names) + priced.names.index("total")}
+           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending',
+           'active/unfulfilled/pending', 0, 0, ${9 + len(WRITTEN.names) + priced.names.index("total")}
       FROM numbered
     RETURNING {COLUMNS}"""
 
@@ -112,6 +112,8 @@ UPDATE = sql(
     SELECT {COLUMNS} FROM changed""",
     row=Order,
 )
+
+MARK_RECORDED = sql("UPDATE orders SET recorded_cell = cell WHERE company_id = $1 AND id = $2")
 
 # One array parameter: the pattern of the name, the first text with the prefix, and the first text after those, both in
 # small letters.
@@ -294,6 +296,11 @@ async def update_order(
             [one.at for one in new], *columns,
         )
     )  # fmt: skip
+
+
+async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:
+    """The statuses need no payment, refund or fulfilment that the order does not have."""
+    await MARK_RECORDED.run(tx, company_id, id)
 
 
 async def list_orders(

@@ -178,6 +178,8 @@ class StoredOrder(Order, frozen=True):
     now: Timestamp
     is_complete: bool
     """False for an order of an earlier version whose amounts were not computed yet."""
+    is_recorded: bool | None
+    """False if code of an earlier version changed the statuses and recorded no payment, refund or fulfilment."""
 
     @property
     def order(self) -> Order:

@@ -1,5 +1,5 @@
 -- What the scorecards of carriers are computed from.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,4 +1,4 @@
-"""How orders of versions that stored no amounts besides the total are completed."""
+"""How orders that code of earlier versions stored or changed are found and completed."""
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -20,12 +20,13 @@ COMPLETE = sql(
                financial_status <> 'pending' AND total > 0 AS is_paid,
                financial_status = 'refunded' AND total > 0 AS is_refunded
           FROM orders
-         WHERE company_id = $1 AND subtotal IS NULL AND ($2::text IS NULL OR id = $2)
+         WHERE company_id = $1 AND recorded_cell IS DISTINCT FROM cell AND subtotal IS NULL
+           AND ($2::text IS NULL OR id = $2)
          LIMIT $3
            FOR UPDATE
     ), completed AS (
         UPDATE orders AS o
-           SET subtotal = r.total, line_items = {COMPUTED["line_items"]},
+           SET subtotal = r.total, recorded_cell = o.cell, line_items = {COMPUTED["line_items"]},
                total_paid = CASE WHEN r.is_paid THEN r.total ELSE 0 END,
                total_refunded = CASE WHEN r.is_refunded THEN r.total ELSE 0 END,
                removed_goods = CASE WHEN r.is_refunded THEN r.total ELSE 0 END,
@@ -46,8 +47,15 @@ COMPLETE = sql(
 )
 
 FIND_COMPANY = sql(
-    "SELECT company_id FROM orders WHERE subtotal IS NULL LIMIT 1",
+    "SELECT company_id FROM orders WHERE recorded_cell IS DISTINCT FROM cell LIMIT 1",
     crosses="the worker looks for orders of earlier versions over all companies, then completes one company's",
+)
+
+LIST_UNRECORDED = sql(
+    """
+    SELECT id FROM orders
+     WHERE company_id = $1 AND recorded_cell IS DISTINCT FROM cell AND subtotal IS NOT NULL
+     LIMIT $2"""
 )
 
 
@@ -59,6 +67,11 @@ async def complete_orders(tx: Tx, company_id: int, limit: int) -> int:
     """How many were completed."""
     completed: int = await COMPLETE.value(tx, company_id, None, limit)
     return completed
+
+
+async def list_unrecorded(db: Connection, company_id: int, limit: int) -> list[str]:
+    """Complete orders whose statuses were changed without a payment, refund or fulfilment."""
+    return [row[0] for row in await db.fetch(LIST_UNRECORDED.text, company_id, limit)]
 
 
 async def find_company(db: Connection) -> int | None:

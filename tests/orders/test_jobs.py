@@ -1,4 +1,5 @@
-"""Orders of earlier versions: read as if they were complete, and completed by the worker or by their next change."""
+"""Orders that code of earlier versions stored or changed, as in a rolling upgrade: read as if they were complete, and
+completed by the worker or by their next change."""
 
 import asyncio
 from decimal import Decimal
@@ -9,8 +10,8 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.orders.backfill.jobs import backfill_amounts
-from tests.factories import Environments
+from sapa.orders.jobs import backfill_amounts
+from tests.factories import Environments, make_order
 
 LINE = (
     '{"id":"li_01jc9y3q5me8w92v7x4t6r0n1k","quantity":3,"price":0.1,"title":"Kopi \\u2028 \\"Gayo\\"",'
@@ -53,9 +54,7 @@ async def test_an_old_order_reads_like_a_new_one_before_and_after_it_is_complete
 ) -> None:
     id = await make_old(database, company, paid, "fulfilled")
     before = await read(api, id)
-    while await count_incomplete(database):
-        await backfill_amounts(database)
-        await asyncio.sleep(0)
+    await complete_all(database)
     after = await read(api, id)
     for order in (before, after):
         assert (order["totalPaid"], order["totalRefunded"], order["outstanding"]) == amounts
@@ -76,8 +75,30 @@ async def test_an_old_order_reads_like_a_new_one_before_and_after_it_is_complete
 
 async def count_incomplete(database: Database) -> int:
     async with database.connection() as db:
-        found: int = await db.fetchval("SELECT count(*) FROM orders WHERE subtotal IS NULL")
+        found: int = await db.fetchval("SELECT count(*) FROM orders WHERE recorded_cell IS DISTINCT FROM cell")
     return found
+
+
+async def complete_all(database: Database) -> None:
+    while await count_incomplete(database):
+        await backfill_amounts(database)
+        await asyncio.sleep(0)
+
+
+async def set_as_before(database: Database, company: Environments, id: str, **statuses: str) -> None:
+    """As the code of earlier versions did: the statuses alone."""
+    names = ", ".join(f"{name} = ${place}" for place, name in enumerate(statuses, 3))
+    async with database.transaction() as tx:
+        before = await tx.fetchval("SELECT cell FROM orders WHERE company_id = $1 AND id = $2", company.live, id)
+        after = await tx.fetchval(
+            f"UPDATE orders SET {names} WHERE company_id = $1 AND id = $2 RETURNING cell",
+            company.live, id, *statuses.values(),
+        )  # fmt: skip
+        for cell, delta in ((before, -1), (after, 1)):
+            await tx.execute(
+                "INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'orders', $2, $3)",
+                company.live, cell, delta,
+            )  # fmt: skip
 
 
 async def test_an_old_order_changes_like_a_new_one(
@@ -93,3 +114,50 @@ async def test_an_old_order_changes_like_a_new_one(
     history = (await api.get(f"/orders/{id}/history")).json()["data"]
     assert [entry["action"] for entry in history] == ["edited", "updated", "created"]
     assert history[2]["actor"] is None, "who placed it was not stored"
+
+
+async def test_statuses_that_earlier_code_set_are_recorded_by_the_worker(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    id = (await make_order(api))["id"]
+    await set_as_before(database, company, id, financial_status="paid", fulfillment_status="fulfilled")
+    await complete_all(database)
+    order = await read(api, id)
+    assert (order["financialStatus"], order["fulfillmentStatus"]) == ("paid", "fulfilled")
+    assert (order["totalPaid"], order["outstanding"]) == (order["total"], 0)
+    assert [payment["method"] for payment in order["payments"]] == [None]
+    assert [line["fulfilledQuantity"] for line in order["lineItems"]] == [
+        line["quantity"] for line in order["lineItems"]
+    ]
+    [entry, _] = (await api.get(f"/orders/{id}/history")).json()["data"]
+    assert entry["actor"]["type"] == "system"
+    assert (await api.get("/orders?financialStatus=paid")).json()["meta"]["total"] == 1
+
+
+async def test_statuses_that_earlier_code_set_are_recorded_before_the_next_change(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    id = (await make_order(api))["id"]
+    total = (await api.put(f"/orders/{id}", json={"financialStatus": "paid"})).json()["data"]["total"]
+    await set_as_before(database, company, id, financial_status="pending")
+    payment = await api.post(f"/orders/{id}/payments", json={"amount": total, "method": "cash"})
+    assert payment.status_code == 201, payment.text
+    order = await read(api, id)
+    assert [one["voidedAt"] is None for one in order["payments"]] == [False, True]
+    await set_as_before(database, company, id, status="refunded", financial_status="refunded")
+    refused = await api.post(f"/orders/{id}/payments", json={"amount": 1, "method": "cash"})
+    assert refused.json()["error"]["code"] == "INVALID_TRANSITION"
+    await complete_all(database)
+    order = await read(api, id)
+    assert (order["totalRefunded"], [one["amount"] for one in order["refunds"]]) == (total, [total])
+
+
+async def test_an_order_that_earlier_code_archived_stays_as_it_is(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    id = (await make_order(api))["id"]
+    await set_as_before(database, company, id, status="archived", archived_from="active")
+    before = await read(api, id)
+    await complete_all(database)
+    assert await read(api, id) == before
+    assert len((await api.get(f"/orders/{id}/history")).json()["data"]) == 1
