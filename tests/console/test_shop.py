@@ -1,6 +1,7 @@
 """Customers, orders, products and files at the console: what the API says, with what people do most."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -113,6 +114,28 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     assert 'value="999999"' in refused.text
     wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
     assert (wrong.status_code, "amount: is required" in wrong.text) == (400, True)
+
+
+async def test_an_edit_keeps_what_the_form_does_not_show(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    order = await make_order(
+        api,
+        shippingLines=[
+            {"title": "JNE", "price": 9000, "code": "REG", "discount": {"percentage": 50, "title": "Promo"}}
+        ],
+        fees=[{"title": "Asuransi", "amount": 2500}],
+        taxLines=[{"title": "PPN", "rate": 11, "included": True}],
+    )
+    path = f"/live/orders/{order['id']}"
+    form = {"token": await read_token(agent), f"quantity-{order['lineItems'][0]['id']}": "1", "shippingTitle": "JNE",
+            "shippingPrice": "9000", "discount": "", "title": "", "quantity": "1"}  # fmt: skip
+    assert (await agent.post(f"{path}/edit", data=form)).status_code == 303
+    after = (await api.get(f"/orders/{order['id']}")).json()["data"]
+    same = ("shippingLines", "fees", "shippingTotal", "feeTotal")
+    assert {name: after[name] for name in same} == {name: order[name] for name in same}
+    assert [tax["rate"] for tax in after["taxLines"]] == [11]
+    refused = await agent.post(f"{path}/edit", data=form | {"discount": "999999999"})
+    assert refused.status_code == 400
+    assert len(re.findall(r"<details open>", refused.text)) == 1
 
 
 async def test_a_draft_is_made_changed_and_completed(

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import parse_number
-from sapa.console.order_pages import MOST_LINES, build_edit
+from sapa.console.order_pages import MOST_LINES, SHIPPING_TITLE, build_edit
 from sapa.console.routes import DEVELOPERS, EVERYBODY, PageRequest, console, go_to
 from sapa.http.errors import Invalid
 
@@ -35,7 +35,7 @@ async def create_draft(page: PageRequest) -> Response:
     body = {
         "lineItems": _list_lines(page),
         "customer": contact if any(contact.values()) else None,
-        "shippingLines": [{"title": page.form_value("shippingTitle") or "Ongkos kirim", "price": price}]
+        "shippingLines": [{"title": page.form_value("shippingTitle") or SHIPPING_TITLE, "price": price}]
         if price is not None
         else None,
         "notes": page.form_value("notes") or None,

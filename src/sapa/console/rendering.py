@@ -124,7 +124,12 @@ def show_amount(value: int | float | Decimal | None, currency: str) -> str:
     return "–" if value is None else Markup(f'<span class="amount">{escape(currency)} {value:,}</span>')  # noqa: S704
 
 
-_templates.globals |= {"show_person": show_person, "show_amount": show_amount}
+def sum_amounts(*amounts: int | float) -> Decimal:
+    """Exact: numbers of the API are decimals."""
+    return sum((Decimal(str(amount)) for amount in amounts), Decimal(0))
+
+
+_templates.globals |= {"show_person": show_person, "show_amount": show_amount, "sum_amounts": sum_amounts}
 
 
 def show_instant(text: str | None) -> str:

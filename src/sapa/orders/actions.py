@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import UNSET
 
+from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
@@ -38,6 +39,7 @@ from sapa.orders.settlement.balance import (
     build_payment,
     find_same_payment,
     plan_refund,
+    require_outstanding,
 )
 from sapa.orders.settlement.fulfilment import build_fulfillment
 from sapa.orders.settlement.restocking import build_restocking, count_restocked, refund_lines
@@ -134,23 +136,38 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Ch
 
 
 async def record_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool = True, by: ChangeActor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
-    """The payment, and whether it is new: one with the same reference is recorded once. An imported one that somebody
-    had recorded by setting the status has no method."""
+    """The payment, and whether it is new: one with the same reference is recorded once."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
     if existing := find_same_payment(before.balance, body):
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = stored.now if body.paid_at is None else parse_past("paidAt", body.paid_at, stored.now)
-    payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
+    paid_at = stored.now if body.paid_at is None else await _parse_past(tx, company, "paidAt", body.paid_at, stored.now)
+    payment = build_payment(stored.currency, body, paid_at, stored.now)
+    require_outstanding(before.balance, payment.amount)
+    after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
+    await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
+    return payment, True
+
+
+async def record_past_payment(
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool, may_exceed: bool, by: ChangeActor
+) -> None:
+    """A payment of an imported order. One that somebody had recorded by setting the status has no method. It may exceed
+    the outstanding amount if the order cost more when it was made."""
+    stored = await _lock(tx, company, id)
+    before = revision_of(stored)
+    paid_at = stored.now if body.paid_at is None else await _parse_past(tx, company, "paidAt", body.paid_at, stored.now)
+    payment = build_payment(stored.currency, body, paid_at, stored.now)
+    if not may_exceed:
+        require_outstanding(before.balance, payment.amount)
     if not has_method:
         payment = msgspec.structs.replace(payment, method=None)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
     await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
-    return payment, True
 
 
 async def record_collected(
@@ -174,7 +191,7 @@ async def refund(
     imported refund, pass when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    refunded_at = stored.now if at is None else parse_past("createdAt", at, stored.now)
+    refunded_at = stored.now if at is None else await _parse_past(tx, company, "createdAt", at, stored.now)
     planned = plan_refund(stored.currency, before.priced, before.balance, body, refunded_at)
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
@@ -330,6 +347,13 @@ async def _announce_change(
     await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
+async def _parse_past(tx: Tx, company: Company, field: str, instant: datetime, now: str) -> str:
+    """In the past by the company's clock, which a test environment can move ahead."""
+    if company.is_test:
+        now = format_instant((await access.read_clock(tx, company.id)).now)
+    return parse_past(field, instant, now)
+
+
 def parse_past(field: str, instant: datetime, now: str) -> str:
     if instant < EARLIEST:
         raise Invalid.field(field, f"must not be before {EARLIEST.year}")
@@ -346,11 +370,22 @@ async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
 
 
 async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustomerIn) -> CustomerRef:
-    fields = {name: getattr(body, name) for name in body.__struct_fields__}
     try:
-        return build_ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
+        return build_ref(await customers.find_or_create(tx, company, build_contact(body)))
     except Invalid as error:
         raise in_customer(error) from None
+
+
+def check_contact(company: Company, body: OrderCustomerIn) -> None:
+    """Raises Invalid if no customer can be found or created by it."""
+    try:
+        customers.check(company, build_contact(body))
+    except Invalid as error:
+        raise in_customer(error) from None
+
+
+def build_contact(body: OrderCustomerIn) -> CustomerIn:
+    return CustomerIn(**{name: getattr(body, name) for name in body.__struct_fields__})
 
 
 def in_customer(error: Invalid) -> Invalid:

@@ -135,6 +135,7 @@ LISTING = Listing(
         # Without three letters in a row the trigram index would be read whole, and then every row.
         "short_search": f"(strpos(customer_text, ({{0}}::text[])[1]) > 0 OR {_BY_ID})",
         "customer_id": "customer_id = {}",
+        "currency": "currency = {}",
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },

@@ -59,10 +59,16 @@ async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[
 
 
 async def list_transactions(
-    db: Connection, company: Company, window: ReportWindow, kind: str | None, limit: int, offset: int
+    db: Connection,
+    company: Company,
+    window: ReportWindow,
+    kind: str | None,
+    currency: str | None,
+    limit: int,
+    offset: int,
 ) -> tuple[list[OrderTransaction], int]:
     """The payments and refunds behind the figures: one page, newest first, and the total."""
-    return await queries.list_transactions(db, company.id, window, kind, limit, offset)
+    return await queries.list_transactions(db, company.id, window, kind, currency, limit, offset)
 
 
 def _fill_messages(window: ReportWindow, found: Sequence[MessageStep]) -> list[MessageStep]:
