@@ -4,7 +4,7 @@ import asyncio
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 from sapa.cli.connect import reach_database
 from sapa.demo import shop as demo_data
@@ -17,12 +17,14 @@ def demo() -> None:
 
 async def _fill() -> None:
     with Progress(console=Console(stderr=True)) as progress:
-        bars = {what: progress.add_task(what, total=None) for what in ("customers", "products", "orders")}
+        bars: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in bars:
+                bars[what] = progress.add_task(what)
+            progress.update(bars[what], completed=done, total=total)
+
         async with reach_database() as database:
-            company = await demo_data.fill(
-                database, lambda what, done, total: progress.update(bars[what], completed=done, total=total)
-            )
-        for bar in bars.values():
-            progress.update(bar, total=1, completed=1)
+            company = await demo_data.fill(database, show)
     typer.echo(f"The demo company's test environment is company {company.id}.")
     typer.echo(f"To create a key for it: sapa key create --company {company.id} --name demo --all-scopes")

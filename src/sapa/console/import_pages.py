@@ -94,6 +94,8 @@ async def show_mapping(page: PageRequest) -> Response:
         sources=LABELS,
         fields=[field.name for field in FIELDS[job["resource"]]],
         chosen=body,
+        has_effects=bool(page.form_value("effects")) if page.form else preview is not None and not preview["source"],
+        is_check=bool(page.form_value("dry_run")) if page.form else job["dryRun"],
         is_spreadsheet=preview is not None and preview["source"] == SPREADSHEET,
     )
 

@@ -106,7 +106,7 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order), once=page.form_value("once"))
+    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order), once=page.form_value("once") or None)
     return _go_back(page)
 
 
