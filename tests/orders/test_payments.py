@@ -159,7 +159,7 @@ async def test_what_a_carrier_collected_is_recorded_once_and_up_to_the_outstandi
         async with database.transaction() as tx:
             payment = await actions.record_collected(tx, shop, id, collected)
         assert payment is not None
-        assert (payment.amount, payment.method) == (100000, "cod")
+        assert (payment.amount, payment.method) == (Decimal(100000), "cod")
     order = await read(api, id)
     assert (order["financialStatus"], len(order["payments"])) == ("paid", 2)
     async with database.transaction() as tx:

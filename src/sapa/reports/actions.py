@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import fields
 
@@ -93,7 +93,7 @@ def _sum_by_currency(kind: type[Step], currency: str, found: Sequence[Step]) -> 
 
 def _sum(kind: type[Step], number: int, currency: str, steps: Sequence[Step]) -> Step:
     """Every figure of the steps added up."""
-    figures = [
+    figures: list[Any] = [
         sum((getattr(step, field.name) for step in steps), Decimal(0) if field.type is Decimal else 0)
         for field in fields(kind)[2:]
     ]
