@@ -239,8 +239,10 @@ def _checked_currency(code: str) -> str:
 
 
 async def _get_time_zone(db: Connection, name: str) -> str:
-    # Names in folders are places; those outside are abbreviations and rules, which differ between systems.
-    if (name != "UTC" and "/" not in name) or not await queries.has_time_zone(db, name):
+    # Names in folders are places; those outside are abbreviations and rules, which differ between systems. The folders
+    # posix and right, which some systems have, hold the same places again.
+    is_place = "/" in name and not name.startswith(("posix/", "right/"))
+    if (name != "UTC" and not is_place) or not await queries.has_time_zone(db, name):
         raise Invalid.field("timeZone", "must be an IANA time zone, such as Asia/Jakarta")
     return name
 
