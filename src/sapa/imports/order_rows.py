@@ -120,7 +120,7 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     tax_total: Any = None
     total_paid: Any = None
     total_refunded: Any = None
-    outstanding: Any = None
+    outstanding: Decimal | None = None
     order_id: OwnOrderId | None = None
     customer_id: Annotated[str, Meta(max_length=100)] | None = None
     customer: CustomerOfOrder | None = None

@@ -9,7 +9,7 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.imports.types import Import, ImportJob, Problem
+from sapa.imports.types import Import, ImportJob, NewImport, Problem
 
 HOLD_SECONDS = 15.0
 CHUNK = 1_048_576
@@ -231,22 +231,6 @@ async def get_import(db: Connection, company_id: int, id: str) -> Import:
     if found is None:
         raise NotFound
     return found
-
-
-class NewImport(Struct, frozen=True, kw_only=True):
-    """The columns of an import when it begins."""
-
-    resource: str
-    format: str
-    dry_run: bool
-    is_upload: bool
-    fingerprint: bytes
-    size: int
-    status: str = "queued"
-    source: str | None = None
-    effects: bool = True
-    reading: bytes | None = None
-    converted_size: int | None = None
 
 
 async def insert_import(tx: Tx, company_id: int, id: str, new: NewImport) -> str | None:

@@ -6,10 +6,9 @@ from functools import partial
 from sapa.access import actions as access
 from sapa.db.pool import Database, Tx
 from sapa.orders import actions
-from sapa.orders.backfill import queries
+from sapa.orders.backfill import actions as backfill
 from sapa.values.company import Company
 
-BATCH = 500
 RUN_SECONDS = 12.0
 
 
@@ -18,11 +17,11 @@ async def backfill_amounts(database: Database) -> None:
     deadline = time.monotonic() + RUN_SECONDS
     while time.monotonic() < deadline:
         async with database.connection() as db:
-            company_id = await queries.find_company(db)
+            company_id = await backfill.find_company_id(db)
             if company_id is None:
                 return
             company = await access.get_company(db, company_id)
-            changed = await queries.list_unrecorded(db, company_id, BATCH)
+            changed = await backfill.list_unrecorded(db, company_id)
         await database.transact(partial(_complete_batch, company_id))
         for id in changed:
             if time.monotonic() < deadline:
@@ -30,7 +29,7 @@ async def backfill_amounts(database: Database) -> None:
 
 
 async def _complete_batch(company_id: int, tx: Tx) -> None:
-    await queries.complete_orders(tx, company_id, BATCH)
+    await backfill.complete_batch(tx, company_id)
 
 
 async def _record(company: Company, id: str, tx: Tx) -> None:

@@ -28,10 +28,10 @@ Step = TypeVar("Step", SalesStep, MoneyStep)
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
     """The requested window, by the company's clock and time zone."""
     days = parse_window(await queries.get_today(db, company.id), preset, first, last)
-    return await build_window(db, company, days)
+    return await get_window_of(db, company, days)
 
 
-async def build_window(db: Connection, company: Company, days: DayRange) -> ReportWindow:
+async def get_window_of(db: Connection, company: Company, days: DayRange) -> ReportWindow:
     dateless = ReportWindow(days.first, days.last, company.time_zone, [])
     instants = await queries.list_midnights(db, company.id, dateless.dates)
     return ReportWindow(days.first, days.last, company.time_zone, instants)

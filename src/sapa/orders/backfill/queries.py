@@ -70,11 +70,9 @@ async def complete_orders(tx: Tx, company_id: int, limit: int) -> int:
 
 
 async def list_unrecorded(db: Connection, company_id: int, limit: int) -> list[str]:
-    """Complete orders whose statuses were changed without a payment, refund or fulfilment."""
     return [row[0] for row in await db.fetch(LIST_UNRECORDED.text, company_id, limit)]
 
 
 async def find_company(db: Connection) -> int | None:
-    """A company that has orders to complete."""
     company_id: int | None = await FIND_COMPANY.value(db)
     return company_id
