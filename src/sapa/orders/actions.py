@@ -145,9 +145,7 @@ async def record_payment(
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = (
-        stored.now if body.paid_at is None else await _get_past_instant(tx, company, "paidAt", body.paid_at, stored.now)
-    )
+    paid_at = await _get_past_instant(tx, company, "paidAt", body.paid_at, stored.now)
     payment = build_payment(stored.currency, body, paid_at, stored.now)
     require_outstanding(before.balance, payment.amount)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
@@ -162,9 +160,7 @@ async def record_past_payment(
     the outstanding amount if the order cost more when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    paid_at = (
-        stored.now if body.paid_at is None else await _get_past_instant(tx, company, "paidAt", body.paid_at, stored.now)
-    )
+    paid_at = await _get_past_instant(tx, company, "paidAt", body.paid_at, stored.now)
     payment = build_payment(stored.currency, body, paid_at, stored.now)
     if not may_exceed:
         require_outstanding(before.balance, payment.amount)
@@ -195,7 +191,7 @@ async def refund(
     imported refund, pass when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    refunded_at = stored.now if at is None else await _get_past_instant(tx, company, "createdAt", at, stored.now)
+    refunded_at = await _get_past_instant(tx, company, "createdAt", at, stored.now)
     planned = plan_refund(stored.currency, before.priced, before.balance, body, refunded_at)
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
@@ -351,8 +347,10 @@ async def _announce_change(
     await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
-async def _get_past_instant(tx: Tx, company: Company, field: str, instant: datetime, now: str) -> str:
-    """In the past by the company's clock, which a test environment can move ahead."""
+async def _get_past_instant(tx: Tx, company: Company, field: str, instant: datetime | None, now: str) -> str:
+    """The instant, or now. It is in the past by the company's clock, which a test environment can move ahead."""
+    if instant is None:
+        return now
     if company.is_test:
         now = format_instant((await access.read_clock(tx, company.id)).now)
     return parse_past(field, instant, now)
