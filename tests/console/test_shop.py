@@ -13,6 +13,7 @@ from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
+from tests.imports.foreign_files import write_xlsx
 
 
 @pytest.fixture
@@ -319,3 +320,21 @@ async def test_a_recognised_export_is_shown_before_it_is_imported(owner: httpx.A
     assert "<code>orderId</code> #1001" in page
     wrong = await owner.get(sent.headers["location"].removeprefix("/console") + "?source=shopee")
     assert "not an export of orders from Shopee" in wrong.text
+
+
+async def test_what_was_chosen_for_a_file_stays_chosen(owner: httpx.AsyncClient) -> None:
+    """Only a file from elsewhere is history by itself."""
+    token = await read_token(owner)
+    effects, check = 'name="effects" value="1" checked', 'name="dry_run" value="1" checked'
+    own = ("c.xlsx", write_xlsx([["email", "firstName"], ["ayu@example.com", "Ayu"]]), "application/octet-stream")
+    form = {"token": token, "resource": "customers"}
+    sent = await owner.post("/live/imports", data=form | {"dry_run": "1"}, files={"file": own})
+    path = sent.headers["location"].removeprefix("/console")
+    page = (await owner.get(path)).text
+    assert (effects in page, check in page) == (True, True)
+    shown = (await owner.post(path, data={"token": token, "action": "preview", "dry_run": "1"})).text
+    assert (effects in shown, check in shown) == (False, True)
+    foreign = ("c.csv", b"Nama;No HP\nAyu;08123456789\n", "text/csv")
+    sent = await owner.post("/live/imports", data=form, files={"file": foreign})
+    page = (await owner.get(sent.headers["location"].removeprefix("/console"))).text
+    assert (effects in page, check in page) == (False, False)
