@@ -351,7 +351,7 @@ CREATE INDEX orders_order_number_idx ON orders (company_id, lower(order_number))
 CREATE INDEX orders_sales_idx ON orders (company_id, created_at, id)
     INCLUDE (currency, status, archived_from, total, subtotal, discount_total, shipping_total, fee_total,
              removed_goods, removed_shipping, removed_fees, removed_tax);
-CREATE INDEX orders_unrecorded_idx ON orders (company_id) WHERE recorded_cell IS DISTINCT FROM cell;
+CREATE INDEX orders_unrecorded_idx ON orders (company_id, recorded_cell) WHERE recorded_cell IS DISTINCT FROM cell;
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);

@@ -16,12 +16,12 @@ async def backfill_amounts(database: Database) -> None:
     """The worker's job; with nothing to complete it costs one look at an empty index."""
     deadline = time.monotonic() + RUN_SECONDS
     while time.monotonic() < deadline:
-        async with database.connection() as db:
-            company_id = await backfill.find_company_id(db)
+        async with database.transaction() as tx:
+            company_id = await backfill.find_company_id(tx)
             if company_id is None:
                 return
-            company = await access.get_company(db, company_id)
-            changed = await backfill.list_unrecorded(db, company_id)
+            company = await access.get_company(tx, company_id)
+            changed = await backfill.list_unrecorded(tx, company_id)
         await database.transact(partial(_complete_batch, company_id))
         for id in changed:
             if time.monotonic() < deadline:

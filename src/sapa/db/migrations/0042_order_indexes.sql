@@ -13,7 +13,7 @@ ALTER TABLE orders
     VALIDATE CONSTRAINT orders_amounts_check,
     VALIDATE CONSTRAINT orders_balance_check;
 
-CREATE INDEX orders_unrecorded_idx ON orders (company_id) WHERE recorded_cell IS DISTINCT FROM cell;
+CREATE INDEX orders_unrecorded_idx ON orders (company_id, recorded_cell) WHERE recorded_cell IS DISTINCT FROM cell;
 
 CREATE INDEX orders_sales_idx ON orders (company_id, created_at, id)
     INCLUDE (currency, status, archived_from, total, subtotal, discount_total, shipping_total, fee_total,

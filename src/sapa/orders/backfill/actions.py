@@ -1,6 +1,6 @@
 """Completes orders that code of earlier versions stored or changed."""
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Tx
 from sapa.orders.backfill import queries
 from sapa.values.company import Company
 
@@ -17,11 +17,11 @@ async def complete_batch(tx: Tx, company_id: int) -> None:
     await queries.complete_orders(tx, company_id, BATCH)
 
 
-async def find_company_id(db: Connection) -> int | None:
+async def find_company_id(tx: Tx) -> int | None:
     """A company that has orders to complete."""
-    return await queries.find_company(db)
+    return await queries.find_company(tx)
 
 
-async def list_unrecorded(db: Connection, company_id: int) -> list[str]:
+async def list_unrecorded(tx: Tx, company_id: int) -> list[str]:
     """The ids of some complete orders whose statuses were changed without a payment, refund or fulfilment."""
-    return await queries.list_unrecorded(db, company_id, BATCH)
+    return await queries.list_unrecorded(tx, company_id, BATCH)
