@@ -9,7 +9,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from sapa.db.planning import without_sorting
 from sapa.db.pool import Database
+from sapa.orders.backfill import queries
 from sapa.orders.jobs import backfill_amounts
 from tests.factories import Environments, make_order
 
@@ -161,3 +163,18 @@ async def test_an_order_that_earlier_code_archived_stays_as_it_is(
     await complete_all(database)
     assert await read(api, id) == before
     assert len((await api.get(f"/orders/{id}/history")).json()["data"]) == 1
+
+
+async def test_with_nothing_to_complete_the_worker_looks_at_one_index(
+    database: Database, company: Environments
+) -> None:
+    """Whatever the planner takes for the number of such orders."""
+    statements: list[tuple[str, list[int]]] = [
+        (queries.FIND_COMPANY.text, []),
+        (queries.LIST_UNRECORDED.text, [company.live, 500]),
+        (queries.COMPLETE_SOME.text, [company.live, 500]),
+    ]
+    async with database.transaction() as tx, without_sorting(tx):
+        for statement, parameters in statements:
+            plan = "\n".join(row[0] for row in await tx.fetch(f"EXPLAIN {statement}", *parameters))
+            assert "orders_unrecorded_idx" in plan
