@@ -145,6 +145,10 @@ async def test_a_draft_is_made_changed_and_completed(
     token = await read_token(agent)
     form = {"token": token, "title": ["Kopi", ""], "price": ["75000", ""], "quantity": ["2", "1"],
             "shippingPrice": "10000", "firstName": "Ayu", "phoneNumber": "08123456789"}  # fmt: skip
+    refused = await agent.post("/live/draft-orders/new", data=form | {"phoneNumber": "12"})
+    assert refused.status_code == 400
+    assert 'name="title" value="Kopi"' in refused.text
+    assert 'name="price" value="75000"' in refused.text
     made = await agent.post("/live/draft-orders/new", data=form)
     assert made.status_code == 303, made.text
     path = made.headers["location"].removeprefix("/console")
