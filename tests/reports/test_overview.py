@@ -193,7 +193,7 @@ def check_money(overview: Overview, rows: Rows) -> None:
         assert (total.payments, total.paid) == (len(payments), sum(payments))
         assert (total.refunds, total.refunded) == (len(refunds), sum(refunds))
         assert total.net == sum(payments) - sum(refunds)
-    steps: dict[str, Decimal] = defaultdict(Decimal)
+    steps: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in rows:
         if row["currency"] == "IDR":
             sign = 1 if row["kind"] == "payment" else -1
