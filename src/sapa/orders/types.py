@@ -164,6 +164,15 @@ class Order(Struct, frozen=True, rename="camel"):
         return self.outstanding + self.total_paid - self.total_refunded
 
 
+class InsertedOrder(Struct, frozen=True):
+    """What the database adds to a new order."""
+
+    id: str
+    order_number: str
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
 class StoredOrder(Order, frozen=True):
     """An order with what its next transition depends on."""
 

@@ -18,7 +18,7 @@ from sapa.events import Event, emit_all
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
 from sapa.orders.bulk import queries
-from sapa.orders.bulk.queries import InsertedOrder, OrderClock, OrderInsert
+from sapa.orders.bulk.queries import OrderClock, OrderInsert
 from sapa.orders.document import NewOrder, build_address, build_tags
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
@@ -37,6 +37,7 @@ from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, with_balance
 from sapa.orders.types import (
     ORDER_ID,
+    InsertedOrder,
     Order,
     OrderChanged,
     OrderCreated,
