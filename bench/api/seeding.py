@@ -28,7 +28,7 @@ ORDERS = """
     INSERT INTO orders (company_id, id, order_id, order_number, status, fulfillment_status, financial_status, total,
                         currency, notes, customer, line_items, shipping_address, tags, created_at, updated_at,
                         customer_id, customer_text, archived_from, restocked, subtotal, total_paid, total_refunded,
-                        outstanding, removed_goods, payments, refunds)
+                        outstanding, removed_goods, payments, refunds, recorded_cell)
     SELECT $1::bigint, 'order_01' || tail, 'web-' || n, (1000 + n)::text, status, fulfilled, paid,
            price * quantity * lines, 'IDR', CASE WHEN hash % 3 = 0 THEN 'Please ring twice.' END,
            format('{"id":"%s","firstName":"%s","lastName":"%s","email":"%s","phoneNumber":"%s"}',
@@ -57,7 +57,8 @@ ORDERS = """
                 '"voidedAt":null}]', tail, price * quantity * lines)::json END,
            CASE WHEN paid = 'refunded' THEN format('[{"id":"rfd_01%s","amount":%s,"shipping":0,"adjustment":%s,'
                 '"lineItems":[],"reason":null,"createdAt":"2026-01-31T09:30:00.000Z"}]', tail,
-                price * quantity * lines, price * quantity * lines)::json ELSE '[]'::json END
+                price * quantity * lines, price * quantity * lines)::json ELSE '[]'::json END,
+           status || '/' || fulfilled || '/' || paid
       FROM (SELECT n, hash, status, lpad(to_hex(n), 8, '0') || left(md5('order' || n), 16) AS tail,
                    CASE WHEN status = 'archived' OR status <> 'cancelled' AND hash / 100 % 10 < 6 THEN 'fulfilled'
                         ELSE 'unfulfilled' END AS fulfilled,

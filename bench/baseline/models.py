@@ -117,6 +117,7 @@ class Order(Base):
     customer_id: Mapped[str | None]
     customer_text: Mapped[str]
     cell: Mapped[str] = mapped_column(Computed("status || '/' || fulfillment_status || '/' || financial_status"))
+    recorded_cell: Mapped[str] = mapped_column(default="active/unfulfilled/pending", deferred=True)
     # Sapa's own column, which the table demands; the baseline has its lines in the table above.
     stored_lines: Mapped[list[dict[str, Any]]] = mapped_column("line_items", default=list, deferred=True)
     line_items: Mapped[list[LineItem]] = relationship(order_by=LineItem.position, lazy="raise")

@@ -25,7 +25,7 @@ from sapa.http.responses import build_page
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
 from sapa.orders.document import NewOrder
-from sapa.orders.history.types import Change, NewHistoryEntry
+from sapa.orders.history.types import FieldChange, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import build_plain_order
 from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem
 from sapa.orders.revision import revision_of
@@ -164,7 +164,7 @@ class Ceiling:
             db: Any = leased
             now = revision_of(await orders.lock_order(db, company, id))
             after = msgspec.structs.replace(now, notes=patch.notes)
-            entry = NewHistoryEntry("updated", SYSTEM, None, [Change("notes", now.notes, after.notes)])
+            entry = NewHistoryEntry("updated", SYSTEM, None, [FieldChange("notes", now.notes, after.notes)])
             nothing = Transfers([], [])
             changed = encode(await orders.update_order(db, company, id, after, now.state.cell, entry, nothing))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderUpdated.kind], [id], [changed])

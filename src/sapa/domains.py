@@ -56,7 +56,7 @@ from sapa.notifications import api as notifications
 from sapa.notifications import jobs as notification_jobs
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
-from sapa.orders.backfill import jobs as order_backfill
+from sapa.orders import jobs as order_jobs
 from sapa.orders.drafts import api as draft_orders
 from sapa.orders.history import api as order_history
 from sapa.orders.shipments import SHIPMENTS
@@ -163,7 +163,7 @@ JOBS: list[Job] = [
     Job("expire keys", 10, access_actions.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.reschedule),
     Job("update customer copies", 5, customer_copies.update_copies),
-    Job("backfill order amounts", 5, order_backfill.backfill_amounts),
+    Job("backfill order amounts", 5, order_jobs.backfill_amounts),
     Job("expire points", 5, expiry_jobs.expire_overdue),
     Job("check wallets", 60, reconciliation_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),

@@ -74,24 +74,32 @@ async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: h
     id = (await api.get("/orders")).json()["data"][0]["id"]
     await api.put(f"/orders/{id}", json={"financialStatus": "paid"})
     await api.post(f"/orders/{id}/refunds", json={"amount": 1})
+    foreign = await make_order(api, currency="USD", lineItems=[{"title": "Kopi", "price": 9.5, "quantity": 1}])
+    await api.put(f"/orders/{foreign['id']}", json={"financialStatus": "paid"})
     page = (await owner.get("/live/reports?days=7")).text
     leads = {unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', page)}
-    assert len(leads) == 2, "the whole window, and today"
+    assert len(leads) == 3, "the whole window in both currencies, and today"
     for path in leads:
         listed = (await owner.get(path)).text
-        assert all(f"#{number}" in listed for number in numbers)
+        is_foreign = "currency=USD" in path
+        assert [f"#{number}" in listed for number in numbers] == [not is_foreign] * 2
+        assert (f"#{foreign['orderNumber']}" in listed) == is_foreign
         assert "Placed from" in listed
     for kind, count in (("payment", 1), ("refund", 1), ("", 2)):
         pattern = rf'href="/console(/live/reports/transactions\?[^"]+{f"kind={kind}" if kind else ""})"'
         shown = (await owner.get(unescape(re.findall(pattern, page)[-1]))).text
         assert shown.count(f"/console/live/orders/{id}") == (count if kind else 2)
+        assert foreign["id"] not in shown
+        chosen = {unescape(path) for path in re.findall(r'href="(\?days=7[^"]*)"', shown)}
+        assert chosen == {f"?days=7{f'&kind={kind}' if kind else ''}&currency=IDR"}
     home = (await owner.get("/live")).text
     assert "Net sales" in home
     assert "IDR 299,999" in home
     today, yesterday = (unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', home))
     listed = (await owner.get(today)).text
     assert all(f"#{number}" in listed for number in numbers)
-    assert not any(f"#{number}" in (await owner.get(yesterday)).text for number in numbers)
+    listed = (await owner.get(yesterday)).text
+    assert not any(f"#{number}" in listed for number in numbers)
 
 
 async def test_days_follow_the_companys_time_zone(

@@ -1,6 +1,7 @@
 """Customers, orders, products and files at the console: what the API says, with what people do most."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
+from tests.imports.foreign_files import write_xlsx
 
 
 @pytest.fixture
@@ -115,12 +117,38 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     assert (wrong.status_code, "amount: is required" in wrong.text) == (400, True)
 
 
+async def test_an_edit_keeps_what_the_form_does_not_show(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    order = await make_order(
+        api,
+        shippingLines=[
+            {"title": "JNE", "price": 9000, "code": "REG", "discount": {"percentage": 50, "title": "Promo"}}
+        ],
+        fees=[{"title": "Asuransi", "amount": 2500}],
+        taxLines=[{"title": "PPN", "rate": 11, "included": True}],
+    )
+    path = f"/live/orders/{order['id']}"
+    form = {"token": await read_token(agent), f"quantity-{order['lineItems'][0]['id']}": "1", "shippingTitle": "JNE",
+            "shippingPrice": "9000", "discount": "", "title": "", "quantity": "1"}  # fmt: skip
+    assert (await agent.post(f"{path}/edit", data=form)).status_code == 303
+    after = (await api.get(f"/orders/{order['id']}")).json()["data"]
+    same = ("shippingLines", "fees", "shippingTotal", "feeTotal")
+    assert {name: after[name] for name in same} == {name: order[name] for name in same}
+    assert [tax["rate"] for tax in after["taxLines"]] == [11]
+    refused = await agent.post(f"{path}/edit", data=form | {"discount": "999999999"})
+    assert refused.status_code == 400
+    assert len(re.findall(r"<details open>", refused.text)) == 1
+
+
 async def test_a_draft_is_made_changed_and_completed(
     api: httpx.AsyncClient, agent: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     token = await read_token(agent)
     form = {"token": token, "title": ["Kopi", ""], "price": ["75000", ""], "quantity": ["2", "1"],
             "shippingPrice": "10000", "firstName": "Ayu", "phoneNumber": "08123456789"}  # fmt: skip
+    refused = await agent.post("/live/draft-orders/new", data=form | {"phoneNumber": "12"})
+    assert refused.status_code == 400
+    assert 'name="title" value="Kopi"' in refused.text
+    assert 'name="price" value="75000"' in refused.text
     made = await agent.post("/live/draft-orders/new", data=form)
     assert made.status_code == 303, made.text
     path = made.headers["location"].removeprefix("/console")
@@ -296,3 +324,21 @@ async def test_a_recognised_export_is_shown_before_it_is_imported(owner: httpx.A
     assert "<code>orderId</code> #1001" in page
     wrong = await owner.get(sent.headers["location"].removeprefix("/console") + "?source=shopee")
     assert "not an export of orders from Shopee" in wrong.text
+
+
+async def test_what_was_chosen_for_a_file_stays_chosen(owner: httpx.AsyncClient) -> None:
+    """Only a file from elsewhere is history by itself."""
+    token = await read_token(owner)
+    effects, check = 'name="effects" value="1" checked', 'name="dry_run" value="1" checked'
+    own = ("c.xlsx", write_xlsx([["email", "firstName"], ["ayu@example.com", "Ayu"]]), "application/octet-stream")
+    form = {"token": token, "resource": "customers"}
+    sent = await owner.post("/live/imports", data=form | {"dry_run": "1"}, files={"file": own})
+    path = sent.headers["location"].removeprefix("/console")
+    page = (await owner.get(path)).text
+    assert (effects in page, check in page) == (True, True)
+    shown = (await owner.post(path, data={"token": token, "action": "preview", "dry_run": "1"})).text
+    assert (effects in shown, check in shown) == (False, True)
+    foreign = ("c.csv", b"Nama;No HP\nAyu;08123456789\n", "text/csv")
+    sent = await owner.post("/live/imports", data=form, files={"file": foreign})
+    page = (await owner.get(sent.headers["location"].removeprefix("/console"))).text
+    assert (effects in page, check in page) == (False, False)

@@ -39,8 +39,10 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
     async with connect(installation, key.raw) as api:
         orders = (await api.get("/orders", params={"search": "demo-", "limit": 100})).json()["data"]
         customers = (await api.get("/customers", params={"limit": 100})).json()["data"]
+        drafts = (await api.get("/draft-orders")).json()["meta"]["total"]
         await _check_parcels(api)
         await _check_templates(api)
+    assert drafts == 4
     _check_story(orders, {customer["id"]: customer for customer in customers})
 
 

@@ -54,6 +54,11 @@ async def fill(api: httpx.AsyncClient) -> None:
     paid = {"amount": 5000, "method": "cash", "reference": "K-1", "paidAt": "2026-01-31T09:30:00Z"}
     await made(api, f"orders/{priced['id']}/payments", **paid)
     await made(api, f"orders/{priced['id']}/refunds", amount=1000, reason="x")
+    edited = await made(api, "orders", orderId="web-3", lineItems=[{"title": "C", "price": 100, "quantity": 3}])
+    await made(api, f"orders/{edited['id']}/payments", amount=300, method="cash")
+    fewer = {"lineItems": [{"id": edited["lineItems"][0]["id"], "quantity": 1}]}
+    assert (await api.put(f"/orders/{edited['id']}", json=fewer)).json()["data"]["outstanding"] == -200
+    await made(api, f"orders/{edited['id']}/refunds", amount=50)
     done = await api.put(f"/orders/{order['id']}", json={"status": "archived", "financialStatus": "paid"})
     assert done.status_code == 200, done.text
 

@@ -294,10 +294,11 @@ WOO_STATUSES = {
 
 
 def woocommerce_orders(shop: Shop) -> ForeignFile:
-    """A decimal comma, a semicolon between cells, the order's cells in every row, two coupons that double the rows."""
+    """A decimal comma, a semicolon between cells, the order's cells in every row, two coupons that double the rows, and
+    refunds in rows of their own."""
     rows, expected = [], []
     for sale in shop.sales:
-        rows += _woo_rows(sale)
+        rows += _woo_rows(sale) + _woo_refund_rows(sale)
         expected.append(_expect_woo(sale))
     content = write_csv([WOO_ORDERS, *rows], ";")
     return ForeignFile("woo-orders.csv", "woocommerce", "orders", content, expected, ["--time-zone", "Asia/Makassar"])
@@ -345,6 +346,18 @@ def _woo_rows(sale: Sale) -> Rows:
         for number, line in enumerate(sale.lines, 1)
         for code, amount in coupons
     ]
+
+
+def _woo_refund_rows(sale: Sale) -> Rows:
+    """As an order of its own, and as a unit of the order."""
+    if sale.state != "partially_refunded":
+        return []
+    title = sale.lines[0].title
+    unit = {"Order Number": str(9000 + sale.number), "Order Status": WOO_STATUSES[sale.state], "Item #": "99",
+            "Item Name": title, "Quantity (- Refund)": "-1", "Item Cost": _comma(-5_000)}  # fmt: skip
+    refund = {"Order Number": str(70_000 + sale.number), "Order Status": "Refunded", "Item Name": title,
+              "Order Total Amount": _comma(-_woo_refunded(sale)), "Quantity (- Refund)": "-1"}  # fmt: skip
+    return [pick(unit, WOO_ORDERS), pick(refund, WOO_ORDERS)]
 
 
 def _woo_total(sale: Sale) -> int:

@@ -186,3 +186,17 @@ async def test_mappings_are_saved_listed_changed_and_deleted(
         assert (await limited.delete(f"/import-mappings/{made['id']}")).status_code == 403
     assert (await api.delete(f"/import-mappings/{other.json()['data']['id']}")).status_code == 204
     assert (await api.get("/import-mappings")).json()["meta"]["total"] == 1
+
+
+async def test_workers_of_earlier_versions_leave_a_draft_alone(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """They look for uploads that nobody holds, whatever their status."""
+    draft = await upload_draft(api, b"email\nayu@example.com\n")
+    async with database.connection() as db:
+        is_free = await db.fetchval(
+            "SELECT held_until < clock_timestamp() FROM imports WHERE company_id = $1 AND id = $2",
+            company.live, draft["id"],
+        )  # fmt: skip
+    assert not is_free
+    assert (await start(api, draft["id"]))["created"] == 1

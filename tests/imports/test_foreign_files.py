@@ -117,6 +117,6 @@ async def test_thousands_of_rows_are_imported_and_a_second_run_changes_nothing(
 ) -> None:
     file = build(make_shop(seed, 3_000))
     seconds = await check_import(installation, company.live, api, file, tmp_path)
-    lines = file.content.count(b"\n") or "-"
+    lines = "-" if file.name.endswith(".xlsx") else file.content.count(b"\n")
     times = f"{seconds['first']:.1f} s, again {seconds['second']:.1f} s"
     print(f"\n{file.name}: {lines} lines, {len(file.expected):,} {file.resource} in {times}")

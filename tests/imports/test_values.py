@@ -175,7 +175,8 @@ def test_a_very_long_cell_is_refused_at_once(text: str) -> None:
     ):
         with pytest.raises(BadCell):
             parse(text)
-    assert decide_decimal_sign([text]) is decide_day_order([text]) is None
+    assert decide_decimal_sign([text]) is None
+    assert decide_day_order([text]) is None
 
 
 def test_words() -> None:

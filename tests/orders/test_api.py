@@ -415,3 +415,11 @@ async def test_each_call_needs_its_scope_and_no_other(
             response = await caller.request(method, path, json=body)
             assert response.is_success is allowed, response.text
             assert allowed or response.json()["error"]["code"] == "INSUFFICIENT_SCOPE"
+
+
+async def test_orders_are_listed_by_currency(api: httpx.AsyncClient) -> None:
+    await make_order(api)
+    dollars = await make_order(api, currency="USD", lineItems=[{"title": "Kopi", "price": 9.5, "quantity": 1}])
+    found = (await api.get("/orders?currency=USD")).json()
+    assert ([order["id"] for order in found["data"]], found["meta"]["total"]) == ([dollars["id"]], 1)
+    refusal(await api.get("/orders?currency=usd"), 400, "VALIDATION_ERROR")

@@ -112,12 +112,13 @@ async def test_a_quantity_stays_above_what_is_fulfilled_or_refunded(api: httpx.A
 async def test_an_order_that_is_not_active_is_not_edited(api: httpx.AsyncClient, status: str) -> None:
     order = await make_order(api)
     before = await edit(api, order["id"], status=status)
-    for body in (
+    bodies: list[dict[str, Any]] = [
         {"lineItems": [{"title": "x", "price": 1, "quantity": 1}]},
         {"discounts": []},
         {"fees": None},
         {"shippingLines": [], "notes": "x"},
-    ):
+    ]
+    for body in bodies:
         refused = await api.put(f"/orders/{order['id']}", json=body)
         assert status in refusal(refused, 409, "INVALID_TRANSITION")["message"]
     assert await read(api, order["id"]) == before

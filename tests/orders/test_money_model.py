@@ -100,7 +100,9 @@ def compare(answered: AnsweredOrder, order: ModelOrder) -> None:
          line.refunded_quantity)
         for line in answered.line_items
     ]  # fmt: skip
-    expected = [(line.quantity, line.share, line.charged, line.fulfilled, line.refunded) for line in order.lines]
+    expected: list[Any] = [
+        (line.quantity, line.share, line.charged, line.fulfilled, line.refunded) for line in order.lines
+    ]
     assert found == expected
     assert order.total >= 0
     assert 0 <= order.refunded <= order.paid

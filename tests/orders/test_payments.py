@@ -1,18 +1,22 @@
 """Payments in parts, and the financialStatus that follows from them."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import httpx
 import pytest
 
+from sapa.access import actions as access
 from sapa.db.pool import Database
 from sapa.orders import actions
 from sapa.orders.settlement.types import PaymentIn
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
+from tests.conftest import Installation, connect
 from tests.customers.test_api import refusal
-from tests.factories import Environments, make_order
+from tests.factories import Environments, make_key, make_order
 
 Order = dict[str, Any]
 
@@ -155,7 +159,7 @@ async def test_what_a_carrier_collected_is_recorded_once_and_up_to_the_outstandi
         async with database.transaction() as tx:
             payment = await actions.record_collected(tx, shop, id, collected)
         assert payment is not None
-        assert (payment.amount, payment.method) == (100000, "cod")
+        assert (payment.amount, payment.method) == (Decimal(100000), "cod")
     order = await read(api, id)
     assert (order["financialStatus"], len(order["payments"])) == ("paid", 2)
     async with database.transaction() as tx:
@@ -183,3 +187,17 @@ async def test_an_order_holds_five_hundred_payments(
             order["id"],
         )
     refusal(await pay(api, order["id"], 1), 409, "ORDER_FULL")
+
+
+async def test_a_payment_is_not_in_the_future_by_the_companys_clock(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with connect(installation, (await make_key(database, company.test)).raw) as sandbox:
+        id = (await make_order(sandbox))["id"]
+        later = format_instant(datetime.now(UTC) + timedelta(days=2))
+        error = refusal(await pay(sandbox, id, 1, paidAt=later), 400, "VALIDATION_ERROR")
+        assert error["details"] == [{"field": "paidAt", "message": "must not be in the future"}]
+        async with database.transaction() as tx:
+            await access.move_clock(tx, company.test, timedelta(days=3))
+        paid = await pay(sandbox, id, 1, paidAt=later)
+    assert (paid.status_code, paid.json()["data"]["paidAt"]) == (201, later)

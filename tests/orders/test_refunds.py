@@ -214,3 +214,22 @@ async def test_an_order_keeps_the_tiers_under_which_it_first_earned(api: httpx.A
     assert await points_of(api, customer) == (15, 0)
     await refund(api, id, amount=70000)
     assert await points_of(api, customer) == (8, 0)
+
+
+async def test_units_of_an_order_that_was_never_paid_are_taken_back_without_money(api: httpx.AsyncClient) -> None:
+    order = await make_order(api)
+    done = (await api.put(f"/orders/{order['id']}", json={"status": "refunded"})).json()["data"]
+    assert (done["financialStatus"], done["refunds"]) == ("refunded", [])
+    made = await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 1)], amount=0)
+    assert made.status_code == 201, made.text
+    after = await read(api, order["id"])
+    assert (after["status"], after["financialStatus"], after["totalRefunded"]) == ("refunded", "refunded", 0)
+
+
+async def test_the_rest_is_refunded_in_its_shortest_form(api: httpx.AsyncClient) -> None:
+    order = await make_paid(api, lineItems=[{"title": "Kopi", "price": 12.34, "quantity": 6}])
+    assert (await refund(api, order["id"], amount=12.34)).status_code == 201
+    done = await api.put(f"/orders/{order['id']}", json={"financialStatus": "refunded"})
+    assert done.status_code == 200, done.text
+    assert [one["amount"] for one in done.json()["data"]["refunds"]] == [12.34, 61.7]
+    assert "61.70" not in done.text

@@ -153,7 +153,7 @@ async def test_every_window_equals_a_plain_count(database: Database, stocked: tu
         ranges.append(DayRange(first, first + timedelta(days=dice.randrange(400))))
     async with database.connection() as db:
         for days in ranges:
-            window = await actions.build_window(db, company, days)
+            window = await actions.get_window_of(db, company, days)
             start = datetime.combine(days.first, datetime.min.time(), ZONE)
             end = datetime.combine(days.last + timedelta(days=1), datetime.min.time(), ZONE)
             assert (window.start, window.end) == (start, end)
@@ -193,7 +193,7 @@ def check_money(overview: Overview, rows: Rows) -> None:
         assert (total.payments, total.paid) == (len(payments), sum(payments))
         assert (total.refunds, total.refunded) == (len(refunds), sum(refunds))
         assert total.net == sum(payments) - sum(refunds)
-    steps = defaultdict(Decimal)
+    steps: defaultdict[str, Decimal] = defaultdict(Decimal)
     for row in rows:
         if row["currency"] == "IDR":
             sign = 1 if row["kind"] == "payment" else -1
@@ -256,7 +256,7 @@ async def test_shipments_are_counted_by_state_in_the_window(database: Database, 
             counted[state] += date(2026, 6, 1) <= at.astimezone(ZoneInfo("Asia/Jakarta")).date() <= LAST
     async with database.connection() as db:
         live = await get_company(db, company.live)
-        window = await actions.build_window(db, live, DayRange(date(2026, 6, 1), LAST))
+        window = await actions.get_window_of(db, live, DayRange(date(2026, 6, 1), LAST))
         overview = await actions.get_overview(db, live, window)
     assert {state.state: state.shipments for state in overview.shipments} == +counted
     numbers = [state.shipments for state in overview.shipments]

@@ -242,9 +242,10 @@ def _checked_currency(code: str) -> str:
 
 
 async def _get_time_zone(db: Connection, name: str) -> str:
-    # Names in folders are places; those outside are abbreviations and rules, which differ between systems. The
-    # database counts the days of reports, and pages show times: both must know it.
-    is_place = name == "UTC" or "/" in name
+    # Names in folders are places; those outside are abbreviations and rules, which differ between systems. The folders
+    # posix and right, which some systems have, hold the same places again. The database counts the days of reports, and
+    # pages show times: both must know it.
+    is_place = name == "UTC" or ("/" in name and not name.startswith(("posix/", "right/")))
     if not is_place or not _is_known_here(name) or not await queries.has_time_zone(db, name):
         raise Invalid.field("timeZone", "must be an IANA time zone, such as Asia/Jakarta")
     return name

@@ -26,7 +26,6 @@ from sapa.imports import actions
 from sapa.imports.conversion import FileReading, ImportPreview
 from sapa.imports.converter import convert_file
 from sapa.imports.lines import Read
-from sapa.imports.queries import NewImport
 from sapa.imports.readings import ReadingOptions, choose_reading
 from sapa.imports.types import (
     Format,
@@ -34,6 +33,7 @@ from sapa.imports.types import (
     ImportJob,
     ImportRunning,
     ImportTakenOver,
+    NewImport,
     Problem,
     Resource,
     UnusableFile,

@@ -6,12 +6,13 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import parse_number
-from sapa.console.order_pages import MOST_LINES, build_edit
+from sapa.console.order_pages import MOST_LINES, SHIPPING_TITLE, build_edit
 from sapa.console.routes import DEVELOPERS, EVERYBODY, PageRequest, console, go_to
 from sapa.http.errors import Invalid
 
 STATUSES = ("open", "completed")
 CONTACT = ("firstName", "lastName", "email", "phoneNumber")
+LINE = ("title", "price", "quantity")
 NEW_LINES = 5
 
 
@@ -25,7 +26,7 @@ async def list_drafts(page: PageRequest) -> Response:
 
 @console.get("/{environment}/draft-orders/new", roles=EVERYBODY)
 async def show_new_draft(page: PageRequest) -> Response:
-    return page.show("draft_order_new.html", given=page.form_value, new_lines=NEW_LINES, once=token_hex(16))
+    return page.show("draft_order_new.html", given=page.form_value, lines=_list_fields(page), once=token_hex(16))
 
 
 @console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft)
@@ -35,7 +36,7 @@ async def create_draft(page: PageRequest) -> Response:
     body = {
         "lineItems": _list_lines(page),
         "customer": contact if any(contact.values()) else None,
-        "shippingLines": [{"title": page.form_value("shippingTitle") or "Ongkos kirim", "price": price}]
+        "shippingLines": [{"title": page.form_value("shippingTitle") or SHIPPING_TITLE, "price": price}]
         if price is not None
         else None,
         "notes": page.form_value("notes") or None,
@@ -72,10 +73,15 @@ async def delete_draft(page: PageRequest) -> Response:
     return go_to(page.path("/draft-orders"))
 
 
+def _list_fields(page: PageRequest) -> list[tuple[str, ...]]:
+    """Title, price and quantity of each line of the form, as they were typed."""
+    typed = list(zip(*(page.form_values(name) for name in LINE), strict=False))
+    return [*typed, *[("", "", "1")] * (NEW_LINES - len(typed))]
+
+
 def _list_lines(page: PageRequest) -> list[dict[str, Any]]:
-    rows = zip(*(page.form_values(name) for name in ("title", "price", "quantity")), strict=False)
     lines = []
-    for number, (title, price, quantity) in enumerate(rows):
+    for number, (title, price, quantity) in enumerate(_list_fields(page)):
         if not title.strip():
             continue
         amount = parse_number(f"lineItems[{number}].price", price.strip())

@@ -77,7 +77,9 @@ async def show_mapping(page: PageRequest) -> Response:
     job = (await page.call("GET", f"/imports/{id}"))["data"]
     if job["status"] != "draft":
         return go_to(page.path(f"/imports/{id}"))
-    body = _build_body(page) if page.form else {"source": page.request.query_params.get("source") or None}
+    body = _build_body(page)
+    if not page.form:
+        body["source"] = page.request.query_params.get("source") or None
     preview, error = None, None
     try:
         preview = (await page.call("POST", f"/imports/{id}/preview", body=body))["data"]
@@ -94,6 +96,8 @@ async def show_mapping(page: PageRequest) -> Response:
         sources=LABELS,
         fields=[field.name for field in FIELDS[job["resource"]]],
         chosen=body,
+        has_effects=bool(page.form_value("effects")) if page.form else preview is not None and not preview["source"],
+        is_check=bool(page.form_value("dry_run")) if page.form else job["dryRun"],
         is_spreadsheet=preview is not None and preview["source"] == SPREADSHEET,
     )
 

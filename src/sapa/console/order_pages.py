@@ -24,11 +24,13 @@ METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")
 MOST_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
 HISTORY = "20"
+SHIPPING_TITLE = "Ongkos kirim"
+"""Of a shipping line that nobody named; customers read it."""
 
 
 @console.get("/{environment}/orders", roles=EVERYBODY)
 async def list_orders(page: PageRequest) -> Response:
-    names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "createdFrom", "createdTo")
+    names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "currency", "createdFrom", "createdTo")
     return page.show("orders.html", choices=FILTERS, **await read_list(page, "/orders", *names))
 
 
@@ -46,6 +48,7 @@ async def show_order(page: PageRequest) -> Response:
         history=history,
         most_lines=MOST_LINES,
         once=token_hex(16),
+        sent=page.request.url.path.rpartition("/")[2],
         given=page.form_value,
     )
 
@@ -103,7 +106,7 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order), once=page.form_value("once"))
+    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order), once=page.form_value("once") or None)
     return _go_back(page)
 
 
@@ -124,16 +127,29 @@ def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
         raise Invalid.field("lineItems", "must have at least one line; cancel the order to remove all")
     body: dict[str, Any] = {"lineItems": lines}
     if len(order["shippingLines"]) <= 1:
-        body["shippingLines"] = _build_shipping(page)
+        body["shippingLines"] = _build_shipping(page, order)
     if len(order["discounts"]) <= 1:
         body["discounts"] = _build_discount(page, order)
     return body
 
 
-def _build_shipping(page: PageRequest) -> list[dict[str, Any]]:
+def _build_shipping(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:
+    """The form has the title and the price; the line keeps its code and its discount."""
     price = parse_number("shippingPrice", page.form_value("shippingPrice"))
-    title = page.form_value("shippingTitle") or "Ongkos kirim"
-    return [] if price is None else [{"title": title, "price": price}]
+    if price is None:
+        return []
+    line: dict[str, Any] = {"title": page.form_value("shippingTitle") or SHIPPING_TITLE, "price": price}
+    for stored in order["shippingLines"]:
+        line |= {"code": stored["code"], "discount": _build_same_discount(stored["discount"])}
+    return [line]
+
+
+def _build_same_discount(discount: dict[str, Any] | None) -> dict[str, Any] | None:
+    """As it was given: a percentage, or an amount."""
+    if discount is None:
+        return None
+    name = "amount" if discount["percentage"] is None else "percentage"
+    return {name: discount[name], "title": discount["title"]}
 
 
 def _build_discount(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ async def show_home(page: PageRequest) -> Response:
         return page.show("home.html", sales=[])
     async with page.context.database.connection() as db:
         sales = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
-    linked = [(day, link_orders(page, day.starts_at, day.ends_at)) for day in sales]
+    linked = [(day, link_orders(page, day.currency, day.starts_at, day.ends_at)) for day in sales]
     return page.show("home.html", sales=linked)
 
 

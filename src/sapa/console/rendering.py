@@ -131,7 +131,17 @@ def show_json(value: object, indent: int = 0) -> str:
     return msgspec.json.format(encode(value), indent=indent).decode()
 
 
-_templates.globals |= {"show_person": show_person, "show_amount": show_amount, "show_json": show_json}
+def sum_amounts(*amounts: int | float) -> Decimal:
+    """Exact: numbers of the API are decimals."""
+    return sum((Decimal(str(amount)) for amount in amounts), Decimal(0))
+
+
+_templates.globals |= {
+    "show_person": show_person,
+    "show_amount": show_amount,
+    "show_json": show_json,
+    "sum_amounts": sum_amounts,
+}
 
 
 def show_instant(text: str | None) -> str:

@@ -23,6 +23,7 @@ from sapa.reports import actions as reports
 from sapa.reports.types import PRESETS, DayRange, Overview, ReportWindow
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
+from sapa.values.money import DIGITS
 
 SALES_COLUMNS = ("orders", "cancelled_orders", "gross", "discounts", "cancelled", "refunded", "net", "shipping", "fees",
                  "tax", "total", "currency")  # fmt: skip
@@ -73,12 +74,13 @@ async def show_transactions(page: PageRequest) -> Response:
     window = await _read_window(page, company)
     params = page.request.query_params
     kind = params.get("kind") if params.get("kind") in {"payment", "refund"} else None
+    currency = params.get("currency") if params.get("currency") in DIGITS else None
     number = max(1, int(text)) if (text := params.get("page", "")).isdecimal() and len(text) < 7 else 1
     async with page.context.database.connection() as db:
         found, total = await reports.list_transactions(
-            db, company, window, kind, TRANSACTIONS, (number - 1) * TRANSACTIONS
+            db, company, window, kind, currency, TRANSACTIONS, (number - 1) * TRANSACTIONS
         )
-    query = {"from": window.first, "to": window.last, "kind": kind or "", "page": number}
+    query = {"from": window.first, "to": window.last, "kind": kind or "", "currency": currency or "", "page": number}
     meta = {"page": number, "total": total, "hasNextPage": number * TRANSACTIONS < total}
     return page.show("report_transactions.html", transactions=found, query=query, meta=meta, **_frame(page, window))
 
@@ -136,23 +138,23 @@ def _frame(page: PageRequest, window: ReportWindow) -> dict[str, Any]:
     return {"window": window, "presets": PRESETS, "preset": (params.get("days") or "30") if is_preset else ""}
 
 
-def _link_orders(page: PageRequest, window: ReportWindow, step: int) -> str:
+def _link_orders(page: PageRequest, window: ReportWindow, currency: str, step: int) -> str:
     """The orders behind the figures of a step, or of the whole window for 0."""
-    return link_orders(page, *_bounds(window, step))
+    return link_orders(page, currency, *_bounds(window, step))
 
 
-def link_orders(page: PageRequest, start: datetime, end: datetime) -> str:
+def link_orders(page: PageRequest, currency: str, start: datetime, end: datetime) -> str:
     """The list of the orders that were placed in this time; instants have milliseconds."""
     until = end - timedelta(milliseconds=1)
-    query = urlencode({"createdFrom": format_instant(start), "createdTo": format_instant(until)})
-    return page.path(f"/orders?{query}")
+    query = {"createdFrom": format_instant(start), "createdTo": format_instant(until), "currency": currency}
+    return page.path(f"/orders?{urlencode(query)}")
 
 
-def _link_transactions(page: PageRequest, window: ReportWindow, step: int, kind: str = "") -> str:
+def _link_transactions(page: PageRequest, window: ReportWindow, currency: str, step: int, kind: str = "") -> str:
     dates = window.dates
     first, last = (window.first, window.last) if not step else (dates[step - 1], dates[step] - timedelta(days=1))
-    query = urlencode({"from": first, "to": last} | ({"kind": kind} if kind else {}))
-    return page.path(f"/reports/transactions?{query}")
+    query = {"from": first, "to": last, "currency": currency} | ({"kind": kind} if kind else {})
+    return page.path(f"/reports/transactions?{urlencode(query)}")
 
 
 def _bounds(window: ReportWindow, step: int) -> tuple[datetime, datetime]:

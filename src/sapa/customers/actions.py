@@ -103,6 +103,11 @@ def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Customer]]:
     return queries.stream_all_customers(tx, company_id)
 
 
+def check(company: Company, body: CustomerIn) -> None:
+    """Raises Invalid with the field that a new customer cannot have."""
+    build_profile(company, body)
+
+
 async def find_or_create(tx: Tx, company: Company, body: CustomerIn) -> Customer:
     """The existing customer with this e-mail address or phone number, unchanged, or a new one.
 

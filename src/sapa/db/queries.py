@@ -3,7 +3,7 @@
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
-SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
+SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true), set_config('enable_incremental_sort', $1, true)")
 
 SUM_CELLS = sql(
     """

@@ -298,7 +298,7 @@ CREATE TABLE orders (
     -- The counter's cell and the list's: one index serves every combination of the three.
     cell                text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (status || '/' || fulfillment_status || '/' || financial_status) STORED,
-    -- Null in the three amounts that depend on others: an order of an earlier version, which the worker completes.
+    -- Null in the four amounts that depend on others: an order of an earlier version, which the worker completes.
     subtotal            numeric,
     discount_total      numeric        NOT NULL DEFAULT 0,
     shipping_total      numeric        NOT NULL DEFAULT 0,
@@ -320,6 +320,9 @@ CREATE TABLE orders (
     refunds             json           NOT NULL DEFAULT '[]',
     fulfillments        json           NOT NULL DEFAULT '[]',
     placed_by           json,
+    -- The cell for which payments, refunds and fulfilments were recorded. Code of an earlier version changes the
+    -- statuses and records nothing: where the two differ, the worker does that.
+    recorded_cell       text           COLLATE "C",
     -- False for an order that was brought in as history: it never earns points, whatever happens to it later.
     earns               boolean        NOT NULL DEFAULT true,
     CONSTRAINT orders_pkey PRIMARY KEY (company_id, id),
@@ -347,10 +350,10 @@ CREATE UNIQUE INDEX orders_order_number_key ON orders (company_id, order_number)
 CREATE INDEX orders_order_id_idx ON orders (company_id, lower(order_id));
 CREATE INDEX orders_order_number_idx ON orders (company_id, lower(order_number));
 -- With what a report adds up, so that it reads the index alone.
-CREATE INDEX orders_created_idx ON orders (company_id, created_at, id)
+CREATE INDEX orders_sales_idx ON orders (company_id, created_at, id)
     INCLUDE (currency, status, archived_from, total, subtotal, discount_total, shipping_total, fee_total,
              removed_goods, removed_shipping, removed_fees, removed_tax);
-CREATE INDEX orders_incomplete_idx ON orders (company_id) WHERE subtotal IS NULL;
+CREATE INDEX orders_unrecorded_idx ON orders (company_id, recorded_cell) WHERE recorded_cell IS DISTINCT FROM cell;
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);

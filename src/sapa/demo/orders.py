@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from sapa.customers.types import Address, Customer
+from sapa.orders.drafts.types import DraftOrderIn
 from sapa.orders.pricing.types import DiscountIn, ShippingLineIn, TaxLineIn
-from sapa.orders.types import LineItemIn, OrderIn, OrderPatch, ShippingAddressIn
+from sapa.orders.types import LineItemIn, OrderCustomerIn, OrderIn, OrderPatch, ShippingAddressIn
 
 DAYS = 365
 HOURS = (8, 9, 10, 10, 11, 12, 12, 13, 14, 16, 18, 19, 19, 20, 20, 20, 21, 21, 22)
@@ -18,6 +19,12 @@ NOTES = ("Tolong dibungkus kado.", "Titip di satpam.", "Kirim setelah jam 5 sore
 METHODS = ("bank_transfer", "bank_transfer", "qris", "e_wallet", "cod")
 SHIPPING = (("JNE REG", 18_000), ("J&T EZ", 16_000), ("SiCepat HALU", 12_000), ("Ambil di toko", 0))
 TAGS = ("toko", "online", "bazar", "reseller")
+REQUESTED = (
+    ("Sinta", "Hampers Lebaran isi 6", 285_000),
+    ("Bagus", "Kopi Gayo 1 kg, giling halus", 310_000),
+    ("Wulan", "Tumbler dengan nama", 95_000),
+    ("Dimas", "Teh Melati curah 5 kg", 420_000),
+)
 
 
 _read_addresses = msgspec.json.Decoder(list[Address]).decode
@@ -48,6 +55,20 @@ def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[st
         update = _build_update(dice, (midnight - at).days)
         is_deposit = number % 23 == 0
         yield Sale(order, at, None if is_deposit else update, dice.choice(METHODS), is_deposit, number % 31 == 0)
+
+
+def build_drafts() -> Iterator[DraftOrderIn]:
+    """Orders that were asked for by chat, and wait for an answer."""
+    for number, (name, title, price) in enumerate(REQUESTED, start=1):
+        shipping, cost = SHIPPING[number % len(SHIPPING)]
+        yield DraftOrderIn(
+            line_items=[LineItemIn(title=title, price=Decimal(price), quantity=number)],
+            customer=OrderCustomerIn(first_name=name, phone_number=f"+62813{number:08d}"),
+            shipping_lines=[ShippingLineIn(title=shipping, price=Decimal(cost))],
+            discounts=[DiscountIn(title="Reseller", percentage=Decimal(5))] if number % 2 else None,
+            notes="Menunggu konfirmasi alamat.",
+            tags=["wa"],
+        )
 
 
 def _age(dice: random.Random) -> timedelta:

@@ -13,12 +13,13 @@ from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
-from sapa.demo.orders import Sale, build_sales
+from sapa.demo.orders import Sale, build_drafts, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
 from sapa.demo.templates import TEMPLATES
 from sapa.messaging.templates import actions as templates
 from sapa.orders import actions as orders
+from sapa.orders.drafts import actions as drafts
 from sapa.orders.settlement.types import PaymentIn, RefundIn
 from sapa.products import actions as products
 from sapa.shipping.providers import PROVIDERS
@@ -73,6 +74,8 @@ async def fill(database: Database, report: Report) -> Company:
     if not is_open:  # orders have changed the stock since
         await _fill_products(database, company, report)
     await _fill_orders(database, company, report)
+    if not is_open:
+        await _fill_drafts(database, company, report)
     await _fill_parcels(database, company, report)
     await _fill_templates(database, company, report)
     return company
@@ -90,11 +93,11 @@ async def _fill_customers(database: Database, company: Company, report: Report) 
 
 
 async def _fill_products(database: Database, company: Company, report: Report) -> None:
-    drafts = list(build_products())
+    catalogue = list(build_products())
     async with database.transaction() as tx:
-        for number, (product_id, product) in enumerate(drafts, start=1):
+        for number, (product_id, product) in enumerate(catalogue, start=1):
             await products.upsert(tx, company, product_id, product)
-            report("products", number, len(drafts))
+            report("products", number, len(catalogue))
 
 
 async def _fill_templates(database: Database, company: Company, report: Report) -> None:
@@ -141,6 +144,14 @@ async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
         if is_paid and sale.is_returned:
             returned = RefundIn(amount=Decimal(int(order.total / 4)), reason="Kemasan rusak")
             await orders.refund(tx, company, order.id, returned)
+
+
+async def _fill_drafts(database: Database, company: Company, report: Report) -> None:
+    bodies = list(build_drafts())
+    async with database.transaction() as tx:
+        for number, body in enumerate(bodies, start=1):
+            await drafts.create(tx, company, body)
+            report("draft orders", number, len(bodies))
 
 
 async def _fill_parcels(database: Database, company: Company, report: Report) -> None:

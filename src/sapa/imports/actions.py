@@ -13,7 +13,6 @@ from sapa.imports.conversion import FileReading, ImportPreview, check_header, fi
 from sapa.imports.converter import preview_file
 from sapa.imports.converter_process import AUTO
 from sapa.imports.lines import Read
-from sapa.imports.queries import NewImport
 from sapa.imports.readings import ReadingOptions, choose_reading, choose_reading_of_bytes
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
@@ -26,6 +25,7 @@ from sapa.imports.types import (
     ImportRunning,
     ImportStarted,
     ImportTakenOver,
+    NewImport,
     Problem,
     Resource,
     UnusableFile,

@@ -103,7 +103,7 @@ class ImportsQuery(PageQuery, frozen=True, kw_only=True):
     resource: Annotated[Resource, Meta(description="Imports of this resource only.")] | None = None
 
 
-@routes.post("", scope=ANY_WRITE)
+@routes.post("", scope=ANY_WRITE, raises=[NotFound])
 async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     """Import a file.
 

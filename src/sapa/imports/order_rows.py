@@ -1,7 +1,7 @@
 """Imports orders: places new ones and moves them to their statuses, updates existing ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
@@ -45,8 +45,6 @@ Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
 IMPORT = ChangeActor("import")
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
-
-EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 
 
 class SoldVariant(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -122,7 +120,7 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     tax_total: Any = None
     total_paid: Any = None
     total_refunded: Any = None
-    outstanding: Any = None
+    outstanding: Decimal | None = None
     order_id: OwnOrderId | None = None
     customer_id: Annotated[str, Meta(max_length=100)] | None = None
     customer: CustomerOfOrder | None = None
@@ -132,6 +130,11 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     id: Any = None
     order_number: Any = None
     updated_at: Any = None
+
+    @property
+    def is_export(self) -> bool:
+        """Whether it comes from an export of ours: then an edit may have lowered its total below what was paid."""
+        return self.outstanding is not None
 
 
 class PreparedOrder(Struct, frozen=True):
@@ -257,6 +260,7 @@ def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str
         placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
         payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
         refunds=_list_refunds(row, is_history=not context.effects),
+        may_be_overpaid=row.is_export,
         statuses=_statuses(row),
         is_history=not context.effects,
     )
@@ -337,7 +341,9 @@ async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -
                 paid_at=payment.paid_at,
             )
             has_method = payment.method is not None
-            await actions.record_payment(tx, company, order.id, body, has_method=has_method, by=IMPORT)
+            await actions.record_past_payment(
+                tx, company, order.id, body, has_method=has_method, may_exceed=row.is_export, by=IMPORT
+            )
     for refund in _list_refunds(row, is_history=row.financial_status is UNSET):
         await actions.refund(tx, company, order.id, refund.body, at=refund.at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
@@ -404,8 +410,8 @@ def _transitions(row: OrderRow, paid: str) -> Iterator[OrderPatch]:
 
 async def _get_past_instant(tx: Tx, company: Company, text: str) -> datetime:
     instant = _parse_created_at(text)
-    if instant < EARLIEST:
-        raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
+    if instant < actions.EARLIEST:
+        raise Invalid.field("createdAt", f"must not be before {actions.EARLIEST.year}")
     # Truncated, because PostgreSQL would round, and the current instant could round into the future.
     instant = truncate_to_milliseconds(instant)
     if not await queries.is_past(tx, company.id, instant):

@@ -9,7 +9,7 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.imports.types import Import, ImportJob, Problem
+from sapa.imports.types import Import, ImportJob, NewImport, Problem
 
 HOLD_SECONDS = 15.0
 CHUNK = 1_048_576
@@ -44,13 +44,15 @@ IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM c
 
 GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", row=Import)
 
-# A file that the command reads is imported once at a time; a second command finds the import of the first.
+# A file that the command reads is imported once at a time; a second command finds the import of the first. A draft is
+# held for ever: workers of earlier versions, which do not know drafts, leave it alone.
 INSERT = sql(
     """
     WITH made AS (
         INSERT INTO imports (company_id, id, resource, format, dry_run, is_upload, fingerprint, size, status, source,
-                             effects, reading, converted_size)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                             effects, reading, converted_size, held_until)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text, $10, $11, $12, $13,
+                CASE WHEN $9::text = 'draft' THEN 'infinity' ELSE '-infinity' END::timestamptz)
             ON CONFLICT (company_id, resource, format, fingerprint, dry_run) WHERE finished_at IS NULL AND NOT is_upload
             DO NOTHING
         RETURNING company_id, id
@@ -130,7 +132,8 @@ GET_CHUNK = sql("SELECT content FROM import_chunks WHERE company_id = $1 AND imp
 START = sql(
     """
     UPDATE imports
-       SET status = 'queued', source = $3, effects = $4, reading = $5, dry_run = $6, updated_at = clock_timestamp()
+       SET status = 'queued', source = $3, effects = $4, reading = $5, dry_run = $6, held_until = '-infinity',
+           updated_at = clock_timestamp()
      WHERE company_id = $1 AND id = $2 AND status = 'draft'"""
 )
 
@@ -228,22 +231,6 @@ async def get_import(db: Connection, company_id: int, id: str) -> Import:
     if found is None:
         raise NotFound
     return found
-
-
-class NewImport(Struct, frozen=True, kw_only=True):
-    """The columns of an import when it begins."""
-
-    resource: str
-    format: str
-    dry_run: bool
-    is_upload: bool
-    fingerprint: bytes
-    size: int
-    status: str = "queued"
-    source: str | None = None
-    effects: bool = True
-    reading: bytes | None = None
-    converted_size: int | None = None
 
 
 async def insert_import(tx: Tx, company_id: int, id: str, new: NewImport) -> str | None:

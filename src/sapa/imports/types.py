@@ -83,6 +83,22 @@ class ImportJob(Struct, frozen=True):
         return self.converted_size is not None
 
 
+class NewImport(Struct, frozen=True, kw_only=True):
+    """The columns of an import when it begins."""
+
+    resource: str
+    format: str
+    dry_run: bool
+    is_upload: bool
+    fingerprint: bytes
+    size: int
+    status: str = "queued"
+    source: str | None = None
+    effects: bool = True
+    reading: bytes | None = None
+    converted_size: int | None = None
+
+
 class UnusableFile(Invalid):
     """The file cannot be imported."""
 

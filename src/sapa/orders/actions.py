@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import UNSET
 
+from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
@@ -38,6 +39,7 @@ from sapa.orders.settlement.balance import (
     build_payment,
     find_same_payment,
     plan_refund,
+    require_outstanding,
 )
 from sapa.orders.settlement.fulfilment import build_fulfillment
 from sapa.orders.settlement.restocking import build_restocking, count_restocked, refund_lines
@@ -46,6 +48,7 @@ from sapa.orders.settlement.types import (
     Fulfillment,
     FulfillmentIn,
     InvalidTransition,
+    OrderFull,
     Payment,
     PaymentIn,
     Refund,
@@ -53,7 +56,14 @@ from sapa.orders.settlement.types import (
 )
 from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.timeline_entries import build_entries
-from sapa.orders.transitions import NEW, apply_statuses, derive_fulfilment, with_balance, with_fulfillment
+from sapa.orders.transitions import (
+    NEW,
+    apply_statuses,
+    derive_fulfilment,
+    record_statuses,
+    with_balance,
+    with_fulfillment,
+)
 from sapa.orders.types import (
     ORDER_ID,
     Order,
@@ -126,23 +136,38 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch, *, by: Ch
 
 
 async def record_payment(
-    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool = True, by: ChangeActor = SYSTEM
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, by: ChangeActor = SYSTEM
 ) -> tuple[Payment, bool]:
-    """The payment, and whether it is new: one with the same reference is recorded once. An imported one that somebody
-    had recorded by setting the status has no method."""
+    """The payment, and whether it is new: one with the same reference is recorded once."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
     if existing := find_same_payment(before.balance, body):
         return existing, False
     if before.state.real_status == "refunded":
         raise InvalidTransition("The order is refunded; it cannot be paid.")
-    paid_at = stored.now if body.paid_at is None else parse_past("paidAt", body.paid_at, stored.now)
-    payment = build_payment(stored.currency, before.balance, body, paid_at, stored.now)
+    paid_at = await _get_past_instant(tx, company, "paidAt", body.paid_at, stored.now)
+    payment = build_payment(stored.currency, body, paid_at, stored.now)
+    require_outstanding(before.balance, payment.amount)
+    after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
+    await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
+    return payment, True
+
+
+async def record_past_payment(
+    tx: Tx, company: Company, id: str, body: PaymentIn, *, has_method: bool, may_exceed: bool, by: ChangeActor
+) -> None:
+    """A payment of an imported order. One that somebody had recorded by setting the status has no method. It may exceed
+    the outstanding amount if the order cost more when it was made."""
+    stored = await _lock(tx, company, id)
+    before = revision_of(stored)
+    paid_at = await _get_past_instant(tx, company, "paidAt", body.paid_at, stored.now)
+    payment = build_payment(stored.currency, body, paid_at, stored.now)
+    if not may_exceed:
+        require_outstanding(before.balance, payment.amount)
     if not has_method:
         payment = msgspec.structs.replace(payment, method=None)
     after = with_balance(before, add_payment(before.balance, before.priced.total, payment))
     await _save(tx, company, stored, before, after, "payment_recorded", by, payment.id)
-    return payment, True
 
 
 async def record_collected(
@@ -166,7 +191,7 @@ async def refund(
     imported refund, pass when it was made."""
     stored = await _lock(tx, company, id)
     before = revision_of(stored)
-    refunded_at = stored.now if at is None else parse_past("createdAt", at, stored.now)
+    refunded_at = await _get_past_instant(tx, company, "createdAt", at, stored.now)
     planned = plan_refund(stored.currency, before.priced, before.balance, body, refunded_at)
     restocking = build_restocking(before.priced.line_items, body, before.taken)
     tracked = await stock.restock(tx, company, restocking.returned)
@@ -200,8 +225,13 @@ async def fulfil_by_shipment(tx: Tx, company: Company, id: str, shipment_id: str
     fulfillments = revision_of(stored).balance.fulfillments
     if any(one.shipment_id == shipment_id and not one.cancelled_at for one in fulfillments):
         return
-    with suppress(InvalidTransition):
+    with suppress(InvalidTransition, OrderFull):
         await fulfil(tx, company, id, FulfillmentIn(shipment_id=shipment_id))
+
+
+async def record_earlier_changes(tx: Tx, company: Company, id: str) -> None:
+    """Records what code of an earlier version did not record; nothing if there is nothing to record."""
+    await _lock(tx, company, id)
 
 
 async def find(tx: Tx, company: Company, id: str) -> Order | None:
@@ -231,10 +261,19 @@ async def find_or_create_customer(
 
 
 async def _lock(tx: Tx, company: Company, id: str) -> StoredOrder:
+    """Records first what code of an earlier version, which ran during an upgrade, did not record."""
     stored = await queries.lock_order(tx, company.id, id)
-    if stored.is_complete:
+    if stored.is_complete and stored.is_recorded:
         return stored
-    await backfill.complete(tx, company, id)
+    if not stored.is_complete:
+        await backfill.complete(tx, company, id)
+        return await queries.lock_order(tx, company.id, id)
+    before = revision_of(stored)
+    after = record_statuses(before, stored.now)
+    if after == before:
+        await queries.mark_recorded(tx, company.id, id)
+        return stored
+    await _save(tx, company, stored, before, after, "updated", SYSTEM)
     return await queries.lock_order(tx, company.id, id)
 
 
@@ -308,6 +347,15 @@ async def _announce_change(
     await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
+async def _get_past_instant(tx: Tx, company: Company, field: str, instant: datetime | None, now: str) -> str:
+    """The instant, or now. It is in the past by the company's clock, which a test environment can move ahead."""
+    if instant is None:
+        return now
+    if company.is_test:
+        now = format_instant((await access.read_clock(tx, company.id)).now)
+    return parse_past(field, instant, now)
+
+
 def parse_past(field: str, instant: datetime, now: str) -> str:
     if instant < EARLIEST:
         raise Invalid.field(field, f"must not be before {EARLIEST.year}")
@@ -324,11 +372,22 @@ async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
 
 
 async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustomerIn) -> CustomerRef:
-    fields = {name: getattr(body, name) for name in body.__struct_fields__}
     try:
-        return build_ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
+        return build_ref(await customers.find_or_create(tx, company, build_contact(body)))
     except Invalid as error:
         raise in_customer(error) from None
+
+
+def check_contact(company: Company, body: OrderCustomerIn) -> None:
+    """Raises Invalid if no customer can be found or created by it."""
+    try:
+        customers.check(company, build_contact(body))
+    except Invalid as error:
+        raise in_customer(error) from None
+
+
+def build_contact(body: OrderCustomerIn) -> CustomerIn:
+    return CustomerIn(**{name: getattr(body, name) for name in body.__struct_fields__})
 
 
 def in_customer(error: Invalid) -> Invalid:

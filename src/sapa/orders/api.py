@@ -35,6 +35,7 @@ from sapa.orders.types import Order, OrderExists, OrderId, OrderIn, OrderPatch, 
 from sapa.products.types import InsufficientStock
 from sapa.values.enum_names import words_of
 from sapa.values.ids import CUSTOMER_ID
+from sapa.values.money import Currency
 from sapa.values.text_folding import fold
 
 routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders", about="What customers bought: lines, totals and statuses.")
@@ -61,6 +62,7 @@ class OrdersQuery(PageQuery, frozen=True, kw_only=True):
     fulfillment_status: Annotated[FulfillmentStatus, Meta(description="Fulfilled or not.")] | None = None
     financial_status: Annotated[FinancialStatus, Meta(description="Paid or not.")] | None = None
     customer_id: Annotated[str, Meta(pattern=CUSTOMER_ID.pattern, description="Orders of this customer.")] | None = None
+    currency: Annotated[Currency, Meta(description="Orders in this currency.")] | None = None
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
 
@@ -163,6 +165,7 @@ def _filters(query: OrdersQuery) -> dict[str, Any]:
     filters = {
         **(build_search(query.search) if query.search else {}),
         "customer_id": query.customer_id,
+        "currency": query.currency,
         "created_from": query.created_from,
         "created_to": query.created_to,
         "cells": _cells(query),

@@ -20,7 +20,7 @@ WRITTEN = WriteColumns(NewOrder, without=["priced"])
 PRICED = WriteColumns(PricedOrder)
 PLAIN = WriteColumns(PricedOrder, without=ADJUSTMENTS)
 """What most orders have: the rest is empty, which is the default of its columns."""
-STATE = WriteColumns(OrderState)
+STATE = WriteColumns(OrderState, "recorded_cell")
 REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
 BALANCE = WriteColumns(OrderBalance)
 

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
+from decimal import Decimal
+from typing import Any
 
 from msgspec import Raw, Struct, structs
 
@@ -28,11 +30,13 @@ from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.types import Order, StoredOrder
+from sapa.orders.types import InsertedOrder, Order, StoredOrder
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
 COUNTER = "orders"
+_NOTHING = Decimal(0)
+_EMPTY = b"[]"
 COLUMNS = ", ".join(Order.__struct_fields__)
 
 GET = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND id = $2", row=Order)
@@ -42,7 +46,7 @@ FIND_BY_ORDER_ID = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AN
 LOCK = sql(
     f"""
     SELECT {READ}, archived_from, restocked, taken, removed_goods, removed_shipping, removed_fees, removed_tax,
-           earns, clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete
+           earns, clock_timestamp() AS now, subtotal IS NOT NULL AS is_complete, recorded_cell = cell AS is_recorded
       FROM orders AS r
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",
@@ -64,17 +68,17 @@ def _build_insert(priced: WriteColumns[PricedOrder]) -> str:
     )
     INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, placed_by, {WRITTEN.listed},
                         {priced.listed}, order_number, created_at, updated_at, status, fulfillment_status,
-                        financial_status, total_paid, total_refunded, outstanding)
+                        financial_status, recorded_cell, total_paid, total_refunded, outstanding)
     SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {priced.numbered(9 + len(WRITTEN.names))},
-           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending', 0, 0,
-           ${9 + len(WRITTEN.names) + priced.names.index("total")}
+           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending',
+           'active/unfulfilled/pending', 0, 0, ${9 + len(WRITTEN.names) + priced.names.index("total")}
       FROM numbered
-    RETURNING {COLUMNS}"""
+    RETURNING id, order_number, created_at, updated_at"""
 
 
-INSERT = sql(_build_insert(PRICED), row=Order)
+INSERT = sql(_build_insert(PRICED), row=InsertedOrder)
 
-INSERT_PLAIN = sql(_build_insert(PLAIN), row=Order)
+INSERT_PLAIN = sql(_build_insert(PLAIN), row=InsertedOrder)
 
 _AFTER = 15 + 1
 """The first parameter of UPDATE after those that it names."""
@@ -113,6 +117,8 @@ UPDATE = sql(
     row=Order,
 )
 
+MARK_RECORDED = sql("UPDATE orders SET recorded_cell = cell WHERE company_id = $1 AND id = $2")
+
 # One array parameter: the pattern of the name, the first text with the prefix, and the first text after those, both in
 # small letters.
 _BY_ID = """(company_id = $1 AND id >= ({0}::text[])[2] AND id < ({0}::text[])[3])
@@ -133,6 +139,7 @@ LISTING = Listing(
         # Without three letters in a row the trigram index would be read whole, and then every row.
         "short_search": f"(strpos(customer_text, ({{0}}::text[])[1]) > 0 OR {_BY_ID})",
         "customer_id": "customer_id = {}",
+        "currency": "currency = {}",
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },
@@ -267,12 +274,52 @@ async def insert_order(
     order = structs.replace(order, order_id=order.order_id or id)
     is_plain = not any(getattr(order.priced, name) for name in ADJUSTMENTS)
     statement, priced = (INSERT_PLAIN, PLAIN) if is_plain else (INSERT, PRICED)
-    return _found(
-        await statement.find(
-            tx, company_id, id, customer and encode(customer), customer and customer.id, build_customer_text(customer),
-            encode(taken), placed_at, encode(actor), *WRITTEN.values(order), *priced.values(order.priced),
-        )
+    stored_customer = None if customer is None else encode(customer)
+    prices = dict(zip(priced.names, priced.values(order.priced), strict=True))
+    inserted = await statement.find(
+        tx, company_id, id, stored_customer, customer and customer.id, build_customer_text(customer), encode(taken),
+        placed_at, encode(actor), *WRITTEN.values(order), *prices.values(),
     )  # fmt: skip
+    if inserted is None:
+        raise NotFound
+    return _build_placed(order, stored_customer, prices, inserted)
+
+
+def _build_placed(order: NewOrder, customer: bytes | None, prices: Mapping[str, Any], inserted: InsertedOrder) -> Order:
+    """The new order as it was stored; the database returns only what it adds, because its rows are wide."""
+    total = order.priced.total
+    return Order(
+        id=inserted.id,
+        order_id=order.order_id or inserted.id,
+        order_number=inserted.order_number,
+        status="active",
+        fulfillment_status="unfulfilled",
+        financial_status="pending",
+        total=total,
+        currency=order.currency,
+        notes=order.notes,
+        customer=None if customer is None else Raw(customer),
+        line_items=Raw(prices["line_items"]),
+        shipping_address=None if order.shipping_address is None else Raw(order.shipping_address),
+        tags=order.tags,
+        subtotal=order.priced.subtotal,
+        discount_total=order.priced.discount_total,
+        shipping_total=order.priced.shipping_total,
+        fee_total=order.priced.fee_total,
+        tax_total=order.priced.tax_total,
+        total_paid=_NOTHING,
+        total_refunded=_NOTHING,
+        outstanding=total,
+        discounts=Raw(prices.get("discounts", _EMPTY)),
+        shipping_lines=Raw(prices.get("shipping_lines", _EMPTY)),
+        fees=Raw(prices.get("fees", _EMPTY)),
+        tax_lines=Raw(prices.get("tax_lines", _EMPTY)),
+        payments=Raw(_EMPTY),
+        refunds=Raw(_EMPTY),
+        fulfillments=Raw(_EMPTY),
+        created_at=inserted.created_at,
+        updated_at=inserted.updated_at,
+    )
 
 
 async def update_order(
@@ -294,6 +341,11 @@ async def update_order(
             [one.at for one in new], *columns,
         )
     )  # fmt: skip
+
+
+async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:
+    """The statuses need no payment, refund or fulfilment that the order does not have."""
+    await MARK_RECORDED.run(tx, company_id, id)
 
 
 async def list_orders(

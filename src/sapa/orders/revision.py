@@ -64,6 +64,11 @@ class OrderState(Struct, frozen=True):
         """The counter's cell, as the database computes it."""
         return f"{self.status}/{self.fulfillment_status}/{self.financial_status}"
 
+    @property
+    def recorded_cell(self) -> str:
+        """What `cell` is when the order is stored with its payments, refunds and fulfilments."""
+        return self.cell
+
 
 class Revision(Struct, frozen=True):
     """An order as it is, or as a change makes it."""

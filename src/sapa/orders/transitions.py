@@ -21,6 +21,7 @@ from sapa.orders.settlement.fulfilment import (
     derive_fulfillment_status,
     fulfil_lines,
     has_fulfilled,
+    has_open,
     reopen_lines,
 )
 from sapa.orders.settlement.types import (
@@ -71,6 +72,23 @@ def apply_statuses(revision: Revision, patch: OrderPatch, now: str) -> Revision:
     return revision
 
 
+def record_statuses(revision: Revision, now: str) -> Revision:
+    """The order with the payments, refunds and fulfilments that its statuses say, if code of an earlier version set
+    them and recorded none."""
+    target = revision.state
+    revision = derive_fulfilment(revision)
+    is_possible = target.fulfillment_status == "unfulfilled" or has_open(revision.priced.line_items)
+    if revision.state.fulfillment_status != target.fulfillment_status and is_possible:
+        revision = _set_fulfilment(revision, target.fulfillment_status, now)
+    if target.financial_status == "refunded":
+        return _refund_rest(revision, now)
+    if target.financial_status == "paid":
+        return _pay_outstanding(revision, now)
+    if target.financial_status == "pending" and is_voidable(revision.balance):
+        return _with_payments(revision, void_payments(revision.balance, revision.priced.total, now), "pending")
+    return with_balance(revision, revision.balance)
+
+
 def list_next(revision: Revision) -> list[Status]:
     """The statuses that the order can move to now."""
     state = revision.state
@@ -81,8 +99,11 @@ def list_next(revision: Revision) -> list[Status]:
 
 
 def with_balance(revision: Revision, balance: OrderBalance) -> Revision:
-    """The order with another balance, and the financialStatus that follows from it."""
-    status = derive_financial_status(revision.priced.total, balance, revision.state.financial_status)
+    """The order with another balance, and the financialStatus that follows from it. An order that was refunded without
+    having been paid stays refunded."""
+    status = revision.state.financial_status
+    if balance.total_paid or revision.state.real_status != "refunded":
+        status = derive_financial_status(revision.priced.total, balance, status)
     return msgspec.structs.replace(
         revision, balance=balance, state=msgspec.structs.replace(revision.state, financial_status=status)
     )

@@ -164,6 +164,15 @@ class Order(Struct, frozen=True, rename="camel"):
         return self.outstanding + self.total_paid - self.total_refunded
 
 
+class InsertedOrder(Struct, frozen=True):
+    """What the database adds to a new order."""
+
+    id: str
+    order_number: str
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
 class StoredOrder(Order, frozen=True):
     """An order with what its next transition depends on."""
 
@@ -178,6 +187,8 @@ class StoredOrder(Order, frozen=True):
     now: Timestamp
     is_complete: bool
     """False for an order of an earlier version whose amounts were not computed yet."""
+    is_recorded: bool | None
+    """False if code of an earlier version changed the statuses and recorded no payment, refund or fulfilment."""
 
     @property
     def order(self) -> Order:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import fields
 
@@ -28,10 +28,10 @@ Step = TypeVar("Step", SalesStep, MoneyStep)
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
     """The requested window, by the company's clock and time zone."""
     days = parse_window(await queries.get_today(db, company.id), preset, first, last)
-    return await build_window(db, company, days)
+    return await get_window_of(db, company, days)
 
 
-async def build_window(db: Connection, company: Company, days: DayRange) -> ReportWindow:
+async def get_window_of(db: Connection, company: Company, days: DayRange) -> ReportWindow:
     dateless = ReportWindow(days.first, days.last, company.time_zone, [])
     instants = await queries.list_midnights(db, company.id, dateless.dates)
     return ReportWindow(days.first, days.last, company.time_zone, instants)
@@ -59,10 +59,16 @@ async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[
 
 
 async def list_transactions(
-    db: Connection, company: Company, window: ReportWindow, kind: str | None, limit: int, offset: int
+    db: Connection,
+    company: Company,
+    window: ReportWindow,
+    kind: str | None,
+    currency: str | None,
+    limit: int,
+    offset: int,
 ) -> tuple[list[OrderTransaction], int]:
     """The payments and refunds behind the figures: one page, newest first, and the total."""
-    return await queries.list_transactions(db, company.id, window, kind, limit, offset)
+    return await queries.list_transactions(db, company.id, window, kind, currency, limit, offset)
 
 
 def _fill_messages(window: ReportWindow, found: Sequence[MessageStep]) -> list[MessageStep]:
@@ -87,7 +93,7 @@ def _sum_by_currency(kind: type[Step], currency: str, found: Sequence[Step]) -> 
 
 def _sum(kind: type[Step], number: int, currency: str, steps: Sequence[Step]) -> Step:
     """Every figure of the steps added up."""
-    figures = [
+    figures: list[Any] = [
         sum((getattr(step, field.name) for step in steps), Decimal(0) if field.type is Decimal else 0)
         for field in fields(kind)[2:]
     ]

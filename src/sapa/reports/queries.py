@@ -113,8 +113,9 @@ LIST_TRANSACTIONS = sql(
       FROM (SELECT id, order_id, kind, amount, currency, method, occurred_at
               FROM order_transactions
              WHERE company_id = $1 AND occurred_at >= $2 AND occurred_at < $3 AND ($4::text IS NULL OR kind = $4)
+               AND ($5::text IS NULL OR currency = $5)
              ORDER BY occurred_at DESC, id DESC
-             LIMIT $5 OFFSET $6) AS t
+             LIMIT $6 OFFSET $7) AS t
       JOIN orders o ON o.company_id = $1 AND o.id = t.order_id
      ORDER BY t.occurred_at DESC, t.id DESC""",
     row=OrderTransaction,
@@ -124,7 +125,8 @@ COUNT_TRANSACTIONS = sql(
     """
     SELECT count(*)
       FROM order_transactions
-     WHERE company_id = $1 AND occurred_at >= $2 AND occurred_at < $3 AND ($4::text IS NULL OR kind = $4)"""
+     WHERE company_id = $1 AND occurred_at >= $2 AND occurred_at < $3 AND ($4::text IS NULL OR kind = $4)
+       AND ($5::text IS NULL OR currency = $5)"""
 )
 
 ENDPOINTS = sql(
@@ -201,11 +203,17 @@ async def list_money(db: Connection, company_id: int, window: ReportWindow) -> l
 
 
 async def list_transactions(
-    db: Connection, company_id: int, window: ReportWindow, kind: str | None, limit: int, offset: int
+    db: Connection,
+    company_id: int,
+    window: ReportWindow,
+    kind: str | None,
+    currency: str | None,
+    limit: int,
+    offset: int,
 ) -> tuple[list[OrderTransaction], int]:
     """One page, newest first, and the total."""
-    total: int = await COUNT_TRANSACTIONS.value(db, company_id, window.start, window.end, kind)
-    found = await LIST_TRANSACTIONS.all(db, company_id, window.start, window.end, kind, limit, offset)
+    total: int = await COUNT_TRANSACTIONS.value(db, company_id, window.start, window.end, kind, currency)
+    found = await LIST_TRANSACTIONS.all(db, company_id, window.start, window.end, kind, currency, limit, offset)
     return found, total
 
 

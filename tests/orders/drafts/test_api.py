@@ -144,3 +144,23 @@ async def test_an_own_id_that_is_taken_leaves_the_draft_open(api: httpx.AsyncCli
     response = await api.post(f"/draft-orders/{draft['id']}/complete", json={"orderId": "web-1"})
     refusal(response, 409, "ORDER_EXISTS")
     assert (await api.get(f"/draft-orders/{draft['id']}")).json()["data"]["status"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("customer", "field"),
+    [
+        ({"firstName": "Ayu"}, "customer"),
+        ({"email": "ayu"}, "customer.email"),
+        ({"phoneNumber": "12"}, "customer.phoneNumber"),
+    ],
+)
+async def test_a_contact_that_no_order_can_have_is_refused_at_once(
+    api: httpx.AsyncClient, customer: dict[str, str], field: str
+) -> None:
+    error = refusal(
+        await api.post("/draft-orders", json={"lineItems": LINES, "customer": customer}), 400, "VALIDATION_ERROR"
+    )
+    assert error["details"][0]["field"] == field
+    draft = await make_draft(api, customer={"email": "ayu@example.com"})
+    error = refusal(await api.put(f"/draft-orders/{draft['id']}", json={"customer": customer}), 400, "VALIDATION_ERROR")
+    assert error["details"][0]["field"] == field

@@ -23,7 +23,8 @@ NOTHING = Decimal(0)
 
 
 def line(price: str, quantity: int = 1, **discount: str) -> LineItem:
-    given = LineDiscountIn(**{name: Decimal(text) for name, text in discount.items()}) if discount else None
+    amounts: dict[str, Any] = {name: Decimal(text) for name, text in discount.items()}
+    given = LineDiscountIn(**amounts) if discount else None
     total = Decimal(price) * quantity
     return LineItem(
         "li", quantity, Decimal(price), "Kopi", None, build_line_discount("discount", given, "USD"), total, NOTHING,
@@ -40,6 +41,10 @@ def price(lines: list[LineItem], currency: str = "USD", **given: Any) -> PricedO
         build_fees([Fee(title, Decimal(amount)) for title, amount in given.get("fees", ())], currency),
         build_tax_lines([TaxLineIn(title="PPN", **one) for one in given.get("taxes", ())], currency),
     )
+
+
+def sum_charged(made: PricedOrder) -> Decimal:
+    return sum([one.charged for one in made.line_items] + [one.charged for one in made.shipping_lines], NOTHING)
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.data())
@@ -100,8 +105,7 @@ def test_an_order_with_everything() -> None:
     goods = [one.total - one.discount_allocation for one in made.line_items]
     taxes = [(amount * 11 / 100).quantize(Decimal("0.01"), "ROUND_HALF_UP") for amount in [*goods, Decimal("4.99")]]
     assert made.tax_total == sum(taxes) == made.tax_lines[0].amount
-    charged = sum(one.charged for one in [*made.line_items, *made.shipping_lines])
-    assert made.total == charged + made.fee_total
+    assert made.total == sum_charged(made) + made.fee_total
 
 
 @pytest.mark.parametrize(
@@ -199,8 +203,9 @@ def test_every_order_adds_up(
     assert made.discount_total == line_discounts + made.discounts[0].amount
     assert made.subtotal == sum(price * quantity for price, quantity, _ in lines)
     assert made.tax_total == sum(one.amount for one in made.tax_lines)
-    assert made.tax_total == sum((one.tax for one in [*made.line_items, *made.shipping_lines]), NOTHING)
+    taxes_of_lines = [one.tax for one in made.line_items] + [one.tax for one in made.shipping_lines]
+    assert made.tax_total == sum(taxes_of_lines, NOTHING)
     added = sum((one.amount for one in made.tax_lines if not one.included), NOTHING)
     assert made.total == made.subtotal - made.discount_total + made.shipping_total + made.fee_total + added
-    assert made.total == sum((one.charged for one in [*made.line_items, *made.shipping_lines]), made.fee_total)
+    assert made.total == sum_charged(made) + made.fee_total
     assert made.total >= 0

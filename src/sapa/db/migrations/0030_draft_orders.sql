@@ -1,5 +1,5 @@
 -- Draft orders: prepared and priced, and turned into an order later.
--- runs with code since: 0029
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

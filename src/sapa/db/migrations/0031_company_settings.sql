@@ -1,5 +1,5 @@
 -- A company has a time zone, which its reports follow, and a language.
--- runs with code since: 0029
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,5 +1,6 @@
 -- Points follow what was paid of an order. An order keeps the terms under which it first earned: the tiers of then.
--- Code before this one replaces tiers by deleting them, so it does not run on this schema.
+-- Code before this migration replaces the tiers of version 1 in place: do not change tiers during the upgrade.
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 
@@ -15,8 +16,10 @@ ALTER TABLE loyalty_order_positions
     ADD COLUMN tiers_version integer,
     ADD COLUMN rounding      text COLLATE "C";
 
+-- Not valid: existing rows are checked by a later migration, while points change.
 ALTER TABLE loyalty_order_positions DROP CONSTRAINT loyalty_order_positions_check;
 ALTER TABLE loyalty_order_positions
     ADD CONSTRAINT loyalty_order_positions_check CHECK (
-        worth > 0 AND target >= 0 AND shortfall >= 0 AND posted = target + shortfall),
-    ADD CONSTRAINT loyalty_order_positions_terms_check CHECK ((tiers_version IS NULL) = (rounding IS NULL));
+        worth > 0 AND target >= 0 AND shortfall >= 0 AND posted = target + shortfall) NOT VALID,
+    ADD CONSTRAINT loyalty_order_positions_terms_check CHECK (
+        (tiers_version IS NULL) = (rounding IS NULL)) NOT VALID;

@@ -1,5 +1,5 @@
 -- Files of other systems are imported: where each comes from, how it is read, and saved mappings of columns.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -116,7 +116,7 @@ def _decide_sign(rows: Iterable[TableRecord | Problem], columns: Iterable[str]) 
 def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Group) -> Fields | None:
     order = rows[0]
     state = _find_state(order)
-    if state is None:
+    if state is None or _is_refund(order, sign):
         return None
     money = _build_money(rows, sign, context)
     refunded = read_amount(order, "order refund amount", sign)
@@ -132,6 +132,11 @@ def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Gro
         shippingAddress=_build_address(order, context),
         notes=order.get("customer note"),
     )
+
+
+def _is_refund(order: TableRecord, sign: DecimalSign | None) -> bool:
+    """A refund may stand in a row of its own, with a number of its own; the order has its amount, too."""
+    return read_amount(order, "order total amount", sign) < 0
 
 
 def _find_state(order: TableRecord) -> ForeignState | None:
@@ -186,15 +191,15 @@ def _build_money(rows: Group, sign: DecimalSign | None, context: ConversionConte
 
 
 def _read_quantity(row: TableRecord) -> int:
-    """What was ordered; refunded units stand behind it, as in `3 (-1)` or `3 - 1`."""
+    """What was ordered; refunded units stand behind it, as in `3 (-1)` or `3 - 1`, or in a row of their own: `-1`."""
     return read_cell(row, "quantity (- refund)", _parse_ordered) or read_quantity(row, "quantity")
 
 
 def _parse_ordered(text: str) -> int:
-    found = re.match(r"\d+", text)
+    found = re.match(r"-?\d+", text)
     if found is None:
         raise BadCell(f"must be a whole number; it is {text[:40]!r}")
-    return int(found[0])
+    return max(0, int(found[0]))
 
 
 def _build_address(order: TableRecord, context: ConversionContext) -> Fields | None:

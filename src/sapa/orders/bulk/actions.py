@@ -12,24 +12,32 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from sapa.customers import bulk as customers
-from sapa.customers.types import Customer, CustomerIn, CustomerRef, build_ref
+from sapa.customers.types import Customer, CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import Event, emit_all
 from sapa.http.errors import ApiError, Invalid
-from sapa.orders.actions import EARLIEST, in_customer, parse_past
+from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
 from sapa.orders.bulk import queries
-from sapa.orders.bulk.queries import InsertedOrder, OrderClock, OrderInsert
+from sapa.orders.bulk.queries import OrderClock, OrderInsert
 from sapa.orders.document import NewOrder, build_address, build_tags
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
 from sapa.orders.revision import Revision
-from sapa.orders.settlement.balance import add_payment, add_refund, build_balance, build_payment, plan_refund
+from sapa.orders.settlement.balance import (
+    add_payment,
+    add_refund,
+    build_balance,
+    build_payment,
+    plan_refund,
+    require_outstanding,
+)
 from sapa.orders.settlement.transfers import build_transfers
 from sapa.orders.settlement.types import PaymentIn, RefundIn
 from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, with_balance
 from sapa.orders.types import (
     ORDER_ID,
+    InsertedOrder,
     Order,
     OrderChanged,
     OrderCreated,
@@ -77,6 +85,8 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
     payments: Sequence[BulkPayment] = ()
     refunds: Sequence[BulkRefund] = ()
     statuses: OrderPatch = OrderPatch()
+    may_be_overpaid: bool = False
+    """Its payments may be more than it costs, because it cost more when they were made."""
     is_history: bool = False
     """Then it has no effects: nothing but the order itself is stored, all of it at the order's own time."""
 
@@ -158,7 +168,9 @@ def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiErr
     try:
         placed_at = None if order.placed_at is None else _check_placed_at(order.placed_at, clock)
         now = clock.now if placed_at is None or not order.is_history else format_instant(placed_at)
-        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, clock.now)))
+        return BuiltOrder(
+            order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, format_instant(clock.company_now)))
+        )
     except ApiError as error:
         return error
 
@@ -188,7 +200,9 @@ def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
     yield Step(revision, "created", now)
     for payment in order.payments:
         paid_at = now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
-        made = build_payment(new_order.currency, revision.balance, payment.body, paid_at, now)
+        made = build_payment(new_order.currency, payment.body, paid_at, now)
+        if not order.may_be_overpaid:
+            require_outstanding(revision.balance, made.amount)
         made = msgspec.structs.replace(made, method=payment.method)
         revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, made))
         yield Step(revision, "payment_recorded", paid_at, made.id)
@@ -221,16 +235,12 @@ async def _list_customers(
         customer = known_ids.get(name)
         refs[id] = build_ref(customer) if customer else Invalid.field("customerId", "is not the id of a customer")
     by_contact = [one for one in orders if one.order.contact is not None]
-    bodies = [_build_contact(one.order.contact) for one in by_contact if one.order.contact is not None]
+    bodies = [build_contact(one.order.contact) for one in by_contact if one.order.contact is not None]
     is_history = any(one.order.is_history for one in by_contact)
     found = await customers.find_or_create_together(tx, company, bodies, prefers_email=is_history) if bodies else []
     for one, result in zip(by_contact, found, strict=True):
         refs[one.id] = _build_ref(result)
     return refs
-
-
-def _build_contact(contact: OrderCustomerIn) -> CustomerIn:
-    return CustomerIn(**{name: getattr(contact, name) for name in contact.__struct_fields__})
 
 
 def _build_ref(found: Customer | ApiError) -> CustomerRef | ApiError:

@@ -15,7 +15,7 @@ from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.types import Order
+from sapa.orders.types import InsertedOrder, Order
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
@@ -57,15 +57,6 @@ class OrderInsert(Struct, frozen=True):
     placed_at: datetime | None
     earns: bool
     transfers: Transfers
-
-
-class InsertedOrder(Struct, frozen=True):
-    """What the database adds to an order."""
-
-    id: str
-    order_number: str
-    created_at: str
-    updated_at: str
 
 
 _MANY = ("id", "customer", "customer_id", "customer_text", "placed_at", "earns", *WRITTEN.names, *PRICED.names,

@@ -35,6 +35,7 @@ async def create(tx: Tx, company: Company, body: DraftOrderIn) -> DraftOrder:
     order = OrderIn(**{name: getattr(body, name) for name in body.__struct_fields__})
     draft = build_new_order(company, order, await _list_variants(tx, company, body.line_items))
     await _require_customer(tx, company, body.customer_id)
+    _check_contact(company, body.customer)
     content = DraftContent(
         body.customer_id, body.customer, draft.shipping_address, draft.currency, draft.notes, draft.tags
     )
@@ -48,6 +49,7 @@ async def update(tx: Tx, company: Company, id: str, patch: DraftOrderPatch) -> D
     content = _build_content(stored, patch)
     if content.customer_id != stored.customer_id:
         await _require_customer(tx, company, content.customer_id)
+    _check_contact(company, patch.customer or None)
     changes = OrderPatch(**{name: getattr(patch, name) for name in EDITED})
     priced = edit_priced(read_priced(stored), changes, company, stored.currency, variants)
     return await queries.update_draft(tx, company.id, id, content, priced)
@@ -90,6 +92,12 @@ async def _list_variants(tx: Tx, company: Company, lines: Sequence[LineItemIn]) 
 async def _require_customer(tx: Tx, company: Company, id: str | None) -> None:
     if id is not None and await customers.find_share_locked(tx, company, id) is None:
         raise Invalid.field("customerId", "is not the id of a customer")
+
+
+def _check_contact(company: Company, contact: OrderCustomerIn | None) -> None:
+    """Raises Invalid now, and not when the draft is completed."""
+    if contact is not None:
+        orders.check_contact(company, contact)
 
 
 def _build_content(stored: DraftOrder, patch: DraftOrderPatch) -> DraftContent:

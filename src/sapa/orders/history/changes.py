@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Raw
 
 from sapa.http.endpoints import camel
-from sapa.orders.history.types import Change
+from sapa.orders.history.types import FieldChange
 from sapa.orders.pricing.types import LineItem
 from sapa.orders.revision import Revision
 
@@ -18,7 +18,7 @@ LINE = ("quantity", "price", "title", "discount", "total", "discount_allocation"
         "fulfilled_quantity", "refunded_quantity")  # fmt: skip
 
 
-def build_changes(before: Revision, after: Revision) -> list[Change]:
+def build_changes(before: Revision, after: Revision) -> list[FieldChange]:
     """Of the fields that the API shows; payments, refunds and fulfilments are named by the entry's reference."""
     pairs: list[tuple[Any, Any, tuple[str, ...]]] = [
         (before.state, after.state, STATUSES),
@@ -27,13 +27,13 @@ def build_changes(before: Revision, after: Revision) -> list[Change]:
         (before.balance, after.balance, MONEY),
     ]
     changes = [
-        Change(camel(name), getattr(old, name), getattr(new, name))
+        FieldChange(camel(name), getattr(old, name), getattr(new, name))
         for old, new, names in pairs
         for name in names
         if getattr(old, name) != getattr(new, name)
     ]
     if before.shipping_address != after.shipping_address:
-        changes.append(Change("shippingAddress", _raw(before.shipping_address), _raw(after.shipping_address)))
+        changes.append(FieldChange("shippingAddress", _raw(before.shipping_address), _raw(after.shipping_address)))
     return [*changes, *_list_line_changes(before.priced.line_items, after.priced.line_items)]
 
 
@@ -41,15 +41,15 @@ def _raw(address: bytes | None) -> Raw | None:
     return None if address is None else Raw(address)
 
 
-def _list_line_changes(before: list[LineItem], after: list[LineItem]) -> Iterator[Change]:
+def _list_line_changes(before: list[LineItem], after: list[LineItem]) -> Iterator[FieldChange]:
     """Line by line, so that an entry stays small however many lines there are."""
     old = {line.id: line for line in before}
     new = {line.id: line for line in after}
     for id in [*old, *(id for id in new if id not in old)]:
         was, now = old.get(id), new.get(id)
         if was is None or now is None:
-            yield Change(f"lineItems[{id}]", was, now)
+            yield FieldChange(f"lineItems[{id}]", was, now)
             continue
         for name in LINE if was != now else ():
             if getattr(was, name) != getattr(now, name):
-                yield Change(f"lineItems[{id}].{camel(name)}", getattr(was, name), getattr(now, name))
+                yield FieldChange(f"lineItems[{id}].{camel(name)}", getattr(was, name), getattr(now, name))

@@ -14,7 +14,7 @@ HistoryId = Annotated[str, HISTORY_ID]
 Action = Literal["created", "updated", "edited", "payment_recorded", "refund_recorded", "fulfilled"]
 
 
-class Change(Struct, frozen=True):
+class FieldChange(Struct, frozen=True):
     """One field that changed."""
 
     field: Annotated[str, Meta(examples=["financialStatus"], description="Of a line: `lineItems[li_…].quantity`.")]
@@ -29,7 +29,7 @@ class OrderHistoryEntry(Struct, frozen=True, rename="camel"):
     action: Annotated[Action, Meta(examples=["updated"])]
     actor: Annotated[Raw | None, StoredJson(ChangeActor | None)]
     reference: Annotated[str | None, Meta(examples=[None], description="The id of the payment, refund or fulfilment.")]
-    changes: Annotated[Raw, StoredJson(list[Change])]
+    changes: Annotated[Raw, StoredJson(list[FieldChange])]
     created_at: Timestamp
 
 
@@ -39,4 +39,4 @@ class NewHistoryEntry(Struct, frozen=True):
     action: Action
     actor: ChangeActor
     reference: str | None
-    changes: list[Change]
+    changes: list[FieldChange]

@@ -75,13 +75,16 @@ def find_same_payment(balance: OrderBalance, body: PaymentIn) -> Payment | None:
     return None
 
 
-def build_payment(currency: str, balance: OrderBalance, body: PaymentIn, paid_at: str, now: str) -> Payment:
+def build_payment(currency: str, body: PaymentIn, paid_at: str, now: str) -> Payment:
     amount = _parse_positive("amount", body.amount, currency)
+    return Payment(PAYMENT_ID.new(), amount, body.method, body.reference, paid_at, now, None)
+
+
+def require_outstanding(balance: OrderBalance, amount: Decimal) -> None:
     if amount > balance.outstanding:
         raise PaymentExceedsOutstanding(
             f"The payment is {amount}; the outstanding amount of the order is {max(balance.outstanding, NOTHING)}."
         )
-    return Payment(PAYMENT_ID.new(), amount, body.method, body.reference, paid_at, now, None)
 
 
 def build_status_payment(balance: OrderBalance, now: str) -> Payment:

@@ -18,12 +18,15 @@ from sapa.orders.settlement.types import (
 
 def derive_fulfillment_status(lines: Sequence[LineItem]) -> FulfillmentStatus:
     """Fulfilled when no line has open units and at least one unit was handed over."""
-    is_done = not any(line.open_quantity for line in lines) and has_fulfilled(lines)
-    return "fulfilled" if is_done else "unfulfilled"
+    return "fulfilled" if has_fulfilled(lines) and not has_open(lines) else "unfulfilled"
 
 
 def has_fulfilled(lines: Sequence[LineItem]) -> bool:
     return any(line.fulfilled_quantity for line in lines)
+
+
+def has_open(lines: Sequence[LineItem]) -> bool:
+    return any(line.open_quantity for line in lines)
 
 
 def build_fulfillment(

@@ -11,7 +11,7 @@ from sapa.http.responses import Timestamp
 from sapa.orders.pricing.types import LineItemId
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
-from sapa.values.money import Amount
+from sapa.values.money import Amount, shorten
 
 PAYMENT_ID = IdKind("pay_")
 REFUND_ID = IdKind("rfd_")
@@ -170,7 +170,7 @@ class OrderBalance(Struct, frozen=True):
 
     @property
     def refundable(self) -> Decimal:
-        return self.total_paid - self.total_refunded
+        return shorten(self.total_paid - self.total_refunded)
 
 
 class InvalidTransition(Conflict):
