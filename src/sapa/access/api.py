@@ -5,7 +5,12 @@ from sapa.access.types import CompanySettings, CompanySettingsPatch, Scope
 from sapa.http.endpoints import OR, Base, Call, Routes
 from sapa.http.errors import InsufficientScope
 
-routes = Routes("/company", base=Base.CUSTOMER, tag="Company")
+routes = Routes(
+    "/company",
+    base=Base.CUSTOMER,
+    tag="Company",
+    about="The time zone, language, currency and country of your company.",
+)
 
 WRITES = (Scope.CUSTOMERS_WRITE, Scope.ORDERS_WRITE, Scope.PRODUCTS_WRITE)
 """All of them are needed: the settings decide how phone numbers, orders and prices are read."""

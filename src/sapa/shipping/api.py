@@ -20,8 +20,8 @@ from sapa.shipping.types import Shipment, ShipmentChange, ShipmentId, ShipmentIn
 routes = Routes(
     "/shipping",
     base=Base.CUSTOMER,
-    tag="Shipping",
-    about="Quotes, shipments, tracking, the areas that carriers cover, and the company's store locations.",
+    tag="Shipments",
+    about="Parcels: their bookings, tracking, labels and returns.",
     product="CRM",
     refusal=Unauthorized,
 )

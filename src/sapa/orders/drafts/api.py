@@ -24,7 +24,12 @@ from sapa.orders.types import Order, OrderExists
 from sapa.products.types import InsufficientStock
 from sapa.values.ids import CUSTOMER_ID
 
-routes = Routes("/draft-orders", base=Base.CUSTOMER, tag="Draft orders")
+routes = Routes(
+    "/draft-orders",
+    base=Base.CUSTOMER,
+    tag="Draft orders",
+    about="Orders that are prepared and priced, and become orders when you complete them.",
+)
 
 PLAIN_COMPLETION = DraftCompletion()
 

@@ -16,7 +16,7 @@ from sapa.shipping.providers import Provider
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.types import Shipment, ShipmentId
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
 
 
 class SandboxStatementQuery(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -11,7 +11,7 @@ from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.errors import BookingInProgress, CarrierUnavailable, NotBooked, NotCancellable, ShipmentNotFound
 from sapa.shipping.types import CancelIn, Shipment, ShipmentId
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
 
 
 @routes.post(

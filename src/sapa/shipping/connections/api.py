@@ -12,7 +12,14 @@ from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 from sapa.shipping.connections.actions import list_connected
 from sapa.shipping.providers import PROVIDERS, Provider, ProviderTraits
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes(
+    "/shipping",
+    base=Base.CUSTOMER,
+    tag="Shipping",
+    about="Carriers, quotes, the areas that they cover, store locations, and what customers see of their parcels.",
+    product="CRM",
+    refusal=Unauthorized,
+)
 
 
 class ProviderCapabilities(Struct, frozen=True, rename="camel"):

@@ -19,7 +19,7 @@ from sapa.shipping.labels.types import (
 )
 from sapa.shipping.types import ShipmentId
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
 
 
 class SlipQuery(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from sapa.shipping.returns import actions
 from sapa.shipping.returns.types import NotReturnable, ReturnExists, ReturnIn
 from sapa.shipping.types import Shipment, ShipmentId
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
 
 
 @routes.post(

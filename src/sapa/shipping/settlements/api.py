@@ -28,7 +28,14 @@ from sapa.shipping.settlements.types import (
 )
 from sapa.shipping.types import SHIPMENT_ID
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes(
+    "/shipping",
+    base=Base.CUSTOMER,
+    tag="Cash on delivery",
+    about="What carriers collected for you, their statements, and where the two differ.",
+    product="CRM",
+    refusal=Unauthorized,
+)
 
 State = Literal["open", "resolved"]
 

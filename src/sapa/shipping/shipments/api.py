@@ -21,7 +21,7 @@ from sapa.shipping.states import STATUSES, Status
 from sapa.shipping.types import LOCATION_ID, SHIPMENT_ID, Shipment, ShipmentId
 from sapa.values.text_folding import fold
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
 
 _THREE_LETTERS = re.compile(r"[^\W_]{3}").search
 _BEHIND = "\U0010ffff"

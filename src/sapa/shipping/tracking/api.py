@@ -13,7 +13,7 @@ from sapa.shipping.tracking import actions
 from sapa.shipping.tracking.types import Tracking
 from sapa.shipping.types import ShipmentId
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
 
 
 @routes.get("/shipments/{id}/tracking", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
