@@ -23,8 +23,10 @@ async def test_settings_are_read_and_changed_field_by_field(api: httpx.AsyncClie
         "currency": "IDR",
         "language": "id",
         "timeZone": "Asia/Jakarta",
+        "cartOrders": False,
     }
-    for field, value in (("timeZone", "Asia/Jayapura"), ("language", "en"), ("currency", "SGD"), ("country", "SG")):
+    changes = {"timeZone": "Asia/Jayapura", "language": "en", "currency": "SGD", "country": "SG", "cartOrders": True}
+    for field, value in changes.items():
         response = await api.put("/company", json={field: value})
         assert response.status_code == 200, response.text
         before[field] = value
