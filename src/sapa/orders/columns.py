@@ -24,17 +24,10 @@ STATE = WriteColumns(OrderState, "recorded_cell")
 REVISED = WriteColumns(Revision, without=["state", "priced", "balance", "taken"])
 BALANCE = WriteColumns(OrderBalance)
 
-_LINES = """(SELECT ('[' || string_agg(
-                      left(old.line::text, -1) || ',"discount":null,"total":' || old.total
-                      || ',"discountAllocation":0,"tax":0,"charged":' || old.total || ',"fulfilledQuantity":'
-                      || CASE WHEN r.fulfillment_status = 'fulfilled' THEN old.line ->> 'quantity' ELSE '0' END
-                      || ',"refundedQuantity":0}', ',' ORDER BY old.place) || ']')::json
-              FROM (SELECT line, place,
-                           trim_scale((line ->> 'price')::numeric * (line ->> 'quantity')::integer)::text AS total
-                      FROM json_array_elements(r.line_items) WITH ORDINALITY AS stored (line, place)) AS old)"""
-
 COMPUTED = {
-    "line_items": f"CASE WHEN r.subtotal IS NULL THEN coalesce({_LINES}, r.line_items) ELSE r.line_items END",
+    # A function, because a statement that has its query would prepare that for every order that is read.
+    "line_items": "CASE WHEN r.subtotal IS NULL THEN complete_line_items(r.line_items, r.fulfillment_status)"
+    " ELSE r.line_items END",
     "subtotal": "coalesce(r.subtotal, r.total)",
     "total_paid": "coalesce(r.total_paid, CASE WHEN r.financial_status = 'pending' THEN 0 ELSE r.total END)",
     "total_refunded": "coalesce(r.total_refunded, CASE WHEN r.financial_status = 'refunded' THEN r.total ELSE 0 END)",

@@ -46,6 +46,21 @@ ALTER TABLE orders
         AND outstanding = total - removed_goods - removed_shipping - removed_fees - removed_tax
                           - (total_paid - total_refunded)) NOT VALID;
 
+-- Lines of an order of an earlier version, with the fields that they did not have then.
+CREATE FUNCTION complete_line_items(line_items json, fulfillment_status text) RETURNS json
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(('[' || string_agg(
+               left(old.line::text, -1) || ',"discount":null,"total":' || old.total
+               || ',"discountAllocation":0,"tax":0,"charged":' || old.total || ',"fulfilledQuantity":'
+               || CASE WHEN fulfillment_status = 'fulfilled' THEN old.line ->> 'quantity' ELSE '0' END
+               || ',"refundedQuantity":0}', ',' ORDER BY old.place) || ']')::json, line_items)
+      FROM (SELECT line, place,
+                   trim_scale((line ->> 'price')::numeric * (line ->> 'quantity')::integer)::text AS total
+              FROM json_array_elements(line_items) WITH ORDINALITY AS stored (line, place)) AS old
+$$;
+
+REVOKE ALL ON FUNCTION complete_line_items(json, text) FROM PUBLIC;
+
 -- Payments and refunds by their own time, for the report; the orders hold them in full. A voided payment is deleted.
 CREATE TABLE order_transactions (
     company_id   bigint         NOT NULL,
