@@ -1,12 +1,12 @@
-"""Optional abilities of channels: template review, reactions, read marks, uploads, token renewal, an own server, a
-web page."""
+"""Optional abilities of channels: template review, reactions, read marks, uploads, ratings of accounts, token renewal,
+an own server, a web page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import ChannelAccount, Identity, SendRefusal
+from sapa.messaging.channels.interface import AccountReport, ChannelAccount, Identity, SendRefusal
 from sapa.messaging.channels.template_content import TemplateContent
 
 
@@ -104,6 +104,14 @@ class MediaUploads(Protocol):
         self, connection: ChannelAccount, filename: str, mime_type: str, content: bytes
     ) -> str | SendRefusal:
         """The channel's id of the file, for `Media.media_id`. Raises NotSent or Unclear."""
+
+
+@runtime_checkable
+class AccountRatings(Protocol):
+    """A channel that rates and limits its accounts."""
+
+    async def read_rating(self, connection: ChannelAccount) -> AccountReport:
+        """Raises NotSent, Unclear or BadAccount."""
 
 
 class Renewal(Struct, frozen=True):

@@ -58,13 +58,22 @@ def seconds(value: Any, *keys: str) -> datetime:
     return _instant(text(value, *keys), 1)
 
 
+def find_seconds(value: Any, *keys: str) -> datetime | None:
+    """The same; None if there is none."""
+    return _parse_instant(text(value, *keys), 1)
+
+
 def milliseconds(value: Any, *keys: str) -> datetime:
     return _instant(text(value, *keys), 1000)
 
 
 def _instant(word: str | None, per_second: int) -> datetime:
+    return _parse_instant(word, per_second) or datetime.now(UTC)
+
+
+def _parse_instant(word: str | None, per_second: int) -> datetime | None:
     try:
         instant = float(word or "") / per_second
     except ValueError:
-        instant = -1.0
-    return datetime.fromtimestamp(instant, UTC) if _EARLIEST < instant < _LATEST else datetime.now(UTC)
+        return None
+    return datetime.fromtimestamp(instant, UTC) if _EARLIEST < instant < _LATEST else None

@@ -10,6 +10,7 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
+    AccountReport,
     Capabilities,
     Channel,
     ChannelAccount,
@@ -22,7 +23,7 @@ from sapa.messaging.channels.interface import (
     SendRefusal,
     Source,
 )
-from sapa.messaging.channels.whatsapp import templates, uploads
+from sapa.messaging.channels.whatsapp import ratings, templates, uploads
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, build_reaction, build_read_mark, parse_sent
 from sapa.messaging.channels.whatsapp.errors import classify
@@ -116,6 +117,9 @@ class WhatsApp:
         self, connection: ChannelAccount, filename: str, mime_type: str, content: bytes
     ) -> str | SendRefusal:
         return await uploads.upload(connection, filename, mime_type, content)
+
+    async def read_rating(self, connection: ChannelAccount) -> AccountReport:
+        return await ratings.read_rating(connection)
 
 
 def _path(connection: ChannelAccount) -> str:
