@@ -13,7 +13,9 @@ from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
+from sapa.messaging.channel_status import actions as channel_status
 from sapa.messaging.channels.interface import (
+    AccountReport,
     Item,
     MessageAmendment,
     NumberChanged,
@@ -291,4 +293,6 @@ async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -
             await contacts.change_number(tx, company, item)
         case TemplateVerdict():
             await templates.apply_verdict(tx, company, item)
+        case AccountReport():
+            await channel_status.receive(tx, company, callback_context.connected, item, callback_context.now)
     return False
