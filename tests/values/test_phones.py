@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sapa.values.phones import BadPhone, _parse, find_region, is_region, parse_phone
+from sapa.values.phones import BadPhone, _parse, find_main_region, find_region, is_region, parse_phone
 from tests import depth
 
 
@@ -107,3 +107,10 @@ def test_regions_are_countries_with_phones(code: str, known: bool) -> None:
 )
 def test_the_country_of_a_number(number: str, region: str | None) -> None:
     assert find_region(number) == region
+
+
+@pytest.mark.parametrize(
+    ("region", "main"), [("GG", "GB"), ("GB", "GB"), ("CA", "US"), ("ID", "ID"), ("*", None), ("ZZ", None), ("", None)]
+)
+def test_the_main_country_of_a_country_code(region: str, main: str | None) -> None:
+    assert find_main_region(region) == main

@@ -85,7 +85,7 @@ async def show_costs(page: PageRequest) -> Response:
         groupings=GROUPINGS,
         grouping=grouping,
         field=GROUPINGS[grouping],
-        template=selection.template_id or "",
+        chosen=selection.template_id or "",
         drawn=_draw_costs(page, window, report),
         **_frame(page, window),
     )

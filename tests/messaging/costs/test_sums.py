@@ -33,7 +33,8 @@ from tests.orders.test_model import run
 
 JAKARTA = ZoneInfo("Asia/Jakarta")
 FIRST, LAST = date(2026, 3, 1), date(2026, 3, 20)
-RECIPIENTS = {"628123456789": "ID", "12015550123": "US", "447911123456": "GB"}
+RECIPIENTS = {"628123456789": ["ID"], "12015550123": ["US"], "447911123456": ["GG", "GB"]}
+"""Numbers, and the countries whose rates they may have; one is of Guernsey, which uses Britain's country code."""
 CATEGORIES = ["marketing", "utility", "service"]
 PRICES = ["0", "0.0077", "0.1", "360", "365.25", "612.123456"]
 # On both sides of midnight in Jakarta, which is 17:00 in UTC.
@@ -62,9 +63,9 @@ class Sent(Struct):
 class Card(Struct):
     rates: dict[Key, dict[date, Decimal]] = field(default_factory=lambda: defaultdict(dict))
 
-    def find(self, country: str, category: str, day: date) -> tuple[Decimal, str] | None:
+    def find(self, countries: Sequence[str], category: str, day: date) -> tuple[Decimal, str] | None:
         """Rupiah first, and the country before all others."""
-        for place in (country, "*"):
+        for place in (*countries, "*"):
             for currency in ("IDR", "USD"):
                 known = [start for start in self.rates[place, category, currency] if start <= day]
                 if known:
@@ -82,7 +83,7 @@ MESSAGES = st.builds(
     at=st.sampled_from(INSTANTS),
 )
 RATES = st.tuples(
-    st.sampled_from(["ID", "US", "*"]),
+    st.sampled_from(["ID", "US", "GB", "GG", "*"]),
     st.sampled_from(CATEGORIES),
     st.sampled_from(["IDR", "USD"]),
     st.sampled_from([date(2026, 1, 1), date(2026, 3, 2), date(2026, 3, 6)]),

@@ -18,20 +18,21 @@ from sapa.messaging.costs.types import (
     MessageRate,
     UnpricedCost,
 )
+from sapa.values.phones import find_main_region
 
 MOST_LINES = 20_000
 _CARDS = "rates belong to all companies, or to one"
 
-# Of the company before those of all, of the country before those of other countries, in the company's currency before
-# another.
+# Of the company before those of all, by the countries in their order, in the company's currency before another.
 FIND_RATE = sql(
-    f"""
+    """
     SELECT r.price, r.currency
       FROM message_rates r
       JOIN companies c ON c.company_id = $1
-     WHERE (r.company_id = $1 OR r.company_id IS NULL) AND r.country IN ($2, '{ELSEWHERE}') AND r.category = $3
+     WHERE (r.company_id = $1 OR r.company_id IS NULL) AND r.country = ANY($2::text[]) AND r.category = $3
        AND r.starts_on <= ($4::timestamptz AT TIME ZONE c.time_zone)::date
-     ORDER BY r.company_id IS NULL, r.country = '{ELSEWHERE}', r.currency <> c.currency, r.currency, r.starts_on DESC
+     ORDER BY r.company_id IS NULL, array_position($2::text[], r.country), r.currency <> c.currency, r.currency,
+              r.starts_on DESC
      LIMIT 1""",
     row=FoundRate,
 )
@@ -127,8 +128,9 @@ TOTALS = sql(f"SELECT {_FIGURES} {_SELECTED} GROUP BY m.currency ORDER BY m.curr
 
 
 async def find_rate(db: Connection, company_id: int, country: str, category: str, at: datetime) -> FoundRate | None:
-    """The rate of the company's day."""
-    return await FIND_RATE.find(db, company_id, country, category, at)
+    """The rate of the company's day: of the country, of the one whose country code it uses, or of all others."""
+    countries = dict.fromkeys([country, find_main_region(country) or ELSEWHERE, ELSEWHERE])
+    return await FIND_RATE.find(db, company_id, list(countries), category, at)
 
 
 async def lock_rates(tx: Tx) -> None:

@@ -59,12 +59,13 @@ def _list_values(
         yield "phone_number_quality_update", number | {"event": "FLAGGED" if after.quality == "RED" else "UNFLAGGED"}
     if before.messaging_limit != after.messaging_limit:
         limit = -1 if after.messaging_limit == NO_LIMIT else after.messaging_limit
-        value = {"max_daily_conversations_per_business": limit, "max_phone_numbers_per_waba": 25}
-        yield "business_capability_update", value
+        yield (
+            "business_capability_update",
+            {"max_daily_conversations_per_business": limit, "max_phone_numbers_per_waba": 25},
+        )
     if before.throughput != after.throughput and after.throughput == "HIGH":
-        tier = TIERS[NO_LIMIT]
-        value = number | {"event": "THROUGHPUT_UPGRADE", "max_daily_conversations_per_business": tier}
-        yield "phone_number_quality_update", value
+        upgrade = {"event": "THROUGHPUT_UPGRADE", "max_daily_conversations_per_business": TIERS[NO_LIMIT]}
+        yield "phone_number_quality_update", number | upgrade
     if body.warning is not None:
         yield _build_warning(account, body.warning, at)
 
