@@ -31,7 +31,8 @@ async def price(
     if delivered_at is not None:
         message = ChargedMessage(locked.id, locked.source, locked.template_id, delivered_at)
         pricing = await costs.charge(tx, company, message, pricing)
-    return encode(pricing)
+    encoded = encode(pricing)
+    return locked.pricing if locked.pricing is not None and bytes(locked.pricing) == encoded else encoded
 
 
 def _choose(stored: Raw | None, reported: ReportedPricing | None) -> MessagePricing | None:
@@ -47,8 +48,7 @@ async def backfill(tx: Tx, company: Company, after: str, limit: int) -> tuple[in
     priced = 0
     found = await costs.price_missing(tx, company, after, limit)
     for cost, rate in found:
-        stored = await queries.lock_pricing(tx, company.id, cost.message_id)
-        if rate is not None and stored is not None:
+        if rate is not None and (stored := await queries.lock_pricing(tx, company.id, cost.message_id)):
             pricing = msgspec.json.decode(stored, type=MessagePricing)
             fixed = replace(pricing, amount=shorten(rate.price), currency=rate.currency)
             await queries.set_pricing(tx, company.id, cost.message_id, encode(fixed))
