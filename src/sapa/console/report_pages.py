@@ -78,7 +78,7 @@ async def show_costs(page: PageRequest) -> Response:
     company = await _get_company(page)
     window, selection, grouping = await _read_costs(page, company)
     async with page.context.long_reads.snapshot(company.id) as db:
-        report = await costs.build_report(db, company, selection, grouping)
+        report = await costs.get_report(db, company, selection, grouping)
     return page.show(
         "report_costs.html",
         report=report,
@@ -124,7 +124,7 @@ async def download(page: PageRequest) -> Response:
         rows = _list_agent_rows(records)
     elif part == "costs":
         async with page.context.long_reads.snapshot(company.id) as db:
-            rows = list_cost_rows(await costs.build_report(db, company, selection, grouping), grouping)
+            rows = list_cost_rows(await costs.get_report(db, company, selection, grouping), grouping)
     else:
         async with page.context.long_reads.snapshot(company.id) as db:
             rows = PARTS[part](await reports.get_overview(db, company, window))

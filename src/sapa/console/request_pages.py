@@ -70,11 +70,13 @@ async def show_request(page: PageRequest) -> Response:
     )
 
 
-async def _find_pricing(page: PageRequest, message_id: str | None) -> Any:
+async def _find_pricing(page: PageRequest, message_id: str | None) -> dict[str, Any] | None:
     """None if there is no message, or if its channel did not say what it costs."""
     if message_id is None:
         return None
-    return (await page.call("GET", f"/messages/{message_id}", base=Base.MESSAGING))["data"]["pricing"]
+    found = await page.call("GET", f"/messages/{message_id}", base=Base.MESSAGING)
+    pricing: dict[str, Any] | None = found["data"]["pricing"]
+    return pricing
 
 
 async def _mask_codes(page: PageRequest, record: dict[str, Any]) -> dict[str, Any]:

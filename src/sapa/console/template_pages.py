@@ -97,7 +97,7 @@ async def _sum_costs(page: PageRequest, name: str) -> list[CostFigures]:
     """What messages with this template cost lately, in all of its languages."""
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
-        days = await costs.build_selection(db, company, None, None, COST_DAYS)
+        days = await costs.get_selection(db, company, None, None, COST_DAYS)
         return await costs.sum_costs(db, company, replace(days, template_id=name))
 
 

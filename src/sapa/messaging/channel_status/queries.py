@@ -132,7 +132,7 @@ async def lock_status(tx: Tx, company_id: int, connected: ConnectedChannel) -> S
     await _ensure(tx, company_id, connected)
     stored = await LOCK.find(tx, company_id, connected.connection.id)
     if stored is None:
-        raise RuntimeError("the status of an account is gone")
+        raise RuntimeError("a status that was stored cannot be read")
     return stored
 
 

@@ -68,7 +68,7 @@ async def list_rates(db: Connection, company_id: int | None) -> list[MessageRate
     return await queries.list_rates(db, company_id)
 
 
-async def build_selection(
+async def get_selection(
     db: Connection, company: Company, first: date | None, last: date | None, days: int
 ) -> CostSelection:
     """By default `days` days that end today."""
@@ -81,7 +81,7 @@ async def sum_costs(db: Connection, company: Company, selection: CostSelection) 
     return await queries.list_totals(db, company.id, selection)
 
 
-async def build_report(db: Connection, company: Company, selection: CostSelection, grouping: Grouping) -> CostReport:
+async def get_report(db: Connection, company: Company, selection: CostSelection, grouping: Grouping) -> CostReport:
     """Read it in a snapshot: its totals are those of its lines."""
     return CostReport(
         start_date=selection.first.isoformat(),

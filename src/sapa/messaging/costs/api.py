@@ -50,7 +50,7 @@ async def get_costs(call: Call, query: CostsQuery) -> CostReport:
     A message counts on the day on which it arrived, in your company's time zone. Its cost is fixed then, by the rate of
     that day: a rate that is imported later does not change it. Channels that report no pricing cost nothing here.
     """
-    return await actions.build_report(call.db, call.company, await _build_selection(call, query), query.group_by)
+    return await actions.get_report(call.db, call.company, await _get_selection(call, query), query.group_by)
 
 
 @routes.get(".csv", scope=Scope.MESSAGES_READ, is_long_read=True)
@@ -59,16 +59,16 @@ async def export_costs(call: Call, query: CostsQuery) -> CsvFile:
 
     The lines of the report.
     """
-    report = await actions.build_report(call.db, call.company, await _build_selection(call, query), query.group_by)
+    report = await actions.get_report(call.db, call.company, await _get_selection(call, query), query.group_by)
     name = f"costs-by-{query.group_by}-{report.start_date}-{report.end_date}.csv"
     return CsvFile(name, write_costs(report, query.group_by))
 
 
-async def _build_selection(call: Call, query: CostsQuery) -> CostSelection:
+async def _get_selection(call: Call, query: CostsQuery) -> CostSelection:
     for field, day in (("startDate", query.start_date), ("endDate", query.end_date)):
         if day is not None and not EARLIEST <= day <= LATEST:
             raise Invalid.field(field, f"must be from {EARLIEST.year} to {LATEST.year}")
-    chosen = await actions.build_selection(call.db, call.company, query.start_date, query.end_date, USUAL_DAYS)
+    chosen = await actions.get_selection(call.db, call.company, query.start_date, query.end_date, USUAL_DAYS)
     if not 0 <= (chosen.last - chosen.first).days < MOST_DAYS:
         raise Invalid.field("endDate", f"must not be before startDate, and at most {MOST_DAYS} days from it")
     return replace(chosen, template_id=query.template_id, source=query.source)
