@@ -48,7 +48,7 @@ async def backfill(tx: Tx, company: Company, after: str, limit: int) -> tuple[in
     priced = 0
     found = await costs.price_missing(tx, company, after, limit)
     for cost, rate in found:
-        if rate is not None and (stored := await queries.lock_pricing(tx, company.id, cost.message_id)):
+        if rate is not None and (stored := await queries.find_locked_pricing(tx, company.id, cost.message_id)):
             pricing = msgspec.json.decode(stored, type=MessagePricing)
             fixed = replace(pricing, amount=shorten(rate.price), currency=rate.currency)
             await queries.set_pricing(tx, company.id, cost.message_id, encode(fixed))

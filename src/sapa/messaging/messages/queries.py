@@ -281,7 +281,7 @@ async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
     return message
 
 
-async def lock_pricing(tx: Tx, company_id: int, id: str) -> Raw | None:
+async def find_locked_pricing(tx: Tx, company_id: int, id: str) -> Raw | None:
     found = await GET_PRICING.find(tx, company_id, id)
     return found.pricing if found else None
 
