@@ -79,15 +79,15 @@ SimulatedWarning = Annotated[
 ]  # fmt: skip
 
 
+_LIMIT = "How many people may get messages outside of a reply window in 24 hours: 250, 2000, 10000 or 100000."
+
+
 class SandboxStatusIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How a channel rates and limits the account from now on. What is absent stays."""
 
     source: Annotated[Source, Meta(examples=["MSGAPP_CLOUD"])]
     quality: Quality | None = None
-    messaging_limit: Annotated[
-        Literal[250, 2_000, 10_000, 100_000] | None,
-        Meta(description="How many people may get messages outside of a reply window in 24 hours."),
-    ] = None
+    messaging_limit: Annotated[int, Meta(examples=[2000], description=_LIMIT)] | None = None
     is_unlimited: Annotated[bool, Meta(examples=[False], description="Instead of a limit.")] = False
     throughput: Annotated[Literal["STANDARD", "HIGH"], EnumName("SimulatedThroughput")] | None = None
     warning: Annotated[SimulatedWarning | None, Meta(description="`REINSTATE` ends DISABLED_UPDATE.")] = None

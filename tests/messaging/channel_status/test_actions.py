@@ -109,6 +109,8 @@ async def test_only_some_channels_rate_accounts(sandbox: httpx.AsyncClient, live
     both = {"source": "MSGAPP_CLOUD", "messagingLimit": 250, "isUnlimited": True}
     assert (await sandbox.post("/sandbox/channel-status", json=both)).status_code == 400
     assert (await live.post("/sandbox/channel-status", json=both)).status_code == 403
+    unusual = await sandbox.post("/sandbox/channel-status", json={"source": "MSGAPP_CLOUD", "messagingLimit": 7})
+    assert unusual.json()["error"]["details"][0]["message"] == "must be one of 250, 2000, 10000, 100000"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx
+from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import NO_LIMIT
 from sapa.sandbox.channels import queries
 from sapa.sandbox.channels.accounts import SandboxAccount
@@ -17,6 +18,7 @@ from sapa.sandbox.types import SandboxStatusIn, SimulatedWarning
 
 INITIAL = NumberState("GREEN", 100_000, "STANDARD")
 TIERS = {250: "TIER_250", 2_000: "TIER_2K", 10_000: "TIER_10K", 100_000: "TIER_100K", NO_LIMIT: "TIER_UNLIMITED"}
+LIMITS = [limit for limit in TIERS if limit != NO_LIMIT]
 RESTRICTION_DAYS = 7
 
 Json = dict[str, Any]
@@ -39,6 +41,8 @@ async def show_number(db: Connection, account: SandboxAccount) -> Json:
 
 async def change(tx: Tx, account: SandboxAccount, body: SandboxStatusIn, at: datetime) -> list[Post]:
     """Stores what changes, and returns the callbacks. None of them has the quality."""
+    if body.messaging_limit is not None and body.messaging_limit not in LIMITS:
+        raise Invalid.field("messagingLimit", f"must be one of {', '.join(map(str, LIMITS))}")
     state = await _get_state(tx, account)
     limit = NO_LIMIT if body.is_unlimited else body.messaging_limit
     changed = replace(
