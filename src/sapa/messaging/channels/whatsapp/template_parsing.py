@@ -28,6 +28,7 @@ from sapa.messaging.channels.template_variables import list_variables
 
 OtpType = Literal["copy_code", "one_tap", "zero_tap"]
 
+_CATEGORIES: tuple[Category, ...] = get_args(get_args(Category)[0])
 _KNOWN_COMPONENTS = {"HEADER", "BODY", "FOOTER", "BUTTONS", "CAROUSEL", "LIMITED_TIME_OFFER"}
 _HEADERS: Mapping[str, HeaderType] = {
     "TEXT": "text",
@@ -70,7 +71,7 @@ def parse_template(found: Node) -> ChannelTemplate | None:
 
 
 def parse_category(word: str | None) -> Category | None:
-    return next((category for category in get_args(Category) if category == (word or "").upper()), None)
+    return next((category for category in _CATEGORIES if category == (word or "").upper()), None)
 
 
 def parse_quality(word: str | None) -> str | None:
