@@ -108,6 +108,19 @@ def test_messages_days_templates_and_channels_cost_the_same(installation: Instal
     compare()
 
 
+def test_a_rate_begins_at_midnight_in_the_companys_time_zone(installation: Installation) -> None:
+    """Delivered ten seconds after midnight in Jakarta, and ten before it; in UTC both are on the day before."""
+    at = datetime(2026, 3, 5, 16, 59, 30, tzinfo=UTC)
+    sent = [Sent(Source.MSGAPP_CLOUD, None, "628123456789", "utility", True, at) for _ in range(2)]
+    rates = [
+        ("ID", "utility", "IDR", date(2026, 1, 1), Decimal(1)),
+        ("ID", "utility", "IDR", date(2026, 3, 6), Decimal(2)),
+    ]
+    steps = [("card", rates), ("report", 0, "delivered", True), ("report", 1, "read", True)]
+    run(play(installation, sent, steps))
+    assert [message.cost and message.cost[0] for message in sent] == [2, 1]
+
+
 async def play(installation: Installation, sent: list[Sent], steps: list[Any]) -> None:
     async with open_database(installation.server.app_url) as database:
         company, key = await open_company(database)
