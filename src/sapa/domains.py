@@ -30,9 +30,12 @@ from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.channel_events import actions as channel_event_actions
 from sapa.messaging.channel_events import api as channel_events
 from sapa.messaging.channel_events.types import PreferenceReceived
+from sapa.messaging.channel_status import api as channel_status
+from sapa.messaging.channel_status import jobs as channel_status_jobs
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.costs import api as costs
 from sapa.messaging.files import jobs as file_jobs
 from sapa.messaging.history import actions as history_actions
 from sapa.messaging.history import api as history
@@ -149,6 +152,8 @@ ROUTES: list[Routes] = [
     media.routes,
     media.attachment_routes,
     channel_events.routes,
+    costs.routes,
+    channel_status.routes,
     analytics.routes,
     support.routes,
     agents.routes,
@@ -210,6 +215,7 @@ SERVICES: list[Service] = [
     Service("uploads", uploads.import_uploads),
     Service("sandbox callbacks", sandbox_callbacks.post_due),
     Service("channel tokens", channel_connection_jobs.renew_due),
+    Service("channel statuses", channel_status_jobs.refresh_due),
     Service("inbound", inbound_jobs.process),
     Service("deferred messages", sending_jobs.send_deferred),
     Service("templates", template_sync.synchronise),

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -15,7 +16,8 @@ from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, harmless, show
 from sapa.cli.outside import open_context
 from sapa.context import AppContext
-from sapa.messaging.channels.interface import Channel, Source
+from sapa.messaging.channel_status import actions as channel_status
+from sapa.messaging.channels.interface import BadAccount, Channel, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.types import Snippet, SnippetShownOnce
@@ -23,6 +25,7 @@ from sapa.messaging.connections import actions as connecting
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection, ChannelNotConnected, NewChannelConnection
 from sapa.messaging.inbound import hooks as inbound
+from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.values.provider_accounts import AccountField
 
@@ -126,7 +129,14 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
 def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Check the account with the channel. No message is sent."""
 
-    info = _run(company, lambda context, company: connecting.test(context, company, source))
+    async def run(context: AppContext, company: Company) -> ChannelConnection:
+        info = await connecting.test(context, company, source)
+        if info.health == "ok":
+            with suppress(NotSent, Unclear, BadAccount):
+                await channel_status.refresh_source(context, company, source)
+        return info
+
+    info = _run(company, run)
     show(info, json, "Channel", COLUMNS)
     sys.exit(0 if info.health == "ok" else 1)
 

@@ -79,6 +79,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON quote_cache TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON channel_connections TO {app};
 GRANT SELECT, INSERT, UPDATE ON channel_paces TO {app};
+GRANT SELECT, INSERT, UPDATE ON channel_statuses TO {app};
+GRANT SELECT, INSERT, UPDATE ON channel_warnings TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON users TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON memberships TO {app};
@@ -111,6 +113,7 @@ GRANT SELECT, INSERT, DELETE ON sandbox_outbox TO {app};
 GRANT SELECT, INSERT, UPDATE ON sandbox_counts TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_templates TO {app};
 GRANT SELECT, INSERT, DELETE ON sandbox_media TO {app};
+GRANT SELECT, INSERT, UPDATE ON sandbox_channel_states TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};
@@ -129,6 +132,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_callbacks TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON messages TO {app};
 GRANT SELECT, INSERT ON message_events TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON message_rates TO {app};
+GRANT SELECT, INSERT, UPDATE ON message_costs TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_templates TO {app};
 GRANT SELECT, INSERT, UPDATE ON api_requests TO {app};
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import msgspec
 
@@ -17,6 +18,8 @@ from sapa.demo.orders import Sale, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
 from sapa.demo.templates import TEMPLATES
+from sapa.messaging.costs import actions as costs
+from sapa.messaging.costs.rate_files import parse_rates
 from sapa.messaging.templates import actions as templates
 from sapa.orders import actions as orders
 from sapa.orders.settlement.types import PaymentIn, RefundIn
@@ -32,6 +35,7 @@ from sapa.values.company import Company
 DEMO_COMPANY = "Demo"
 """The name of the company that the first start creates."""
 
+RATES = Path(__file__).with_name("rates.csv")
 CUSTOMERS = 3_000
 ORDERS = 4_000
 PARCELS = 60
@@ -69,6 +73,7 @@ async def fill(database: Database, report: Report) -> Company:
     async with database.transaction() as tx:
         company = await access.find_or_create_company(tx, DEMO_COMPANY, "test")
         is_open = await orders.find_by_order_id(tx, company, FIRST_ORDER) is not None
+    await _fill_rates(database, company)
     await _fill_customers(database, company, report)
     if not is_open:  # orders have changed the stock since
         await _fill_products(database, company, report)
@@ -76,6 +81,13 @@ async def fill(database: Database, report: Report) -> Company:
     await _fill_parcels(database, company, report)
     await _fill_templates(database, company, report)
     return company
+
+
+async def _fill_rates(database: Database, company: Company) -> None:
+    """Only for this company: the prices are invented."""
+    rates = parse_rates(RATES.read_bytes(), company.id)
+    async with database.transaction() as tx:
+        await costs.import_rates(tx, company.id, rates)
 
 
 async def _fill_customers(database: Database, company: Company, report: Report) -> None:

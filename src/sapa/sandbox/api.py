@@ -7,7 +7,16 @@ from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox import actions
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.types import Clock, ClockIn, OutboxEntry, SandboxInbound, SandboxInboundIn, TestKeyRequired
+from sapa.sandbox.types import (
+    Clock,
+    ClockIn,
+    OutboxEntry,
+    SandboxInbound,
+    SandboxInboundIn,
+    SandboxStatus,
+    SandboxStatusIn,
+    TestKeyRequired,
+)
 
 routes = Routes(
     "/sandbox",
@@ -31,6 +40,17 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
     """
     actions.refuse_live(call.company)
     return await actions.simulate_inbound(call.context, call.db, call.company, body)
+
+
+@routes.post("/channel-status", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+async def change_sandbox_status(call: Call, body: SandboxStatusIn) -> SandboxStatus:
+    """Change how a channel rates and limits your account.
+
+    The simulator sends the callbacks of the change. The quality is in none of them: as with the real channel it is read
+    from the number afterwards. Then `channel.status.updated` is sent.
+    """
+    actions.refuse_live(call.company)
+    return await actions.change_status(call.context, call.db, call.company, body)
 
 
 @routes.post("/clock/advance", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])

@@ -42,6 +42,10 @@ class Source(StrEnum):
 MediaType = Annotated[Literal["image", "video", "audio", "document"], EnumName("MediaType")]
 MEDIA_TYPES: Sequence[MediaType] = ("image", "video", "audio", "document")
 Status = Literal["sent", "delivered", "read", "failed"]
+Quality = Annotated[Literal["GREEN", "YELLOW", "RED"], EnumName("ChannelQuality")]
+WarningSeverity = Annotated[Literal["info", "warning", "critical"], EnumName("WarningSeverity")]
+
+NO_LIMIT = 0
 
 
 class ChannelAccount(Struct, frozen=True):
@@ -273,6 +277,18 @@ class SendDeferral(Struct, frozen=True):
     reason: str
 
 
+class ReportedPricing(Struct, frozen=True):
+    """How a channel charges for a message, without the amount."""
+
+    category: str
+    """In the channel's own words, as rates have it: marketing, utility, service …"""
+    type: str | None
+    """Why it is free, or that it is not."""
+    is_billable: bool
+    country: str | None
+    """The recipient's country, ISO 3166; None if it is not known."""
+
+
 class StatusReport(Struct, frozen=True, tag=True, tag_field="item"):
     """A channel's report on our message: by its id, by our reference, or for all messages up to a watermark."""
 
@@ -286,6 +302,7 @@ class StatusReport(Struct, frozen=True, tag=True, tag_field="item"):
     reason: str | None = None
     category: RefusalCategory | None = None
     is_retryable: bool = False
+    pricing: ReportedPricing | None = None
 
 
 class InboundMedia(Struct, frozen=True):
@@ -414,7 +431,29 @@ class ChannelNotice(Struct, frozen=True, kw_only=True, tag=True, tag_field="item
     preference: MarketingPreference | None = None
 
 
-Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | ChannelNotice
+class AccountWarning(Struct, frozen=True):
+    """A channel's warning about an account, or the end of one. A later one with the same code replaces it."""
+
+    code: str
+    """The channel's own word."""
+    severity: WarningSeverity
+    message: str
+    expires_at: datetime | None = None
+    is_over: bool = False
+
+
+class AccountReport(Struct, frozen=True, tag=True, tag_field="item"):
+    """What a channel thinks of an account. What it does not mention is None."""
+
+    at: datetime
+    quality: Quality | None = None
+    messaging_limit: int | None = None
+    """How many people may get a message outside of a reply window in a day; `NO_LIMIT` if any number."""
+    throughput: str | None = None
+    warnings: Sequence[AccountWarning] = ()
+
+
+Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | ChannelNotice | AccountReport
 
 
 class BadAccount(Exception):

@@ -25,6 +25,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.contacts.types import Contact
 from sapa.messaging.messages import queries
 from sapa.messaging.messages.amendments import AMENDMENT_EVENTS, apply_amendment
+from sapa.messaging.messages.pricing import price
 from sapa.messaging.messages.state import RANKS, MergedState, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
@@ -251,7 +252,9 @@ async def _hold(
     """The channel has the message, and has not sent it: it stays pending until the channel reports on it."""
     error = encode(SendError(HELD, reason))
     await queries.insert_events(tx, company.id, [NewEvent(locked.id, "held", now, now, detail=reason)])
-    return await queries.update_state(tx, company.id, locked, locked.state, provider_id, error, locked.sequence)
+    return await queries.update_state(
+        tx, company.id, locked, locked.state, provider_id, error, locked.sequence, locked.pricing
+    )
 
 
 async def refuse(tx: Tx, company: Company, id: str, refusal: SendRefusal, now: datetime) -> Message | None:
@@ -356,10 +359,11 @@ async def _store(
         tx, company.id, _build_events(locked, report, merged, sequence if is_change else None, is_implied)
     )
     provider_id = locked.provider_id or report.message_id
-    if merged.state == locked.state and provider_id == locked.provider_id:
+    pricing = await price(tx, company, locked, report.pricing, merged.state.delivered_at)
+    if merged.state == locked.state and provider_id == locked.provider_id and pricing == locked.pricing:
         return None
     error = _error_after(locked, merged, report)
-    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence)
+    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence, pricing)
     if not is_change:
         return None
     if (locked.status in DISPATCHED) != (message.status in DISPATCHED):

@@ -41,6 +41,10 @@ class UnsettledMessage(Struct, frozen=True):
     id: str
 
 
+class StoredPricing(Struct, frozen=True):
+    pricing: Raw | None
+
+
 GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
 
 _INSERTED = NewMessage.__struct_fields__
@@ -113,7 +117,7 @@ UPDATE = sql(
     f"""
     UPDATE messages
        SET status = $3, accepted_at = $4, sent_at = $5, delivered_at = $6, read_at = $7, failed_at = $8, conflict = $9,
-           provider_id = $10, error = $11, sequence = $12
+           provider_id = $10, error = $11, sequence = $12, pricing = $13
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Message,
@@ -128,6 +132,10 @@ SET_REPLIED = sql(
 SET_ERROR = sql(f"UPDATE messages SET error = $3 WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}", row=Message)
 
 SET_ATTACHMENTS = sql("UPDATE messages SET attachments = $3 WHERE company_id = $1 AND id = $2")
+
+GET_PRICING = sql("SELECT pricing FROM messages WHERE company_id = $1 AND id = $2 FOR NO KEY UPDATE", row=StoredPricing)
+
+SET_PRICING = sql("UPDATE messages SET pricing = $3 WHERE company_id = $1 AND id = $2")
 
 SET_TICKET = sql(
     "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
@@ -282,10 +290,11 @@ async def update_state(
     provider_id: str | None,
     error: bytes | Raw | None,
     sequence: int,
+    pricing: bytes | Raw | None,
 ) -> Message:
     message = await UPDATE.find(
         tx, company_id, locked.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
-        state.failed_at, state.conflict, provider_id, error, sequence,
+        state.failed_at, state.conflict, provider_id, error, sequence, pricing,
     )  # fmt: skip
     if message is None:
         raise NotFound
@@ -306,6 +315,15 @@ async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
 
 async def set_attachments(tx: Tx, company_id: int, id: str, attachments: bytes) -> None:
     await SET_ATTACHMENTS.run(tx, company_id, id, attachments)
+
+
+async def find_locked_pricing(tx: Tx, company_id: int, id: str) -> Raw | None:
+    found = await GET_PRICING.find(tx, company_id, id)
+    return found.pricing if found else None
+
+
+async def set_pricing(tx: Tx, company_id: int, id: str, pricing: bytes) -> None:
+    await SET_PRICING.run(tx, company_id, id, pricing)
 
 
 async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int | None = None) -> None:

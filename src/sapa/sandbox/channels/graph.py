@@ -7,7 +7,7 @@ import msgspec
 from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import media, social, templates, uploads, whatsapp
+from sapa.sandbox.channels import media, number_status, social, templates, uploads, whatsapp
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account
 from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
 from sapa.sandbox.channels.simulator import build_answer
@@ -41,7 +41,7 @@ async def _answer_edge(
         return await _answer_media(context, account, call, node) if not (edge or is_page) else _unknown(node)
     match call.method, edge:
         case "GET", "":
-            return _show_file(call, node) if find_kind(node) else build_answer(_show(account))
+            return _show_file(call, node) if find_kind(node) else build_answer(await _show(context, account))
         case "POST", "media" if not is_page and node == account.public["phone_number_id"]:
             return await whatsapp.accept_file(context, account, call)
         case "POST", "message_attachments" if is_page:
@@ -72,7 +72,7 @@ def _find_account(context: AppContext, call: HookCall) -> SandboxAccount | None:
     return find_account(context, token, "access_token", (*whatsapp.SOURCES, *PAGES))
 
 
-def _show(account: SandboxAccount) -> dict[str, Any]:
+async def _show(context: AppContext, account: SandboxAccount) -> dict[str, Any]:
     public = account.public
     match account.source:
         case Source.PHOTO_SOCIAL:
@@ -80,7 +80,8 @@ def _show(account: SandboxAccount) -> dict[str, Any]:
         case Source.SOCIAL_NETWORK:
             return {"id": public["page_id"], "name": "Sandbox"}
         case _:
-            return {"id": public["phone_number_id"], "display_phone_number": public["phone_number"]}
+            async with context.database.connection() as db:
+                return await number_status.show_number(db, account)
 
 
 async def _answer_media(context: AppContext, account: SandboxAccount, call: HookCall, node: str) -> HookAnswer:

@@ -39,6 +39,31 @@ class SandboxMedia(Struct, frozen=True):
     content: bytes
 
 
+class NumberState(Struct, frozen=True):
+    """How a simulated number is rated and limited."""
+
+    quality: str
+    messaging_limit: int
+    """0 for no limit."""
+    throughput: str
+
+
+FIND_NUMBER_STATE = sql(
+    """
+    SELECT quality, messaging_limit, throughput
+      FROM sandbox_channel_states
+     WHERE company_id = $1 AND source = $2""",
+    row=NumberState,
+)
+
+PUT_NUMBER_STATE = sql(
+    """
+    INSERT INTO sandbox_channel_states (company_id, source, quality, messaging_limit, throughput)
+    VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (company_id, source) DO UPDATE
+       SET quality = excluded.quality, messaging_limit = excluded.messaging_limit, throughput = excluded.throughput"""
+)
+
 INSERT = sql(
     """
     INSERT INTO sandbox_outbox (company_id, source, method, path, headers, body, status, answer, asked_at)
@@ -222,3 +247,11 @@ async def delete_media(db: Connection, company_id: int, source: str, id: str) ->
 
 async def purge_media(db: Connection, days: int, limit: int) -> int:
     return await PURGE_MEDIA.run(db, days, limit)
+
+
+async def find_number_state(db: Connection, company_id: int, source: str) -> NumberState | None:
+    return await FIND_NUMBER_STATE.find(db, company_id, source)
+
+
+async def put_number_state(tx: Tx, company_id: int, source: str, state: NumberState) -> None:
+    await PUT_NUMBER_STATE.run(tx, company_id, source, state.quality, state.messaging_limit, state.throughput)

@@ -34,6 +34,8 @@ class Script(Struct, frozen=True):
     """The channel responds with a server error."""
     alias: str | None = None
     """The recipient's id at the channel."""
+    is_free: bool = False
+    """The recipient came by an advertisement: for some days messages to them are free."""
 
 
 SENT, DELIVERED, READ = ScriptStep(0, "sent"), ScriptStep(1, "delivered"), ScriptStep(2, "read")
@@ -66,6 +68,7 @@ SCRIPTS = {
     "quota_10": HAPPY,  # refused before the channel is called
     "bounce": Script((SENT, ScriptStep(1, "failed", 550))),
     "tempfail": Script(refusal=451),
+    "free_entry": Script(HAPPY.steps, is_free=True),
     "ooo": Script((SENT, ScriptStep(1, "reply"))),
 }
 
@@ -74,7 +77,7 @@ _NUMBERS = {
     "0106": "reply", "0107": "choice", "0108": "late_reply", "0110": "unknown", "0111": "failed",
     "0112": "no_template", "0113": "wrong_params", "0114": "rate", "0115": "pair_rate", "0116": "token_expired",
     "0117": "broken", "0118": "timeout", "0119": "capped", "0120": "no_number", "0121": "other_number",
-    "0122": "window_closed",
+    "0122": "window_closed", "0150": "free_entry",
 }  # fmt: skip
 
 MAGIC_NUMBERS = "1201555"

@@ -3,7 +3,7 @@ callbacks."""
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,7 @@ from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script_name
-from sapa.sandbox.types import SandboxInboundIn
+from sapa.sandbox.types import SandboxInboundIn, SandboxStatusIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 HANG_SECONDS = 25.0
@@ -45,6 +45,8 @@ class AcceptedMessage(Struct, frozen=True):
     is_template: bool = False
     choice: tuple[str, str, str] | None = None
     """The first choice of the message: its kind (button or list), id and title."""
+    pricing: Mapping[str, Any] | None = None
+    """How the channel charges for it, in the channel's format."""
 
 
 class ChannelSimulator(Struct, frozen=True, kw_only=True):
@@ -64,6 +66,8 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
     """Raises Invalid for what this channel cannot receive."""
     hooks: Sequence[Hook[AppContext]] = ()
     """The paths that it alone serves."""
+    change_status: Callable[[Tx, SandboxAccount, SandboxStatusIn, datetime], Awaitable[list[Post]]] | None = None
+    """Changes how the channel rates and limits the account, and returns its callbacks; None if it does neither."""
 
 
 def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:

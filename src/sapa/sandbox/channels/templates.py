@@ -89,6 +89,13 @@ async def find_refusal(context: AppContext, account: SandboxAccount, template: J
     return find_mistake(msgspec.json.decode(row.content, type=Json), template)
 
 
+async def find_category(db: Connection, account: SandboxAccount, template: Json) -> str | None:
+    """As pricing names it; None for a template that the account does not have."""
+    name, language = str(template.get("name")), str((template.get("language") or {}).get("code"))
+    row = await queries.find_template(db, account.company_id, _owner(account), name, language)
+    return str(msgspec.json.decode(row.content, type=Json)["category"]).lower() if row else None
+
+
 async def _create(tx: Tx, account: SandboxAccount, body: Json) -> HookAnswer:
     if refusal := review(body):
         return build_refusal(refusal)

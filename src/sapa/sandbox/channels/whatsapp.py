@@ -1,22 +1,23 @@
 """Simulates the WhatsApp Cloud API: responses, errors and callbacks."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import media, outbox, templates
+from sapa.sandbox.channels import media, number_status, outbox, templates
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import MIME_TYPES
 from sapa.sandbox.channels.graph_errors import build_refusal
 from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.media import UploadForm
-from sapa.sandbox.channels.scripts import ScriptStep, get_script
+from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -35,6 +36,10 @@ from sapa.sandbox.channels.whatsapp_contents import (
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 SOURCES = (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX)
+FREE_ENTRY: Mapping[str, Any] = {
+    "billable": False, "pricing_model": "PMP", "type": "free_entry_point", "category": "referral_conversion",
+}  # fmt: skip
+FREE_ENTRY_WINDOW = timedelta(hours=72)
 
 _ERRORS: Mapping[int, tuple[int, str]] = {
     190: (401, "Error validating access token: the session has expired"),
@@ -80,6 +85,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
         return await _record(context, account, call, build_answer(sent))
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
+        category = await templates.find_category(db, account, body["template"]) if body["type"] == "template" else None
     accepted = AcceptedMessage(
         account, to, f"wamid.{new_token(32)}", now,
         reference=body.get("biz_opaque_callback_data"),
@@ -88,6 +94,7 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     )  # fmt: skip
     script = get_script(to)
     recipient_id = script.alias or to
+    accepted = replace(accepted, pricing=build_pricing(category, script))
     return await run_script(
         context, call, accepted, script,
         accept=lambda accepted: _accept(accepted, recipient_id),
@@ -206,10 +213,20 @@ def _status(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient
         words = _ERRORS[step.code][1]
         status["errors"] = [{"code": step.code, "title": words, "message": words, "error_data": {"details": words}}]
     else:
-        category = "utility" if accepted.is_template else "service"
-        pricing = {"billable": accepted.is_template, "pricing_model": "PMP", "type": "regular", "category": category}
-        status["pricing"] = pricing
+        status["pricing"] = accepted.pricing
+        if accepted.pricing == FREE_ENTRY:
+            ends = accepted.at + FREE_ENTRY_WINDOW
+            origin = {"type": FREE_ENTRY["category"]}
+            conversation = {"id": accepted.message_id[-32:], "origin": origin}
+            status["conversation"] = conversation | {"expiration_timestamp": str(int(ends.timestamp()))}
     return status
+
+
+def build_pricing(category: str | None, script: Script) -> Mapping[str, Any]:
+    """Each message is charged, also an answer to a customer, unless the customer came by an advertisement."""
+    if script.is_free:
+        return FREE_ENTRY
+    return {"billable": True, "pricing_model": "PMP", "type": "regular", "category": category or "service"}
 
 
 def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
@@ -296,6 +313,7 @@ SIMULATORS = [
         build_message_id=lambda: f"wamid.{new_token(32)}",
         contents=CONTENTS,
         has_echoes=source is Source.MSGAPP_COEX,
+        change_status=number_status.change,
     )
     for source in SOURCES
 ]

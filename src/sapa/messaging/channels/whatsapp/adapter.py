@@ -10,6 +10,7 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
+    AccountReport,
     Capabilities,
     Channel,
     ChannelAccount,
@@ -24,7 +25,7 @@ from sapa.messaging.channels.interface import (
     SendRefusal,
     Source,
 )
-from sapa.messaging.channels.whatsapp import templates
+from sapa.messaging.channels.whatsapp import ratings, templates
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, build_reaction, build_read_mark, parse_sent
 from sapa.messaging.channels.whatsapp.errors import classify
@@ -121,6 +122,9 @@ class WhatsApp:
     ) -> SendRefusal | None:
         response = await meta.post(connection, _path(connection), build_read_mark(message_id, is_typing))
         return meta.read_refusal(response, classify)
+
+    async def read_rating(self, connection: ChannelAccount) -> AccountReport:
+        return await ratings.read_rating(connection)
 
 
 def _path(connection: ChannelAccount) -> str:
