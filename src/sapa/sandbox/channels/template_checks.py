@@ -57,7 +57,7 @@ def _check(stored: Json, template: Json) -> None:
     for number, component in enumerate(sent):
         _check_shape(f"template.components.{number}", component)
     parts = index_components(stored["components"])
-    is_named = stored.get("parameter_format") == "NAMED"
+    is_named = str(stored.get("parameter_format")).upper() == "NAMED"
     is_code = str(stored.get("category")).upper() == "AUTHENTICATION"
     _check_part("", parts, sent, is_named, is_code)
     _check_offer(parts, sent)
