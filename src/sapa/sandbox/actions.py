@@ -13,6 +13,7 @@ from sapa.messaging.sending.preflight import parse_recipient
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels.accounts import build_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.people import record_inbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.types import Clock, SandboxInbound, SandboxInboundIn, TestKeyRequired
@@ -44,6 +45,8 @@ async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: 
         subject=body.subject,
     )
     post = simulator.build_inbound(account, inbound)
+    if not body.echo:
+        await record_inbound(tx, company.id, source, sender, inbound.at)
     await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
     return SandboxInbound(source, sender, inbound.message_id, post.body.decode("utf-8", "replace"))
 
