@@ -213,7 +213,7 @@ def _show(row: TemplateRow) -> Json:
         "category": content["category"],
         "parameter_format": str(content.get("parameter_format", "POSITIONAL")).upper(),
         "components": content["components"],
-        "quality_score": content.get("quality_score", {"score": "UNKNOWN"}),
+        "quality_score": {"date": int(time.time()), **content.get("quality_score", {"score": "UNKNOWN"})},
         "rejected_reason": row.reason or "NONE",
     }
     if "message_send_ttl_seconds" in content:
