@@ -44,12 +44,12 @@ async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
     return await actions.advance_clock(call.db, call.company, body.seconds)
 
 
-@routes.get("/accounts", scope=Scope.MESSAGES_WRITE, raises=[TestKeyRequired])
-async def list_sandbox_accounts(call: Call) -> list[SimulatorAccount]:
-    """List the accounts with the channels' simulators.
+@routes.post("/accounts", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+async def open_sandbox_accounts(call: Call) -> list[SimulatorAccount]:
+    """Open the accounts with the channels' simulators.
 
     With an account's address and token, a program that was made for the channel, such as a WhatsApp library, uses the
-    simulator instead.
+    simulator instead. Every call returns the same credentials.
     """
     actions.refuse_live(call.company)
     return [build_simulator_account(call.context, call.company, source) for source in Source]

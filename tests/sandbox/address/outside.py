@@ -71,7 +71,7 @@ async def open_program(
         connect_messaging(installation, key.raw) as api,
         httpx.AsyncClient(timeout=60, verify=TLS) as http,
     ):
-        answer = await api.get("/sandbox/accounts")
+        answer = await api.post("/sandbox/accounts")
         assert answer.status_code == 200, answer.text
         accounts = {account["source"]: account for account in answer.json()["data"]}
         yield OutsideProgram(company.test, api, accounts, http)

@@ -119,7 +119,9 @@ async def test_a_live_environment_has_no_simulators(installation: Installation, 
     company = await make_company(database)
     key = await make_key(database, company.live)
     async with httpx.AsyncClient(verify=TLS) as http:
-        answer = await http.get(f"{installation.address}/messaging/v1/sandbox/accounts", headers={"x-api-key": key.raw})
+        answer = await http.post(
+            f"{installation.address}/messaging/v1/sandbox/accounts", headers={"x-api-key": key.raw}
+        )
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "TEST_KEY_REQUIRED")
 
 
@@ -177,7 +179,7 @@ async def test_no_body_makes_a_simulator_fail(installation: Installation, databa
     async with open_program(installation, database) as program:
         carriers_api = str(program.api.base_url).replace("/messaging/v1", "/customer/v1")
         key = program.api.headers["x-api-key"]
-        listed = await program.http.get(f"{carriers_api}shipping/sandbox/accounts", headers={"x-api-key": key})
+        listed = await program.http.post(f"{carriers_api}shipping/sandbox/accounts", headers={"x-api-key": key})
         accounts = {account["carrier"]: account["credentials"] for account in listed.json()["data"]}
         base = f"{installation.address}/sandbox"
         token = (await program.http.post(f"{base}/dash/v1/auth/providers/token", json=accounts["dash"])).json()["token"]
@@ -232,7 +234,7 @@ async def test_a_carriers_simulator_books_for_an_outside_program(
     company = await make_company(database)
     key = await make_key(database, company.test)
     async with connect(installation, key.raw) as api, httpx.AsyncClient(verify=TLS) as http:
-        listed = (await api.get("/shipping/sandbox/accounts")).json()["data"]
+        listed = (await api.post("/shipping/sandbox/accounts")).json()["data"]
         accounts = {account["carrier"]: account["credentials"] for account in listed}
         assert set(accounts) == {access.prefix.split("/")[2] for access in carriers.ACCESS}
         base = f"{installation.address}/sandbox"

@@ -70,12 +70,12 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
     return shipment.shipment
 
 
-@routes.get("/sandbox/accounts", scope=Scope.ORDERS_WRITE, raises=[TestKeyRequired])
-async def list_sandbox_carrier_accounts(call: Call) -> list[CarrierSimulatorAccount]:
-    """List the accounts with the carriers' simulators.
+@routes.post("/sandbox/accounts", scope=Scope.ORDERS_WRITE, status=200, raises=[TestKeyRequired])
+async def open_sandbox_carrier_accounts(call: Call) -> list[CarrierSimulatorAccount]:
+    """Open the accounts with the carriers' simulators.
 
     For test keys only. With an account's address and credentials, a program that was made for the carrier uses the
-    simulator instead. The simulator's callbacks go to Sapa only.
+    simulator instead. Every call returns the same credentials. The simulator's callbacks go to Sapa only.
     """
     if not call.company.is_test:
         raise TestKeyRequired

@@ -185,7 +185,13 @@ async def _list(context: AppContext, account: SandboxAccount, call: HookCall) ->
     paging: Json = {"cursors": {"before": str(start), "after": str(start + len(page))}}
     if start + size < len(wanted):
         paging["next"] = build_url(context, call, f"{call.path}?limit={size}&after={start + size}")
-    return build_answer({"data": [_show(row) for row in page], "paging": paging})
+    summary = {
+        "total_count": len(wanted),
+        "message_template_count": len(rows),
+        "message_template_limit": MAX_TEMPLATES,
+        "are_translations_complete": True,
+    }
+    return build_answer({"data": [_show(row) for row in page], "paging": paging, "summary": summary})
 
 
 async def _delete(tx: Tx, account: SandboxAccount, call: HookCall) -> HookAnswer:

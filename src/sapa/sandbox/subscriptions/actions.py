@@ -55,11 +55,9 @@ async def find_url(context: AppContext, company_id: int, path: str, level: Level
 async def _verify(context: AppContext, url: str, verify_token: str) -> None:
     challenge = token_hex(16)
     asked = {"hub.mode": "subscribe", "hub.challenge": challenge, "hub.verify_token": verify_token}
-    separator = "&" if "?" in url else "?"
+    question = url + ("&" if "?" in url else "?") + urlencode(asked)
     try:
-        response = await context.client.fetch(
-            f"{url}{separator}{urlencode(asked)}", MAX_CHALLENGE, seconds=VERIFY_SECONDS
-        )
+        response = await context.client.fetch(question, MAX_CHALLENGE, seconds=VERIFY_SECONDS)
     except (NotSent, Unclear) as error:
         raise NotVerified(f"curl_error = {error}; HTTP Status Code = 0") from None
     if response.status != 200:
