@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,13 @@ def find_example(name: str) -> bytes:
     return str(found[0]).encode()
 
 
-async def run(program: OutsideProgram, name: str, *command: str, folder: Path | None = None, **variables: str) -> str:
+async def run(
+    program: OutsideProgram,
+    name: str,
+    *command: str,
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """Runs the example as the standard input of a command."""
     environ = {
         "PATH": os.environ["PATH"],
@@ -32,7 +39,7 @@ async def run(program: OutsideProgram, name: str, *command: str, folder: Path | 
         "ADDRESS": program.whatsapp["address"],
         "TOKEN": program.whatsapp["credentials"]["access_token"],
         "NUMBER": program.number,
-        **variables,
+        **(variables or {}),
     }
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -46,7 +53,7 @@ async def run(program: OutsideProgram, name: str, *command: str, folder: Path | 
 async def test_curl_subscribes_and_sends(called_back: OutsideProgram, receiver: CallbackReceiver) -> None:
     shell = ("bash", "-e")
     callback = {"CALLBACK": receiver.address + "/", "VERIFY_TOKEN": VERIFY_TOKEN}
-    assert await run(called_back, "sh subscribe", *shell, **callback) == '{"success":true}'
+    assert await run(called_back, "sh subscribe", *shell, variables=callback) == '{"success":true}'
     assert '"wa_id":"12015550100"' in await run(called_back, "sh send", *shell)
     await receiver.wait_for(lambda: len(receiver.list_values("statuses")) == 3)
 
