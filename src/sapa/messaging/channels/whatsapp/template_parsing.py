@@ -3,7 +3,7 @@ template cannot be sent."""
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import UNSET, UnsetType
@@ -25,6 +25,7 @@ from sapa.messaging.channels.template_content import (
     TemplateExamples,
 )
 from sapa.messaging.channels.template_variables import list_variables
+from sapa.values.enum_names import words_of
 
 OtpType = Literal["copy_code", "one_tap", "zero_tap"]
 
@@ -70,7 +71,7 @@ def parse_template(found: Node) -> ChannelTemplate | None:
 
 
 def parse_category(word: str | None) -> Category | None:
-    return next((category for category in get_args(Category) if category == (word or "").upper()), None)
+    return next((category for category in words_of(Category) if category == (word or "").upper()), None)
 
 
 def parse_quality(word: str | None) -> str | None:
