@@ -70,11 +70,14 @@ from sapa.products import api as products
 from sapa.sandbox import api as sandbox
 from sapa.sandbox import callbacks as sandbox_callbacks
 from sapa.sandbox import jobs as sandbox_jobs
+from sapa.sandbox.address import mail_server as sandbox_mail
+from sapa.sandbox.address import pages as sandbox_pages
 from sapa.sandbox.carriers import api as sandbox_carriers
 from sapa.sandbox.carriers import simulators as carrier_simulators
 from sapa.sandbox.carriers.environment import SandboxShipping
 from sapa.sandbox.channels import simulators as channel_simulators
 from sapa.sandbox.channels.environment import SandboxMessaging
+from sapa.sandbox.subscriptions import jobs as sandbox_subscriptions
 from sapa.settings import Settings
 from sapa.shipping import api as shipping
 from sapa.shipping import environment as shipping_environment
@@ -214,6 +217,8 @@ SERVICES: list[Service] = [
     Service("mail to owners", notice_jobs.mail_owners),
     Service("uploads", uploads.import_uploads),
     Service("sandbox callbacks", sandbox_callbacks.post_due),
+    Service("sandbox subscribers", sandbox_subscriptions.post_subscribed),
+    Service("sandbox mail", sandbox_mail.serve_mail),
     Service("channel tokens", channel_connection_jobs.renew_due),
     Service("channel statuses", channel_status_jobs.refresh_due),
     Service("inbound", inbound_jobs.process),
@@ -237,12 +242,14 @@ HOOKS: list[Hook[AppContext]] = [
 """Where providers call back."""
 
 SIMULATORS: list[Hook[AppContext]] = [*carrier_simulators.HOOKS, *channel_simulators.HOOKS]
-"""Stand in for the providers in the test environment; reached on a process's loopback address only."""
+"""Stand in for the providers in the test environment. Sapa reaches them on a process's loopback address, programs
+outside over `sandbox_pages`."""
 
 PAGES: list[Callable[[AppContext], list[Route]]] = [
     media_pages.build_pages,
     widget_pages.pages,
     tracking_pages.build_pages,
+    sandbox_pages.build_pages,
 ]
 """Pages for browsers, besides the API's documents."""
 

@@ -23,7 +23,13 @@ from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.types import Snippet, SnippetShownOnce
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.connections.environment import get_environment
-from sapa.messaging.connections.types import ChannelConnection, ChannelNotConnected, NewChannelConnection
+from sapa.messaging.connections.types import (
+    ChannelConnection,
+    ChannelNotConnected,
+    LiveChannel,
+    NewChannelConnection,
+    SimulatorAccount,
+)
 from sapa.messaging.inbound import hooks as inbound
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -123,6 +129,20 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
         show(created, json, "", [])
     else:
         Console(soft_wrap=True).print(f"{created.snippet}\n\nsecret: {created.secret}", highlight=False, markup=False)
+
+
+@app.command()
+def simulator(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
+    """Show the account with a channel's simulator, for programs that use it instead of the channel. Test environments
+    only."""
+
+    async def run(context: AppContext, company: Company) -> SimulatorAccount:
+        found = get_environment(company).accounts.find_simulator(context, company, source)
+        if found is None:
+            raise LiveChannel
+        return found
+
+    show(_run(company, run), json, "Simulator", ["source", "address", "account", "credentials"])
 
 
 @app.command("test")

@@ -62,6 +62,7 @@ async def show_channel(page: PageRequest) -> Response:
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
         hook=get_environment(company).accounts.find_hook(page.context, company, channel.source),
+        simulator=get_environment(company).accounts.find_simulator(page.context, company, channel.source),
         given=_list_plain(page, channel, info),
     )
 

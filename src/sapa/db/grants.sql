@@ -114,6 +114,10 @@ GRANT SELECT, INSERT, UPDATE ON sandbox_counts TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_templates TO {app};
 GRANT SELECT, INSERT, DELETE ON sandbox_media TO {app};
 GRANT SELECT, INSERT, UPDATE ON sandbox_channel_states TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_subscriptions TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_deliveries TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_people TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_paces TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};

@@ -13,6 +13,7 @@ from sapa.messaging.sending.preflight import parse_recipient
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels.accounts import build_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.people import record_inbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.inbound_contents import ALONE, BESIDE
@@ -53,6 +54,9 @@ async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: 
         contents=body,
     )
     post = simulator.build_inbound(account, inbound)
+    is_message = body.preference is None and body.error is None and not body.echo
+    if is_message:
+        await record_inbound(tx, company.id, source, sender, inbound.at)
     await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
     return SandboxInbound(source, sender, inbound.message_id, post.body.decode("utf-8", "replace"))
 

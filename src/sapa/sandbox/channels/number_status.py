@@ -33,6 +33,8 @@ async def show_number(db: Connection, account: SandboxAccount) -> Json:
         "verified_name": "Sandbox",
         "name_status": "APPROVED",
         "status": "CONNECTED",
+        "code_verification_status": "VERIFIED",
+        "platform_type": "CLOUD_API",
         "quality_rating": state.quality,
         "throughput": {"level": state.throughput},
         "whatsapp_business_manager_messaging_limit": TIERS[state.messaging_limit],
