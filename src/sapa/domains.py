@@ -11,6 +11,7 @@ from sapa.access import api as company_settings
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
+from sapa.customers.subscriptions import CONSENTS
 from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.db.pool import Database
@@ -27,9 +28,13 @@ from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
+from sapa.messaging.confirmations import jobs as confirmation_jobs
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.consents import actions as consent_actions
+from sapa.messaging.consents import api as consents
+from sapa.messaging.consents import pages as consent_pages
 from sapa.messaging.history import actions as history_actions
 from sapa.messaging.history import api as history
 from sapa.messaging.inbound import hooks as inbound_hooks
@@ -113,6 +118,8 @@ from sapa.work.worker import Job, Service
 ROUTES: list[Routes] = [
     company_settings.routes,
     customers.routes,
+    consents.routes,
+    consents.settings_routes,
     products.routes,
     orders.routes,
     order_history.routes,
@@ -210,6 +217,7 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.poll_carriers),
     Service("labels", label_jobs.print_waiting),
     Service("notifications", notification_jobs.send_queued),
+    Service("consent confirmations", confirmation_jobs.send_queued),
 ]
 
 HOOKS: list[Hook[AppContext]] = [
@@ -225,12 +233,14 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [
     media_pages.build_pages,
     widget_pages.pages,
     tracking_pages.build_pages,
+    consent_pages.build_pages,
 ]
 """Pages for browsers, besides the API's documents."""
 
 
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, support_actions),
+    (CONSENTS, consent_actions),
     (SHIPMENTS, shipment_actions),
     (messaging_environment.TEST, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
@@ -239,7 +249,7 @@ PORTS: list[tuple[Port[Any], Any]] = [
 
 SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
-    CustomerRemoved: [loyalty_actions.forfeit],
+    CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer],
     OrderChanged: [loyalty_actions.settle_order],
     OrdersPlaced: [loyalty_actions.settle_orders],
     CashCollected: [settlement_actions.record_collection],

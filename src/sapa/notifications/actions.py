@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from sapa.access.actions import get_environment, read_clock
 from sapa.context import AppContext
 from sapa.customers import actions as customers
-from sapa.customers.types import CustomerRef, Subscription
+from sapa.customers.types import CustomerRef
 from sapa.db.pool import Connection, Tx
 from sapa.http.allow_list import AllowList
 from sapa.http.errors import ApiError, Invalid
@@ -44,12 +44,9 @@ LEASE_SECONDS = 300.0
 """Longer than a send takes; then its worker is gone."""
 MOST_TRIES = 4
 RETRY_SECONDS = 60.0
-ALL_CHANNELS = "CRM"
-"""The app of a subscription that stands for all channels."""
 
 _NO_SETTINGS = NotificationSettings(enabled=False, rules=Raw(b"[]"), updated_at=None)
 _read_rules = msgspec.json.Decoder(list[NotificationRule]).decode
-_read_subscriptions = msgspec.json.Decoder(list[Subscription]).decode
 _read_customer = msgspec.json.Decoder(CustomerRef).decode
 
 
@@ -62,18 +59,12 @@ class NotificationSkipped(Exception):
 
 
 class Recipient(Struct, frozen=True):
-    """Who is told, and what they subscribe to."""
+    """Who is told."""
 
     phone: str | None
     email: str | None
     identities: Sequence[Identity] = ()
     """Ids of channels that the customer wrote over."""
-    subscriptions: Sequence[Subscription] = ()
-
-    def unsubscribed(self, source: str | None) -> bool:
-        """From all channels, or from this one."""
-        apps = {ALL_CHANNELS, source}
-        return any(entry.app in apps and entry.status == "unsubscribe" for entry in self.subscriptions)
 
 
 async def get_settings(db: Connection, company: Company) -> NotificationSettings:
@@ -184,11 +175,7 @@ async def _prepare(
     page = context.settings.server.address + (shipment.tracking_page or "")
     params = build_params(rule, shipment, shop, courier, order.order_number if order else None, page)
     to, source = _choose_address(rule, recipient, company.region)
-    message = _build_message(rule, to, source, params, {"shipmentId": shipment.id, "step": due.step})
-    template = await sending.check_template(db, company, message)
-    if template.category == "MARKETING" and recipient.unsubscribed(source):
-        raise NotificationSkipped("CONSENT_MISSING", "The customer unsubscribed from marketing messages.")
-    return message
+    return _build_message(rule, to, source, params, {"shipmentId": shipment.id, "step": due.step})
 
 
 async def _load_recipient(
@@ -200,8 +187,7 @@ async def _load_recipient(
         known = await customers.find_by_contact(db, company, [phone] if phone else [], email)
     if known is None:
         return Recipient(phone, email)
-    identities = await contacts.list_customer_identities(db, company, known.id)
-    return Recipient(phone, email, identities, _read_subscriptions(known.subscription_status))
+    return Recipient(phone, email, await contacts.list_customer_identities(db, company, known.id))
 
 
 def _choose_address(rule: NotificationRule, recipient: Recipient, region: str) -> tuple[str, str | None]:

@@ -196,6 +196,10 @@ class OutgoingMessage(Struct, frozen=True):
     """Mail: the files of the message that we hold ourselves. Its content names no other address for them."""
     is_automatic: bool = False
     """Sent by a machine. Mail says so in a header, so that machines do not reply to each other."""
+    is_marketing: bool = False
+    """Sent only as long as the recipient's consent permits it."""
+    unsubscribe_url: str | None = None
+    """Mail: where the recipient of a marketing message unsubscribes."""
 
 
 class SendReceipt(Struct, frozen=True):
@@ -344,7 +348,18 @@ class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
     category: str | None = None
 
 
-Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict
+class MarketingPreference(Struct, frozen=True, tag=True, tag_field="item"):
+    """A customer turned marketing messages off or on in the channel's own app."""
+
+    person: Sequence[Identity]
+    """All identities that the channel gives."""
+    value: Literal["stop", "resume"]
+    at: datetime
+    detail: str | None = None
+    """The channel's words."""
+
+
+Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | MarketingPreference
 
 
 class BadAccount(Exception):
@@ -383,6 +398,10 @@ class Capabilities(Struct, frozen=True):
     """The interactive contents that it sends, natively or as text."""
     has_quotes: bool = False
     """Whether a message can quote another one."""
+    has_unsubscribe_links: bool = False
+    """Whether marketing messages carry a link to unsubscribe."""
+    has_forgeable_senders: bool = False
+    """Whether anybody can write in another person's name, unless the sender was authenticated."""
 
 
 class Channel(Protocol):

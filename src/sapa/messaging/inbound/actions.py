@@ -13,7 +13,9 @@ from sapa.events import emit
 from sapa.messaging.channels.identities import canonical
 from sapa.messaging.channels.interface import Identity, ReceivedItem, Source
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.confirmations import actions as confirmations
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.consents import actions as consents
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import Contact, Window
 from sapa.messaging.media import actions as media
@@ -95,9 +97,28 @@ async def receive(
             tx, company, connection_id, contact.id, new.created_at, message.message_id2
         )
         await messages.record_reply(tx, company, source, inbound, contact, new.created_at, now)
-        message = await messages.link_ticket(tx, company, message, await tickets.link_inbound(tx, company, linked))
+        if await _apply_word(tx, company, source, inbound, contact, new):
+            link = await tickets.find_link(tx, company, connection_id, contact.id)
+        else:
+            link = await tickets.link_inbound(tx, company, linked)
+        message = message if link is None else await messages.link_ticket(tx, company, message, link)
     await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, written_at)))
     return message
+
+
+async def _apply_word(
+    tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, new: NewMessage
+) -> bool:
+    """Whether the message was a word that unsubscribes or subscribes again. It opens no ticket, and a change is
+    confirmed."""
+    found = await consents.find_word(tx, company, source, inbound)
+    if found is None:
+        return False
+    status, word = found
+    outcome = await consents.apply_word(tx, company, source, contact, status, word, new.id, new.created_at)
+    if outcome == "changed":
+        await confirmations.queue(tx, company, new, status)
+    return outcome != "ignored"
 
 
 def _build_received(

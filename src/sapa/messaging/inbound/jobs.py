@@ -15,6 +15,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.messaging.channels.interface import (
     Item,
+    MarketingPreference,
     MessageAmendment,
     NumberChanged,
     ReceivedItem,
@@ -23,6 +24,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
+from sapa.messaging.consents import actions as consents
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.inbound import actions, queries
 from sapa.messaging.inbound.actions import CallbackContext
@@ -291,4 +293,6 @@ async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -
             await contacts.change_number(tx, company, item)
         case TemplateVerdict():
             await templates.apply_verdict(tx, company, item)
+        case MarketingPreference():
+            await consents.apply_preference(tx, company, source, item)
     return False

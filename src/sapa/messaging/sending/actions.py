@@ -41,9 +41,15 @@ async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Messag
     return await _send(call, body, SendContext(agent_id=body.agent_id, yields_to_agent=body.ignore_active_ticket))
 
 
-async def send_automatically(call: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
-    """For a message that no person and no API call asked for; it leaves no record of a call."""
-    return await _send(call, body, SendContext(agent_id=None, feature_source="AUTOMATION"))
+async def send_automatically(
+    call: OutboundCall, body: AnySendIn, *, connection_id: str | None = None
+) -> Message | Accepted[Message]:
+    """For a message that no person and no API call asked for; it leaves no record of a call. Marketing needs a
+    subscription."""
+    send_context = SendContext(
+        agent_id=None, feature_source="AUTOMATION", connection_id=connection_id, needs_subscription=True
+    )
+    return await _send(call, body, send_context)
 
 
 async def check_template(db: Connection, company: Company, body: TemplateMessageIn) -> Template:

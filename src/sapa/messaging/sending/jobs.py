@@ -19,7 +19,7 @@ from sapa.messaging.sending.delivery import (
     SendOutcome,
     UnknownOutcome,
     retry_storing,
-    try_send,
+    try_with_consent,
 )
 from sapa.messaging.sending.queries import DeferredMessage, DueMessage
 from sapa.values.company import Company
@@ -67,7 +67,7 @@ async def _send(context: AppContext, due: DueMessage) -> None:
     outcome: SendOutcome = SendRefusal("CHANNEL_NOT_CONNECTED", "The channel is no longer connected.", "config")
     if connected is not None:
         outgoing = msgspec.msgpack.decode(deferred.outgoing, type=OutgoingMessage)
-        outcome = await try_send(context, connected, outgoing)
+        outcome = await try_with_consent(context, connected, outgoing)
     await retry_storing(
         lambda: context.database.transact(
             lambda tx: _conclude(tx, company, connected, due.message_id, deferred, outcome)

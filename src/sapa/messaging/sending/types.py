@@ -271,6 +271,8 @@ class SendContext(Struct, frozen=True, kw_only=True):
     connection_id: str | None = None
     """The connection that the message has to use."""
     is_handover: bool = False
+    needs_subscription: bool = False
+    """Whether a marketing template needs a recipient who subscribed, not only one who did not unsubscribe."""
 
     @property
     def is_api_call(self) -> bool:
@@ -296,6 +298,11 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     caption_field: str = "caption"
     """The request's field that holds the caption of a file."""
 
+    @property
+    def is_marketing(self) -> bool:
+        """Whether the recipient's consent decides: replies and messages about an order need none."""
+        return self.template is not None and self.template.category == "MARKETING"
+
 
 class AnsweredMail(Struct, frozen=True):
     """The mail that a message replies to."""
@@ -317,6 +324,9 @@ class SendPlan(Struct, frozen=True):
     answered: AnsweredMail | None = None
     quoted: str | None = None
     """The channel's id of the message that this one quotes."""
+    unsubscribe_url: str | None = None
+    """For the recipient of a marketing message, on channels that have such links."""
+    is_automatic: bool = False
 
     def show(self, message: Message) -> Message:
         """The message as its sender gets it: with the one-time code, which is not stored with it."""

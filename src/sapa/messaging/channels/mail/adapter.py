@@ -66,6 +66,8 @@ class Mail:
         has_attachments=True,
         has_threads=True,
         has_quotes=True,
+        has_unsubscribe_links=True,
+        has_forgeable_senders=True,
     )
 
     def get_server(self, account: Mapping[str, str]) -> str:

@@ -1,11 +1,13 @@
 """WhatsApp's callbacks: arrays of entries, changes, messages and statuses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from sapa.messaging.channels.identities import PHONE
 from sapa.messaging.channels.interface import (
     Identity,
     Item,
+    MarketingPreference,
     MessageAmendment,
     NumberChanged,
     ReceivedItem,
@@ -149,8 +151,19 @@ def _read_status(status: Node) -> Iterator[Item]:
     )
 
 
+def _read_preferences(value: Node) -> Iterator[Item]:
+    people = People(value)
+    for preference in nodes(value, "user_preferences"):
+        choice = _PREFERENCES.get(text(preference, "value") or "")
+        person = people.identify(text(preference, "wa_id"), text(preference, "user_id"))
+        if choice is not None and person and text(preference, "category") == "marketing_messages":
+            yield MarketingPreference(person, choice, seconds(preference, "timestamp"), text(preference, "detail"))
+
+
+_PREFERENCES: Mapping[str, Literal["stop", "resume"]] = {"stop": "stop", "resume": "resume"}
 _FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
     "messages": _read_messages,
+    "user_preferences": _read_preferences,
     "smb_message_echoes": _read_echoes,
     "history": _read_history,
 }

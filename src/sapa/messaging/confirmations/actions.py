@@ -1,0 +1,72 @@
+"""Confirms what a person chose by a word: queued with the choice, sent by the worker, once."""
+
+from sapa.context import AppContext
+from sapa.db.pool import Tx
+from sapa.http.allow_list import AllowList
+from sapa.http.errors import ApiError
+from sapa.http.keys import Key
+from sapa.http.outbound_call import OutboundCall, RequestInfo
+from sapa.messaging.confirmations import queries
+from sapa.messaging.confirmations.types import DueConfirmation
+from sapa.messaging.consents import actions as consents
+from sapa.messaging.consents.types import ConsentStatus
+from sapa.messaging.consents.words import build_reply
+from sapa.messaging.messages.types import NewMessage
+from sapa.messaging.sending import actions as sending
+from sapa.messaging.sending.types import MessageIn
+from sapa.values.company import Company
+
+LEASE_SECONDS = 300.0
+"""Longer than a send takes; then its worker is gone."""
+MOST_TRIES = 4
+RETRY_SECONDS = 30.0
+
+
+async def queue(tx: Tx, company: Company, word: NewMessage, status: ConsentStatus) -> None:
+    """`word` is the message that the person wrote."""
+    await queries.insert(tx, company.id, word.id, word.connection_id, word.source, word.identity, status)
+
+
+async def list_due(context: AppContext, most: int) -> list[DueConfirmation]:
+    async with context.database.connection() as db:
+        return await queries.list_due(db, most)
+
+
+async def process(context: AppContext, company: Company, due: DueConfirmation) -> None:
+    """What a dead worker was sending may have been sent, so it is not sent again."""
+    if due.is_abandoned:
+        await _settle(context, due, "unknown", "The worker ended while it sent the message.")
+        return
+    async with context.database.transaction() as tx:
+        claimed = await queries.claim(tx, due, LEASE_SECONDS)
+        settings = await consents.get_settings(tx, company)
+    if claimed is None:
+        return
+    text = build_reply(claimed.status, settings, company.language)
+    body = MessageIn(to=claimed.identity, sources=claimed.source, message=text)
+    try:
+        await sending.send_automatically(_build_call(context, company), body, connection_id=claimed.connection_id)
+    except ApiError as error:
+        await _settle_refusal(context, due, error)
+    else:
+        await _settle(context, due, "sent", None)
+
+
+async def _settle_refusal(context: AppContext, due: DueConfirmation, error: ApiError) -> None:
+    """A busy channel is tried again."""
+    if error.status in {429, 503}:
+        async with context.database.transaction() as tx:
+            if await queries.postpone(tx, due, RETRY_SECONDS, error.message, MOST_TRIES):
+                return
+    await _settle(context, due, "failed", error.message)
+
+
+async def _settle(context: AppContext, due: DueConfirmation, state: str, reason: str | None) -> None:
+    async with context.database.transaction() as tx:
+        await queries.settle(tx, due, state, reason)
+
+
+def _build_call(context: AppContext, company: Company) -> OutboundCall:
+    """The worker calls for the company itself."""
+    key = Key("worker", company, frozenset(), frozenset(), AllowList([]), 0, None, None)
+    return OutboundCall(context, key, RequestInfo("worker", "", "", "", "", "", [], {}, {}, b""), 200, None)

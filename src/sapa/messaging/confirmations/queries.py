@@ -1,0 +1,73 @@
+"""SQL of confirmations."""
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.messaging.confirmations.types import ClaimedConfirmation, DueConfirmation
+
+INSERT = sql(
+    """
+    INSERT INTO consent_confirmations (company_id, message_id, connection_id, source, identity, status)
+    VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (company_id, message_id) DO NOTHING"""
+)
+
+# Companies take turns, so that none waits for another's backlog.
+LIST_DUE = sql(
+    """
+    SELECT company_id, message_id, is_abandoned
+      FROM (SELECT company_id, message_id, due_at, state = 'sending' AS is_abandoned,
+                   row_number() OVER (PARTITION BY company_id ORDER BY due_at) AS turn
+              FROM consent_confirmations
+             WHERE due_at <= statement_timestamp()) AS due
+     ORDER BY turn, due_at
+     LIMIT $1""",
+    row=DueConfirmation,
+    crosses="the worker looks for confirmations over all companies, then claims one company's",
+)
+
+CLAIM = sql(
+    """
+    UPDATE consent_confirmations
+       SET state = 'sending', due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
+     WHERE company_id = $1 AND message_id = $2 AND state = 'queued'
+    RETURNING connection_id, source, identity, status""",
+    row=ClaimedConfirmation,
+)
+
+SETTLE = sql(
+    """
+    UPDATE consent_confirmations
+       SET state = $3, reason = $4, due_at = NULL
+     WHERE company_id = $1 AND message_id = $2 AND state = 'sending'"""
+)
+
+POSTPONE = sql(
+    """
+    UPDATE consent_confirmations
+       SET state = 'queued', due_at = clock_timestamp() + make_interval(secs => $3), reason = $4
+     WHERE company_id = $1 AND message_id = $2 AND state = 'sending' AND tries < $5"""
+)
+
+
+async def insert(
+    tx: Tx, company_id: int, message_id: str, connection_id: str, source: str, identity: str, status: str
+) -> None:
+    await INSERT.run(tx, company_id, message_id, connection_id, source, identity, status)
+
+
+async def list_due(db: Connection, most: int) -> list[DueConfirmation]:
+    return await LIST_DUE.all(db, most)
+
+
+async def claim(tx: Tx, due: DueConfirmation, seconds: float) -> ClaimedConfirmation | None:
+    """None if another worker has it."""
+    return await CLAIM.find(tx, due.company_id, due.message_id, seconds)
+
+
+async def settle(tx: Tx, due: DueConfirmation, state: str, reason: str | None) -> None:
+    await SETTLE.run(tx, due.company_id, due.message_id, state, reason)
+
+
+async def postpone(tx: Tx, due: DueConfirmation, seconds: float, reason: str, most_tries: int) -> bool:
+    """False after the last try."""
+    return bool(await POSTPONE.run(tx, due.company_id, due.message_id, seconds, reason, most_tries))
