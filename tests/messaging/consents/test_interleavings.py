@@ -1,0 +1,231 @@
+"""Stops, starts, imports, updates and sends at the same time: after a stop nothing is sent, and no program lifts it."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from msgspec import Struct, field
+
+from sapa.db.pool import Database
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_import, make_key
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.consents.steps import find_link, make_promo, post_link, read_mails, send_promo
+from tests.messaging.conversation_steps import simulate_inbound
+
+Json = dict[str, Any]
+
+MOST_AFTER_STOP = timedelta(seconds=1)
+STEPS = 4
+PAUSE_SECONDS = 0.15
+
+LIST_CHOICES = """
+    SELECT status, created_at FROM consent_records
+     WHERE company_id = $1 AND key = $2 AND app = 'CRM' AND is_by_person
+     ORDER BY created_at, id"""
+LIST_ACCEPTED = """
+    SELECT asked_at FROM sandbox_outbox
+     WHERE company_id = $1 AND status BETWEEN 200 AND 299 AND strpos(headers::text || body, $2) > 0
+       AND strpos(body, 'promo') > 0"""
+
+
+class Shop(Struct, frozen=True):
+    """Both APIs of one test environment."""
+
+    database: Database
+    company_id: int
+    customers: httpx.AsyncClient
+    messages: httpx.AsyncClient
+    dice: random.Random
+
+
+class Person(Struct):
+    """Somebody with an e-mail address or a number, and what happened to them."""
+
+    shop: Shop
+    source: str
+    to: str
+    external_id: str
+    customer_id: str
+    link: str | None = None
+    stopped_at: float | None = None
+    """When the last stop was certainly committed, by this process's clock; None after a start was asked for."""
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def fields(self) -> Json:
+        return {"email" if self.source == "MAIL" else "phoneNumber": self.to}
+
+    async def stop(self) -> None:
+        await self._choose("unsubscribe", b"List-Unsubscribe=One-Click", "STOP")
+        self.stopped_at = time.monotonic()
+
+    async def start(self) -> None:
+        self.stopped_at = None
+        await self._choose("subscribe", b"choice=subscribe", "START")
+
+    async def _choose(self, status: str, form: bytes, word: str) -> None:
+        if self.link is not None:
+            assert (await post_link(self.link, form)).status_code == 200
+            return
+        before = len(await self.list_choices())
+        last = (await self.list_choices())[-1:]
+        await simulate_inbound(self.shop.messages, source=self.source, text=word, **{"from": self.to})
+        if [status] != [choice for choice, _ in last] and (status == "unsubscribe" or last):
+            await eventually(lambda: self._has_choices(before + 1), seconds=60)
+
+    async def _has_choices(self, count: int) -> bool | None:
+        return True if len(await self.list_choices()) >= count else None
+
+    async def list_choices(self) -> list[tuple[str, datetime]]:
+        async with self.shop.database.connection() as db:
+            rows = await db.fetch(LIST_CHOICES, self.shop.company_id, self.to)
+        return [(row[0], datetime.fromisoformat(row[1])) for row in rows]
+
+    async def list_accepted(self) -> list[datetime]:
+        async with self.shop.database.connection() as db:
+            rows = await db.fetch(LIST_ACCEPTED, self.shop.company_id, self.to.removeprefix("+"))
+        return [datetime.fromisoformat(row[0]) for row in rows]
+
+    async def send(self) -> None:
+        began, stopped_at = time.monotonic(), self.stopped_at
+        answer = await send_promo(self.shop.messages, self.to, self.source)
+        assert answer.status_code in {200, 409}, answer.text
+        if (
+            answer.status_code == 200
+            and stopped_at is not None
+            and stopped_at < began
+            and self.stopped_at == stopped_at
+        ):
+            self.violations.append("a promotion was accepted that was sent after the stop")
+
+    async def update(self) -> None:
+        dice = self.shop.dice
+        app, status = dice.choice(["CRM", self.source]), dice.choice(["subscribe", "subscribe", "unsubscribe"])
+        entries: list[Json] | None = dice.choice([[{"app": app, "status": status}], [], None])
+        body = {"firstName": f"Ayu {dice.random():.4f}", "subscriptionStatus": entries}
+        path = dice.choice([f"/customers/{self.customer_id}", f"/customers/by-external-id/{self.external_id}"])
+        answer = await self.shop.customers.put(path, json=body)
+        assert answer.status_code in {200, 404}, answer.text  # a concurrent deletion
+
+    async def record(self) -> None:
+        proof = {"text": "Ya", "place": "form"}
+        body = {"app": self.source, "status": "subscribe", "proof": proof}
+        answer = await self.shop.customers.post(f"/customers/{self.customer_id}/consents", json=body)
+        assert answer.status_code in {201, 404, 409}, answer.text
+
+    async def replace(self) -> None:
+        """Deleted, and created again with everything subscribed."""
+        subscriptions = [{"app": app, "status": "subscribe"} for app in ("CRM", self.source)]
+        await self.shop.customers.delete(f"/customers/{self.customer_id}")
+        body = {**self.fields, "externalId": self.external_id, "subscriptionStatus": subscriptions}
+        answer = await self.shop.customers.post("/customers", json=body)
+        if answer.status_code == 201:
+            self.customer_id = answer.json()["data"]["id"]
+
+    async def subscribe_again(self) -> None:
+        """Whatever programs did before, only the person's own stop decides now."""
+        subscriptions = [{"app": app, "status": "subscribe"} for app in ("CRM", self.source)]
+        body = {**self.fields, "subscriptionStatus": subscriptions}
+        answer = await self.shop.customers.put(f"/customers/by-external-id/{self.external_id}", json=body)
+        assert answer.status_code in {200, 201}, answer.text
+
+
+@pytest.fixture
+async def shop(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Shop]:
+    key = (await make_key(database, company.test)).raw
+    async with connect(installation, key) as customers, connect_messaging(installation, key) as messages:
+        await make_promo(messages)
+        yield Shop(database, company.test, customers, messages, random.Random(17))
+
+
+async def make_person(shop: Shop, number: int) -> Person:
+    is_mail = number % 4 != 0
+    source, to = ("MAIL", f"p{number}@example.com") if is_mail else ("MSGAPP_CLOUD", f"+62812{number + 50_000_000}")
+    person = Person(shop, source, to, f"own-{number}", "")
+    answer = await shop.customers.post("/customers", json={**person.fields, "externalId": person.external_id})
+    assert answer.status_code == 201, answer.text
+    person.customer_id = answer.json()["data"]["id"]
+    if is_mail:
+        sent = await send_promo(shop.messages, to, source)
+        assert sent.status_code == 200, sent.text
+        mails = await read_mails(shop.messages)
+        person.link = next(find_link(mail) for mail in reversed(mails) if mail["To"] == to)
+    return person
+
+
+async def live_through(person: Person) -> None:
+    """The person's own steps one after the other; programs and senders at the same time, in any order."""
+    dice = person.shop.dice
+
+    async def run(steps: list[Callable[[], Awaitable[None]]]) -> None:
+        for step in steps:
+            await asyncio.sleep(dice.random() * PAUSE_SECONDS)
+            await step()
+
+    choices = [dice.choice([person.stop, person.stop, person.start]) for _ in range(STEPS // 2)]
+    programs = [dice.choice([person.update, person.update, person.record, person.replace]) for _ in range(STEPS)]
+    await asyncio.gather(run([*choices, person.stop]), run(programs), run([person.send] * STEPS))
+
+
+async def check(person: Person) -> timedelta:
+    """After a last stop: refused, whatever programs say. Returns how long after a stop a message was accepted at
+    most."""
+    await person.subscribe_again()
+    answer = await send_promo(person.shop.messages, person.to, person.source)
+    assert (answer.status_code, answer.json().get("error", {}).get("code")) == (409, "CONSENT_MISSING"), answer.text
+    shown = (await person.shop.customers.get("/customers", params={"search": person.to})).json()["data"]
+    assert [{"app": person.source, "status": "unsubscribe"} in one["subscriptionStatus"] for one in shown] == [True]
+    assert person.violations == []
+    choices = await person.list_choices()
+    late = timedelta(0)
+    for accepted in await person.list_accepted():
+        before = [(status, at) for status, at in choices if at <= accepted]
+        if before and before[-1][0] == "unsubscribe":
+            late = max(late, accepted - before[-1][1])
+    return late
+
+
+async def interleave(shop: Shop, count: int, at_once: int) -> list[timedelta]:
+    late = []
+    for start in range(0, count, at_once):
+        people = [await make_person(shop, start + number) for number in range(at_once)]
+        imported = await make_import(shop.customers, build_file(people), format="ndjson")
+        await asyncio.gather(*(live_through(person) for person in people))
+        await eventually(partial(find_finished, shop, imported["id"]), seconds=120)
+        late += await asyncio.gather(*(check(person) for person in people))
+    return late
+
+
+def build_file(people: list[Person]) -> bytes:
+    """All of them, subscribed to everything."""
+    subscriptions = [{"app": app, "status": "subscribe"} for app in ("CRM", "MAIL", "MSGAPP_CLOUD")]
+    rows = [
+        {"externalId": person.external_id, **person.fields, "subscriptionStatus": subscriptions} for person in people
+    ]
+    return b"\n".join(map(msgspec.json.encode, rows))
+
+
+async def find_finished(shop: Shop, id: str) -> Json | None:
+    found: Json = (await shop.customers.get(f"/imports/{id}")).json()["data"]
+    return found if found["status"] not in {"queued", "running"} else None
+
+
+async def test_after_a_stop_nothing_is_sent_and_no_program_lifts_it(shop: Shop) -> None:
+    await interleave(shop, 8, 8)
+
+
+@pytest.mark.long
+async def test_two_thousand_interleavings(shop: Shop) -> None:
+    late = await interleave(shop, 2_000, 20)
+    assert len(late) == 2_000
+    print(f"accepted after a stop: {sum(map(bool, late))} of {len(late)}, at most {max(late)} later")
+    assert max(late) <= MOST_AFTER_STOP
