@@ -124,22 +124,33 @@ async def test_nothing_is_told_until_the_company_turns_it_on(
 
 
 @pytest.mark.parametrize(
-    ("category", "subscriptions", "outcome"),
+    ("marketing_goes_to", "category", "subscriptions", "outcome"),
     [
-        ("MARKETING", [{"app": "CRM", "status": "unsubscribe"}], ("skipped", "CONSENT_MISSING")),
-        ("MARKETING", [{"app": "MSGAPP_CLOUD", "status": "unsubscribe"}], ("skipped", "CONSENT_MISSING")),
-        ("MARKETING", [{"app": "MAIL", "status": "unsubscribe"}], ("sent", None)),
-        ("MARKETING", [{"app": "CRM", "status": "subscribe"}], ("sent", None)),
-        ("UTILITY", [{"app": "CRM", "status": "unsubscribe"}], ("sent", None)),
+        ("subscribed", "MARKETING", [{"app": "CRM", "status": "unsubscribe"}], ("skipped", "CONSENT_MISSING")),
+        ("subscribed", "MARKETING", [{"app": "MAIL", "status": "subscribe"}], ("skipped", "CONSENT_MISSING")),
+        ("subscribed", "MARKETING", [], ("skipped", "CONSENT_MISSING")),
+        ("subscribed", "MARKETING", [{"app": "CRM", "status": "subscribe"}], ("sent", None)),
+        ("subscribed", "MARKETING", [{"app": "MSGAPP_CLOUD", "status": "subscribe"}], ("sent", None)),
+        ("subscribed", "UTILITY", [{"app": "CRM", "status": "unsubscribe"}], ("sent", None)),
+        (
+            "not_refused",
+            "MARKETING",
+            [{"app": "MSGAPP_CLOUD", "status": "unsubscribe"}],
+            ("skipped", "CONSENT_MISSING"),
+        ),
+        ("not_refused", "MARKETING", [{"app": "MAIL", "status": "unsubscribe"}], ("sent", None)),
+        ("not_refused", "MARKETING", [], ("sent", None)),
     ],
 )
-async def test_who_unsubscribed_gets_no_marketing_template(
+async def test_a_marketing_template_needs_consent(
     sandbox: httpx.AsyncClient,
     messaging: httpx.AsyncClient,
+    marketing_goes_to: str,
     category: str,
     subscriptions: list[dict[str, str]],
     outcome: tuple[str, str | None],
 ) -> None:
+    await sandbox.put("/consent-settings", json={"automaticMarketing": marketing_goes_to})
     await make_parcel_template(messaging, category=category)
     await set_up(sandbox, "delivered")
     shipment = await ship_to_customer(sandbox, subscriptionStatus=subscriptions)

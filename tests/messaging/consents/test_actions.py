@@ -187,7 +187,8 @@ async def test_nothing_that_a_program_does_lifts_a_stop_by_the_person(
     body = {"app": "MSGAPP_CLOUD", "status": "subscribe", "proof": PROOF}
     recorded = await shop.post(f"{path}/consents", json=body)
     assert (recorded.status_code, recorded.json()["error"]["code"]) == (409, "UNSUBSCRIBED_BY_PERSON")
-    for patch in ({"subscriptionStatus": []}, {"subscriptionStatus": None}, {"phoneNumber": "+628123456778"}):
+    patches: list[Json] = [{"subscriptionStatus": []}, {"subscriptionStatus": None}, {"phoneNumber": "+628123456778"}]
+    for patch in patches:
         patched = await shop.put(path, json={"email": ADDRESS, **patch})
         assert patched.status_code == 200, patched.text
         assert await is_refused(sandbox)

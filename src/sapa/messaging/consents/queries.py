@@ -21,7 +21,8 @@ from sapa.values.json import encode
 SETTINGS_COLUMNS = ", ".join(ConsentSettings.__struct_fields__)
 
 # What a person says counts in its order in time: a message that arrives late does not undo a later one. Nobody else
-# lifts a stop that came from the person, unless it is allowed for this call.
+# lifts a stop that came from the person, unless it is allowed for this call. A file that is imported again records
+# nothing new.
 RECORD = sql(
     """
     WITH input AS (
@@ -29,6 +30,12 @@ RECORD = sql(
           FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
                       $10::text[], $11::timestamptz[])
             AS input (id, kind, key, app, identity, status, source, proof, actor, obtained_at)
+         WHERE NOT EXISTS (SELECT FROM consents k
+                             JOIN consent_records r ON r.company_id = $1 AND r.id = k.record_id
+                            WHERE k.company_id = $1 AND k.kind = input.kind AND k.key = input.key
+                              AND k.app = input.app AND k.status = input.status AND NOT k.is_by_person
+                              AND r.source = input.source AND r.proof::text = input.proof)
+            OR actor IS NULL
     ), changed AS (
         INSERT INTO consents AS c (company_id, kind, key, app, status, is_by_person, obtained_at, record_id)
         SELECT $1, kind, key, app, status, actor IS NULL, obtained_at, id
