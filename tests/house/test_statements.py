@@ -37,6 +37,7 @@ CROSSING = {
     "sapa.loyalty.reconciliation.queries.LIST_ROUNDS",
     "sapa.messaging.inbound.queries.LIST_LANES",
     "sapa.messaging.inbound.queries.LIST_TO_PURGE",
+    "sapa.messaging.confirmations.queries.LIST_DUE",
     "sapa.messaging.connections.queries.LIST_DUE",
     "sapa.messaging.media.queries.LIST_WAITING",
     "sapa.messaging.templates.queries.LIST_OWNERS",

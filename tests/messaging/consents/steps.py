@@ -1,5 +1,6 @@
 """Steps of tests about consent: promotions, words, links."""
 
+import json
 from email import message_from_string, policy
 from email.message import EmailMessage
 from typing import Any
@@ -74,9 +75,9 @@ async def find_customer(shop: httpx.AsyncClient, search: str) -> Json:
 
 async def list_replies(client: httpx.AsyncClient) -> list[str]:
     """The texts that went out over WhatsApp, oldest first."""
-    bodies = [entry["body"] for entry in await read_outbox(client) if entry["source"] == "MSGAPP_CLOUD"]
-    texts = [body["text"]["body"] for body in bodies if isinstance(body, dict) and body.get("type") == "text"]
-    return texts[::-1]
+    entries = [entry for entry in await read_outbox(client) if entry["source"] == "MSGAPP_CLOUD"]
+    bodies = [json.loads(entry["body"]) for entry in entries[::-1] if entry["path"].endswith("/messages")]
+    return [body["text"]["body"] for body in bodies if body.get("type") == "text"]
 
 
 async def await_replies(client: httpx.AsyncClient, count: int) -> list[str]:

@@ -47,6 +47,8 @@ from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 
+WORD_TYPES = frozenset({"text", "button"})
+"""The types of messages that may be a word; the caption of a picture is not."""
 PATH = "/unsubscribe/"
 TOKEN_BYTES = 24
 
@@ -243,7 +245,7 @@ async def find_word(
     A sender whom the channel did not check can stop messages, which does no harm, but not start them again.
     """
     text = (inbound.body or "").strip() or (inbound.subject or "").strip()
-    if not 0 < len(text) <= 2 * LONGEST_WORD:
+    if inbound.type not in WORD_TYPES or not 0 < len(text) <= 2 * LONGEST_WORD:
         return None
     status = find_choice(text, await get_settings(db, company))
     if status == "subscribe" and CHANNELS[source].capabilities.has_forgeable_senders:

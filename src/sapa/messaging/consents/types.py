@@ -78,9 +78,7 @@ class Consent(Struct, frozen=True, rename="camel"):
     ]
     current: Annotated[bool, Meta(description="False for a decision that a later one replaced.")]
     proof: Annotated[Raw, StoredJson(ConsentProof)]
-    actor: Annotated[
-        Raw | None, StoredJson(ChangeActor), Meta(examples=[None], description="Who recorded it; null for the person.")
-    ]
+    actor: Annotated[Raw | None, StoredJson(ChangeActor | None)]
     obtained_at: Timestamp
     created_at: Timestamp
 
