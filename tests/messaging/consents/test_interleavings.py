@@ -76,14 +76,13 @@ class Person(Struct):
         if self.link is not None:
             assert (await post_link(self.link, form)).status_code == 200
             return
-        before = len(await self.list_choices())
-        last = (await self.list_choices())[-1:]
+        was_stopped = await self._has_chosen("unsubscribe")
         await simulate_inbound(self.shop.messages, source=self.source, text=word, **{"from": self.to})
-        if [status] != [choice for choice, _ in last] and (status == "unsubscribe" or last):
-            await eventually(lambda: self._has_choices(before + 1), seconds=60)
+        if status == "unsubscribe" or was_stopped:  # a start without a stop is a message like any other
+            await eventually(partial(self._has_chosen, status), seconds=60)
 
-    async def _has_choices(self, count: int) -> bool | None:
-        return True if len(await self.list_choices()) >= count else None
+    async def _has_chosen(self, status: str) -> bool | None:
+        return True if [choice for choice, _ in (await self.list_choices())[-1:]] == [status] else None
 
     async def list_choices(self) -> list[tuple[str, datetime]]:
         async with self.shop.database.connection() as db:
@@ -111,10 +110,12 @@ class Person(Struct):
         dice = self.shop.dice
         app, status = dice.choice(["CRM", self.source]), dice.choice(["subscribe", "subscribe", "unsubscribe"])
         entries: list[Json] | None = dice.choice([[{"app": app, "status": status}], [], None])
-        body = {"firstName": f"Ayu {dice.random():.4f}", "subscriptionStatus": entries}
+        body = {**self.fields, "firstName": f"Ayu {dice.random():.4f}", "subscriptionStatus": entries}
         path = dice.choice([f"/customers/{self.customer_id}", f"/customers/by-external-id/{self.external_id}"])
         answer = await self.shop.customers.put(path, json=body)
-        assert answer.status_code in {200, 404}, answer.text  # a concurrent deletion
+        assert answer.status_code in {200, 201, 404, 409}, (
+            answer.text
+        )  # the customer may be deleted or created meanwhile
 
     async def record(self) -> None:
         proof = {"text": "Ya", "place": "form"}
@@ -135,7 +136,11 @@ class Person(Struct):
         """Whatever programs did before, only the person's own stop decides now."""
         subscriptions = [{"app": app, "status": "subscribe"} for app in ("CRM", self.source)]
         body = {**self.fields, "subscriptionStatus": subscriptions}
-        answer = await self.shop.customers.put(f"/customers/by-external-id/{self.external_id}", json=body)
+        found = (await self.shop.customers.get("/customers", params={"search": self.to})).json()["data"]
+        if found:
+            answer = await self.shop.customers.put(f"/customers/{found[0]['id']}", json=body)
+        else:
+            answer = await self.shop.customers.post("/customers", json=body)
         assert answer.status_code in {200, 201}, answer.text
 
 
