@@ -20,9 +20,9 @@ from sapa.values.json import encode
 
 SETTINGS_COLUMNS = ", ".join(ConsentSettings.__struct_fields__)
 
-# What a person says counts in its order in time: a message that arrives late does not undo a later one. Nobody else
-# lifts a stop that came from the person, unless it is allowed for this call. A file that is imported again records
-# nothing new.
+# What a person says counts in its order in time: a message that arrives late does not undo a later one, unless that is
+# in the future because a test environment's clock was moved back. Nobody else lifts a stop that came from the person,
+# unless it is allowed for this call. A file that is imported again records nothing new.
 RECORD = sql(
     """
     WITH input AS (
@@ -44,7 +44,8 @@ RECORD = sql(
            SET status = excluded.status, is_by_person = excluded.is_by_person, obtained_at = excluded.obtained_at,
                record_id = excluded.record_id
          WHERE CASE WHEN excluded.is_by_person
-                    THEN NOT c.is_by_person OR (c.status <> excluded.status AND c.obtained_at <= excluded.obtained_at)
+                    THEN NOT c.is_by_person OR (c.status <> excluded.status
+                                                AND (c.obtained_at <= excluded.obtained_at OR c.obtained_at > $12))
                     ELSE $13 OR NOT (c.is_by_person AND c.status = 'unsubscribe') END
         RETURNING company_id, kind, key, app, record_id
     ), recorded AS (
