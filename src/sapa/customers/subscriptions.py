@@ -92,7 +92,7 @@ class ProfileChange(Struct, frozen=True):
 
     @property
     def concerns_consent(self) -> bool:
-        return self.before is None or _get_consent_fields(self.before) != _get_consent_fields(self.after)
+        return self.before is None or _consent_fields(self.before) != _consent_fields(self.after)
 
 
 async def settle(tx: Tx, company: Company, changes: Sequence[ProfileChange]) -> list[Profile]:
@@ -125,7 +125,7 @@ def _replace_subscriptions(profile: Profile, subscriptions: Sequence[Subscriptio
     return msgspec.structs.replace(profile, subscription_status=encode(list(subscriptions)))
 
 
-def _get_consent_fields(profile: Profile) -> tuple[str | None, str | None, bytes]:
+def _consent_fields(profile: Profile) -> tuple[str | None, str | None, bytes]:
     return profile.email_key, profile.phone_number, profile.subscription_status
 
 

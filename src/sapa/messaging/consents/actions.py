@@ -86,8 +86,8 @@ async def find_refusal(
     """Why a marketing message may not go to the recipient. Automatic ones need a subscription, unless the company chose
     otherwise."""
     apps = [ALL_CHANNELS, source]
-    phones, email = _get_contact(to)
-    found = await queries.find_recipient(
+    phones, email = _split_contact(to)
+    found = await queries.get_recipient(
         db, company.id, _build_subject(to), _KINDS[source], apps, phones, email and email.casefold()
     )
     statuses = set(found.identity_statuses) | {
@@ -455,7 +455,7 @@ def _list_channel_identities(source: Source, identities: Sequence[Identity]) -> 
     return [identity for identity in dict.fromkeys(map(canonical, identities)) if identity.kind in _KINDS[source]]
 
 
-def _get_contact(to: Identity) -> tuple[list[str], str | None]:
+def _split_contact(to: Identity) -> tuple[list[str], str | None]:
     """The forms of the recipient in which a customer may have it."""
     identity = canonical(to)
     if identity.kind == PHONE.name:

@@ -67,7 +67,7 @@ def build_pages(context: AppContext) -> list[Route]:
             if found is None:
                 return _render(request, None, None)
             company, link = found
-            return _render(request, company, await _build_view(db, company, link))
+            return _render(request, company, await _load_view(db, company, link))
 
     async def choose(request: Request) -> Response:
         """Mail programs post without a cookie and expect no redirect and no question (RFC 8058)."""
@@ -83,7 +83,7 @@ def build_pages(context: AppContext) -> list[Route]:
         reference = message_id if _is_message_id(message_id) else None
         await context.database.transact(lambda tx: actions.apply_link(tx, company, link, status, source, reference))
         async with context.database.connection() as db:
-            view = await _build_view(db, company, link, is_changed=True)
+            view = await _load_view(db, company, link, is_changed=True)
         return _render(request, company, view)
 
     path = actions.PATH + "{token}"
@@ -98,7 +98,7 @@ async def _find_link(db: Connection, request: Request) -> tuple[Company, Unsubsc
     return await access.get_company(db, int(parsed[1])), link
 
 
-async def _build_view(db: Connection, company: Company, link: UnsubscribeLink, *, is_changed: bool = False) -> PageView:
+async def _load_view(db: Connection, company: Company, link: UnsubscribeLink, *, is_changed: bool = False) -> PageView:
     shop = (await access.get_environment(db, company.id)).name
     return PageView(shop, _mask(link.identity), await actions.is_stopped(db, company, link), is_changed)
 

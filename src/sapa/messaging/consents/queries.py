@@ -207,7 +207,7 @@ async def record(
     )
 
 
-async def find_recipient(
+async def get_recipient(
     db: Connection,
     company_id: int,
     subject: tuple[str, str],

@@ -37,7 +37,7 @@ ConsentApp = Annotated[
         min_length=1,
         max_length=50,
         examples=["CRM"],
-        description="CRM for all channels, or one channel, such as MSGAPP_CLOUD.",
+        description="CRM for all channels, or the name of one channel.",
     ),
 ]
 
@@ -48,7 +48,9 @@ class ConsentProof(Struct, frozen=True, kw_only=True, rename="camel"):
     text: Annotated[str | None, Meta(examples=["STOP"], description="The words that the person agreed to or used.")] = (
         None
     )
-    place: Annotated[str | None, Meta(examples=["MSGAPP_CLOUD"], description="Where it happened.")] = None
+    place: Annotated[
+        str | None, Meta(examples=["https://shop.example/checkout"], description="Where it happened; a channel's name.")
+    ] = None
     reference: Annotated[
         str | None, Meta(examples=[None], description="The messageId2, or your id of the document.")
     ] = None
