@@ -46,7 +46,7 @@ async def set_up(sandbox: httpx.AsyncClient, *steps: str, **rule: Any) -> httpx.
 
 
 async def make_parcel_template(messaging: httpx.AsyncClient, **fields: Any) -> None:
-    await make_template(messaging, name="parcel_update", body="Paket {{1}}: {{2}}", **fields)
+    await make_template(messaging, name="parcel_update", body="Paket {{1}}: {{2}} untuk Anda", **fields)
 
 
 async def ship_to_customer(sandbox: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ async def test_a_customer_is_told_of_a_chosen_step_with_the_link(
     assert (notification["status"], notification["reason"]) == ("sent", None)
     message = (await messaging.get(f"/messages/{notification['messageId2']}")).json()["data"]
     page = installation.address + shipment["trackingPage"]
-    assert (message["body"], message["clientNumber"]) == (f"Paket RESI-1: {page}", NUMBER)
+    assert (message["body"], message["clientNumber"]) == (f"Paket RESI-1: {page} untuk Anda", NUMBER)
     assert message["featureSource"] == "AUTOMATION"
     assert message["metadata"] == {"shipmentId": shipment["id"], "step": "out_for_delivery"}
     await move(sandbox, shipment["id"], "delivered")
