@@ -100,7 +100,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON consents TO {app};
 GRANT SELECT, INSERT, DELETE ON consent_records TO {app};
 GRANT SELECT, INSERT, UPDATE ON consent_settings TO {app};
 GRANT SELECT, INSERT ON unsubscribe_links TO {app};
-GRANT SELECT, INSERT, UPDATE ON consent_confirmations TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON consent_confirmations TO {app};
 GRANT SELECT, INSERT, UPDATE ON channel_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON channel_callbacks TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON deferred_messages TO {app};

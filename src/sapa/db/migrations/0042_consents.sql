@@ -74,7 +74,8 @@ CREATE TABLE unsubscribe_links (
 
 CREATE UNIQUE INDEX unsubscribe_links_token_key ON unsubscribe_links (company_id, token);
 
--- One for each choice by word, written with it. What is sending may have been sent, and is never sent again.
+-- A queue: one for each choice by word, written with it and deleted once it is sent. What is sending may have been sent,
+-- and is never sent again.
 CREATE TABLE consent_confirmations (
     company_id     bigint         NOT NULL,
     message_id     text           COLLATE "C" NOT NULL,
@@ -83,15 +84,11 @@ CREATE TABLE consent_confirmations (
     identity       text           NOT NULL,
     status         text           COLLATE "C" NOT NULL,
     state          text           COLLATE "C" NOT NULL DEFAULT 'queued',
-    reason         text,
-    due_at         timestamptz    DEFAULT now(),
+    due_at         timestamptz    NOT NULL DEFAULT now(),
     tries          smallint       NOT NULL DEFAULT 0,
-    created_at     timestamptz(3) NOT NULL DEFAULT now(),
     CONSTRAINT consent_confirmations_pkey PRIMARY KEY (company_id, message_id),
     CONSTRAINT consent_confirmations_status_check CHECK (status IN ('subscribe', 'unsubscribe')),
-    CONSTRAINT consent_confirmations_state_check CHECK (
-        state IN ('queued', 'sending', 'sent', 'failed', 'unknown')),
-    CONSTRAINT consent_confirmations_due_check CHECK ((due_at IS NOT NULL) = (state IN ('queued', 'sending')))
+    CONSTRAINT consent_confirmations_state_check CHECK (state IN ('queued', 'sending'))
 );
 
-CREATE INDEX consent_confirmations_due_idx ON consent_confirmations (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX consent_confirmations_due_idx ON consent_confirmations (due_at);

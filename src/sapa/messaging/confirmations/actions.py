@@ -1,5 +1,7 @@
 """Confirms what a person chose by a word: queued with the choice, sent by the worker, once."""
 
+import structlog
+
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.allow_list import AllowList
@@ -21,6 +23,8 @@ LEASE_SECONDS = 300.0
 MOST_TRIES = 4
 RETRY_SECONDS = 30.0
 
+log = structlog.get_logger()
+
 
 async def queue(tx: Tx, company: Company, word: NewMessage, status: ConsentStatus) -> None:
     """`word` is the message that the person wrote."""
@@ -35,7 +39,7 @@ async def list_due(context: AppContext, most: int) -> list[DueConfirmation]:
 async def process(context: AppContext, company: Company, due: DueConfirmation) -> None:
     """What a dead worker was sending may have been sent, so it is not sent again."""
     if due.is_abandoned:
-        await _settle(context, due, "unknown", "The worker ended while it sent the message.")
+        await _finish(context, due, "The worker ended while it sent the message.")
         return
     async with context.database.transaction() as tx:
         claimed = await queries.claim(tx, due, LEASE_SECONDS)
@@ -47,23 +51,25 @@ async def process(context: AppContext, company: Company, due: DueConfirmation) -
     try:
         await sending.send_automatically(_build_call(context, company), body, connection_id=claimed.connection_id)
     except ApiError as error:
-        await _settle_refusal(context, due, error)
+        await _retry_or_finish(context, due, error)
     else:
-        await _settle(context, due, "sent", None)
+        await _finish(context, due, None)
 
 
-async def _settle_refusal(context: AppContext, due: DueConfirmation, error: ApiError) -> None:
+async def _retry_or_finish(context: AppContext, due: DueConfirmation, error: ApiError) -> None:
     """A busy channel is tried again."""
     if error.status in {429, 503}:
         async with context.database.transaction() as tx:
-            if await queries.postpone(tx, due, RETRY_SECONDS, error.message, MOST_TRIES):
+            if await queries.postpone(tx, due, RETRY_SECONDS, MOST_TRIES):
                 return
-    await _settle(context, due, "failed", error.message)
+    await _finish(context, due, error.message)
 
 
-async def _settle(context: AppContext, due: DueConfirmation, state: str, reason: str | None) -> None:
+async def _finish(context: AppContext, due: DueConfirmation, problem: str | None) -> None:
+    if problem is not None:
+        log.warning("confirmation not sent", company_id=due.company_id, message_id=due.message_id, reason=problem)
     async with context.database.transaction() as tx:
-        await queries.settle(tx, due, state, reason)
+        await queries.delete(tx, due)
 
 
 def _build_call(context: AppContext, company: Company) -> OutboundCall:

@@ -34,18 +34,13 @@ CLAIM = sql(
     row=ClaimedConfirmation,
 )
 
-SETTLE = sql(
-    """
-    UPDATE consent_confirmations
-       SET state = $3, reason = $4, due_at = NULL
-     WHERE company_id = $1 AND message_id = $2 AND state = 'sending'"""
-)
+DELETE = sql("DELETE FROM consent_confirmations WHERE company_id = $1 AND message_id = $2 AND state = 'sending'")
 
 POSTPONE = sql(
     """
     UPDATE consent_confirmations
-       SET state = 'queued', due_at = clock_timestamp() + make_interval(secs => $3), reason = $4
-     WHERE company_id = $1 AND message_id = $2 AND state = 'sending' AND tries < $5"""
+       SET state = 'queued', due_at = clock_timestamp() + make_interval(secs => $3)
+     WHERE company_id = $1 AND message_id = $2 AND state = 'sending' AND tries < $4"""
 )
 
 
@@ -64,10 +59,10 @@ async def claim(tx: Tx, due: DueConfirmation, seconds: float) -> ClaimedConfirma
     return await CLAIM.find(tx, due.company_id, due.message_id, seconds)
 
 
-async def settle(tx: Tx, due: DueConfirmation, state: str, reason: str | None) -> None:
-    await SETTLE.run(tx, due.company_id, due.message_id, state, reason)
+async def delete(tx: Tx, due: DueConfirmation) -> None:
+    await DELETE.run(tx, due.company_id, due.message_id)
 
 
-async def postpone(tx: Tx, due: DueConfirmation, seconds: float, reason: str, most_tries: int) -> bool:
+async def postpone(tx: Tx, due: DueConfirmation, seconds: float, most_tries: int) -> bool:
     """False after the last try."""
-    return bool(await POSTPONE.run(tx, due.company_id, due.message_id, seconds, reason, most_tries))
+    return bool(await POSTPONE.run(tx, due.company_id, due.message_id, seconds, most_tries))
