@@ -12,15 +12,10 @@ from sapa.context import AppContext
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerRef
 from sapa.db.pool import Connection, Tx
-from sapa.http.allow_list import AllowList
 from sapa.http.errors import ApiError, Invalid
-from sapa.http.keys import Key
-from sapa.http.outbound_call import OutboundCall, RequestInfo
-from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import BadIdentity, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions as sending
 from sapa.messaging.sending.types import TemplateMessageIn
 from sapa.notifications import queries
@@ -124,14 +119,13 @@ async def process(context: AppContext, company: Company, due: DueNotification) -
     try:
         async with context.database.connection() as db:
             message = await _prepare(context, db, company, due, occurred_at)
-        sent = await sending.send_automatically(_build_call(context, company), message)
+        sent = await sending.send_automatically(context, company, message)
     except NotificationSkipped as skip:
         await _settle(context, due, "skipped", str(skip), skip.code)
     except ApiError as error:
         await _settle_refusal(context, due, error)
     else:
-        resource: Message = sent.data if isinstance(sent, Accepted) else sent
-        await _settle(context, due, "sent", None, None, resource.message_id2)
+        await _settle(context, due, "sent", None, None, sent.message_id2)
 
 
 async def _settle(
@@ -237,9 +231,3 @@ def _build_message(
         params=params,
         metadata=metadata,
     )
-
-
-def _build_call(context: AppContext, company: Company) -> OutboundCall:
-    """The worker calls for the company itself."""
-    key = Key("worker", company, frozenset(), frozenset(), AllowList([]), 0, None, None)
-    return OutboundCall(context, key, RequestInfo("worker", "", "", "", "", "", [], {}, {}, b""), 200, None)

@@ -4,10 +4,7 @@ import structlog
 
 from sapa.context import AppContext
 from sapa.db.pool import Tx
-from sapa.http.allow_list import AllowList
 from sapa.http.errors import ApiError
-from sapa.http.keys import Key
-from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.messaging.confirmations import queries
 from sapa.messaging.confirmations.types import DueConfirmation
 from sapa.messaging.consents import actions as consents
@@ -49,7 +46,7 @@ async def process(context: AppContext, company: Company, due: DueConfirmation) -
     text = build_reply(claimed.status, settings, company.language)
     body = MessageIn(to=claimed.identity, sources=claimed.source, message=text)
     try:
-        await sending.send_automatically(_build_call(context, company), body, connection_id=claimed.connection_id)
+        await sending.send_automatically(context, company, body, connection_id=claimed.connection_id)
     except ApiError as error:
         await _retry_or_finish(context, due, error)
     else:
@@ -70,9 +67,3 @@ async def _finish(context: AppContext, due: DueConfirmation, problem: str | None
         log.warning("confirmation not sent", company_id=due.company_id, message_id=due.message_id, reason=problem)
     async with context.database.transaction() as tx:
         await queries.delete(tx, due)
-
-
-def _build_call(context: AppContext, company: Company) -> OutboundCall:
-    """The worker calls for the company itself."""
-    key = Key("worker", company, frozenset(), frozenset(), AllowList([]), 0, None, None)
-    return OutboundCall(context, key, RequestInfo("worker", "", "", "", "", "", [], {}, {}, b""), 200, None)
