@@ -254,8 +254,9 @@ async def test_a_setting_at_the_channel_is_a_record_of_its_own(
         await set_preference(live, "resume", 1_790_000_040)
         await eventually(lambda: until(live, is_stopped=False))
         await set_preference(live, "stop", 1_790_000_005)  # reported late
+        await live.hook.send_change(build_word("STOP", 1_790_000_025))
         await live.hook.send_change(build_word("Halo", 1_790_000_050))
-        await eventually(lambda: count_inbound(database, company.live, 4))
+        await eventually(lambda: count_inbound(database, company.live, 5))
         assert not await is_stopped(live)
 
 

@@ -265,8 +265,8 @@ async def apply_word(
     message_id: str,
     at: datetime,
 ) -> Literal["changed", "unchanged", "ignored"]:
-    """A stop always counts. A start is ignored as long as there is nothing to lift, or as something else forbids the
-    messages: then it is a message like any other."""
+    """A stop is unchanged if it is repeated, or older than a start. A start is ignored as long as there is nothing to
+    lift, or as something else forbids the messages: then it is a message like any other."""
     identities = _list_channel_identities(source, contact.identities)
     proof = ConsentProof(text=word, place=source, reference=message_id, obtained_at=format_instant(at))
     if status == "subscribe":
@@ -275,9 +275,10 @@ async def apply_word(
         await _record_choice(tx, company, identities, ALL_CHANNELS, status, "word", proof, at)
         await _show_channels(tx, company, contact.customer_id, identities, status)
         return "ignored" if await find_refusal(tx, company, source, identities[0]) else "changed"
-    is_new = await _record_choice(tx, company, identities, ALL_CHANNELS, status, "word", proof, at)
+    if not await _record_choice(tx, company, identities, ALL_CHANNELS, status, "word", proof, at):
+        return "unchanged"
     await _show_channels(tx, company, contact.customer_id, identities, status)
-    return "changed" if is_new else "unchanged"
+    return "changed"
 
 
 async def apply_preference(tx: Tx, company: Company, source: Source, preference: MarketingPreference) -> None:
