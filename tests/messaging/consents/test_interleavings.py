@@ -2,9 +2,8 @@
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -56,8 +55,10 @@ class Person(Struct):
     external_id: str
     customer_id: str
     link: str | None = None
-    stopped_at: float | None = None
-    """When the last stop was certainly committed, by this process's clock; None after a start was asked for."""
+    stopped_at: datetime | None = None
+    """When the last stop was certainly committed; None after a start was asked for."""
+    pauses: list[tuple[datetime, datetime]] = field(default_factory=list)
+    """From when a stop was certainly committed until a start was asked for."""
     violations: list[str] = field(default_factory=list)
 
     @property
@@ -66,9 +67,11 @@ class Person(Struct):
 
     async def stop(self) -> None:
         await self._choose("unsubscribe", b"List-Unsubscribe=One-Click", "STOP")
-        self.stopped_at = time.monotonic()
+        self.stopped_at = self.stopped_at or datetime.now(UTC)
 
     async def start(self) -> None:
+        if self.stopped_at is not None:
+            self.pauses.append((self.stopped_at, datetime.now(UTC)))
         self.stopped_at = None
         await self._choose("subscribe", b"choice=subscribe", "START")
 
@@ -95,7 +98,7 @@ class Person(Struct):
         return [datetime.fromisoformat(row[0]) for row in rows]
 
     async def send(self) -> None:
-        began, stopped_at = time.monotonic(), self.stopped_at
+        began, stopped_at = datetime.now(UTC), self.stopped_at
         answer = await send_promo(self.shop.messages, self.to, self.source)
         assert answer.status_code in {200, 409}, answer.text
         if (
@@ -197,13 +200,11 @@ async def check(person: Person) -> timedelta:
     shown = (await person.shop.customers.get("/customers", params={"search": person.to})).json()["data"]
     assert [{"app": person.source, "status": "unsubscribe"} in one["subscriptionStatus"] for one in shown] == [True]
     assert person.violations == []
-    choices = await person.list_choices()
-    late = timedelta(0)
-    for accepted in await person.list_accepted():
-        before = [(status, at) for status, at in choices if at <= accepted]
-        if before and before[-1][0] == "unsubscribe":
-            late = max(late, accepted - before[-1][1])
-    return late
+    assert person.stopped_at is not None
+    pauses = [*person.pauses, (person.stopped_at, datetime.max.replace(tzinfo=UTC))]
+    accepted = await person.list_accepted()
+    late = [at - since for at in accepted for since, until in pauses if since < at < until]
+    return max(late, default=timedelta(0))
 
 
 async def interleave(shop: Shop, count: int, at_once: int) -> list[timedelta]:

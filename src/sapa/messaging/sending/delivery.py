@@ -114,8 +114,11 @@ async def try_with_consent(context: AppContext, connected: ConnectedChannel, mes
     """One try. Consent is asked again right before it: the message may have waited for its turn or for a retry."""
     if message.is_marketing:
         company, source = connected.connection.company, connected.connection.source
-        async with context.database.connection() as db:
-            reason = await consents.find_refusal(db, company, source, message.to)
+        try:
+            async with context.database.connection() as db:
+                reason = await consents.find_refusal(db, company, source, message.to)
+        except DatabaseAway as error:
+            return SendRefusal("NOT_SENT", f"consent could not be checked: {error}", "temporary", RETRY_PAUSE)
         if reason is not None:
             return SendRefusal(ConsentMissing.code, reason, "consent")
     return await try_send(context, connected, message)
