@@ -169,7 +169,9 @@ async def _revise(
     before, profile = profile_of(customer), revise_profile(company, customer, patch)
     if before.external_id is None and external_id is not None:
         profile = msgspec.structs.replace(profile, external_id=external_id)
-    (profile,) = await subscriptions.settle(tx, company, [ProfileChange(customer.id, before, profile)])
+    sets_subscriptions = patch.subscription_status is not UNSET
+    change = ProfileChange(customer.id, before, profile, sets_subscriptions=sets_subscriptions)
+    (profile,) = await subscriptions.settle(tx, company, [change])
     await subscriptions.record(tx, company, [ProfileChange(customer.id, before, profile, proof)], actor)
     return await _write(tx, company, customer, profile)
 

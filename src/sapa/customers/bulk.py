@@ -54,6 +54,7 @@ class CustomerChange(Struct, frozen=True):
     stored: Customer | None
     profile: Profile
     proof: ConsentProofIn | None = None
+    sets_subscriptions: bool = False
 
 
 async def store(tx: Tx, company: Company, row: BulkCustomer, actor: ChangeActor = SYSTEM) -> Outcome:
@@ -104,7 +105,8 @@ def _build_profile_change(change: CustomerChange, id: str | None = None) -> Prof
     stored = change.stored
     if stored is None:
         return ProfileChange(id, None, change.profile, change.proof)
-    return ProfileChange(stored.id, profile_of(stored), change.profile, change.proof)
+    before = profile_of(stored)
+    return ProfileChange(stored.id, before, change.profile, change.proof, change.sets_subscriptions)
 
 
 class ChangedMeanwhile(Exception):
@@ -260,7 +262,8 @@ def _build_change(company: Company, index: int, row: BulkCustomer, stored: Custo
         profile = revise_profile(company, stored, _patch_for(stored, row))
         if stored.external_id is None and row.external_id:
             profile = msgspec.structs.replace(profile, external_id=row.external_id)
-        return CustomerChange(index, stored, profile, row.proof)
+        sets_subscriptions = row.patch.subscription_status is not UNSET
+        return CustomerChange(index, stored, profile, row.proof, sets_subscriptions)
     except ApiError:
         return None
 

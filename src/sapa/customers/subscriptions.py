@@ -89,10 +89,13 @@ class ProfileChange(Struct, frozen=True):
     before: Profile | None
     after: Profile
     proof: ConsentProofIn | None = None
+    sets_subscriptions: bool = False
+    """Whether the caller sent subscriptions, be they the same as before."""
 
     @property
     def concerns_consent(self) -> bool:
-        return self.before is None or _consent_fields(self.before) != _consent_fields(self.after)
+        is_changed = self.before is None or _consent_fields(self.before) != _consent_fields(self.after)
+        return is_changed or self.sets_subscriptions
 
 
 async def settle(tx: Tx, company: Company, changes: Sequence[ProfileChange]) -> list[Profile]:

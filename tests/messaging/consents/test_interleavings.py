@@ -33,7 +33,7 @@ LIST_CHOICES = """
 LIST_ACCEPTED = """
     SELECT asked_at FROM sandbox_outbox
      WHERE company_id = $1 AND status BETWEEN 200 AND 299 AND strpos(headers::text || body, $2) > 0
-       AND strpos(body, 'promo') > 0"""
+       AND (strpos(body, '"promo"') > 0 OR strpos(body, 'ada promo hari ini') > 0)"""
 
 
 class Shop(Struct, frozen=True):
@@ -181,14 +181,16 @@ async def live_through(person: Person) -> None:
     """The person's own steps one after the other; programs and senders at the same time, in any order."""
     dice = person.shop.dice
 
-    async def run(steps: list[Callable[[], Awaitable[None]]]) -> None:
+    async def run(steps: Sequence[Callable[[], Awaitable[None]]]) -> None:
         for step in steps:
             await asyncio.sleep(dice.random() * PAUSE_SECONDS)
             await step()
 
     choices = [dice.choice([person.stop, person.stop, person.start]) for _ in range(STEPS // 2)]
     programs = [dice.choice([person.update, person.update, person.record, person.replace]) for _ in range(STEPS)]
-    await asyncio.gather(run([*choices, person.stop]), run(programs), run([person.send] * STEPS))
+    async with asyncio.TaskGroup() as tasks:
+        for steps in ([*choices, person.stop], programs, [person.send] * STEPS):
+            tasks.create_task(run(steps))
 
 
 async def check(person: Person) -> timedelta:
@@ -212,9 +214,13 @@ async def interleave(shop: Shop, count: int, at_once: int) -> list[timedelta]:
     for start in range(0, count, at_once):
         people = await make_people(shop, start, at_once)
         import_id = await upload(shop, people)
-        await asyncio.gather(*(live_through(person) for person in people))
+        async with asyncio.TaskGroup() as tasks:
+            for person in people:
+                tasks.create_task(live_through(person))
         await eventually(partial(find_finished, shop, import_id), seconds=120)
-        late += await asyncio.gather(*(check(person) for person in people))
+        async with asyncio.TaskGroup() as tasks:
+            checks = [tasks.create_task(check(person)) for person in people]
+        late += [done.result() for done in checks]
     return late
 
 

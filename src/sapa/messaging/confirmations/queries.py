@@ -11,14 +11,18 @@ INSERT = sql(
         ON CONFLICT (company_id, message_id) DO NOTHING"""
 )
 
-# Companies take turns, so that none waits for another's backlog.
+# Companies take turns, so that none waits for another's backlog. A person gets the replies to several words in their
+# order: the ids of messages sort by time.
 LIST_DUE = sql(
     """
     SELECT company_id, message_id, is_abandoned
       FROM (SELECT company_id, message_id, due_at, state = 'sending' AS is_abandoned,
                    row_number() OVER (PARTITION BY company_id ORDER BY due_at) AS turn
-              FROM consent_confirmations
-             WHERE due_at <= statement_timestamp()) AS due
+              FROM consent_confirmations c
+             WHERE due_at <= statement_timestamp()
+               AND NOT EXISTS (SELECT FROM consent_confirmations earlier
+                                WHERE earlier.company_id = c.company_id AND earlier.source = c.source
+                                  AND earlier.identity = c.identity AND earlier.message_id < c.message_id)) AS due
      ORDER BY turn, due_at
      LIMIT $1""",
     row=DueConfirmation,
