@@ -150,7 +150,11 @@ class Person(Struct):
 async def shop(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Shop]:
     headers = {"x-api-key": (await make_key(database, company.test)).raw}
     bases = (installation.customer_base, f"{installation.address}/messaging/v1")
-    customers, messages = (httpx.AsyncClient(base_url=base, headers=headers, timeout=60, verify=TLS) for base in bases)
+    # Closed here before the server closes them.
+    limits = httpx.Limits(keepalive_expiry=1)
+    customers, messages = (
+        httpx.AsyncClient(base_url=base, headers=headers, timeout=60, verify=TLS, limits=limits) for base in bases
+    )
     async with customers, messages:
         await make_promo(messages)
         yield Shop(database, company.test, customers, messages, random.Random(17))
