@@ -11,6 +11,7 @@ from sapa.access import api as company_settings
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
+from sapa.customers.subscriptions import CONSENTS
 from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.db.pool import Database
@@ -32,9 +33,13 @@ from sapa.messaging.channel_events import api as channel_events
 from sapa.messaging.channel_events.types import PreferenceReceived
 from sapa.messaging.channel_status import api as channel_status
 from sapa.messaging.channel_status import jobs as channel_status_jobs
+from sapa.messaging.confirmations import jobs as confirmation_jobs
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.consents import actions as consent_actions
+from sapa.messaging.consents import api as consents
+from sapa.messaging.consents import pages as consent_pages
 from sapa.messaging.costs import api as costs
 from sapa.messaging.files import jobs as file_jobs
 from sapa.messaging.history import actions as history_actions
@@ -124,6 +129,8 @@ from sapa.work.worker import Job, Service
 ROUTES: list[Routes] = [
     company_settings.routes,
     customers.routes,
+    consents.routes,
+    consents.settings_routes,
     products.routes,
     orders.routes,
     order_history.routes,
@@ -233,6 +240,7 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.poll_carriers),
     Service("labels", label_jobs.print_waiting),
     Service("notifications", notification_jobs.send_queued),
+    Service("consent confirmations", confirmation_jobs.send_queued),
 ]
 
 HOOKS: list[Hook[AppContext]] = [
@@ -249,6 +257,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [
     media_pages.build_pages,
     widget_pages.pages,
     tracking_pages.build_pages,
+    consent_pages.build_pages,
     sandbox_pages.build_pages,
 ]
 """Pages for browsers, besides the API's documents."""
@@ -256,6 +265,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [
 
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, support_actions),
+    (CONSENTS, consent_actions),
     (SHIPMENTS, shipment_actions),
     (messaging_environment.TEST, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
@@ -264,12 +274,12 @@ PORTS: list[tuple[Port[Any], Any]] = [
 
 SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
-    CustomerRemoved: [loyalty_actions.forfeit],
+    CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer],
     OrderChanged: [loyalty_actions.settle_order],
     OrdersPlaced: [loyalty_actions.settle_orders],
     CashCollected: [settlement_actions.record_collection],
     CashParcelReturned: [settlement_actions.record_return],
-    PreferenceReceived: [],
+    PreferenceReceived: [consent_actions.apply_preference],
     ReservationsClosed: [closing.close_redemptions],
     ShipmentStatusChanged: [notification_actions.queue_step],
 }

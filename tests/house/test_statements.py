@@ -39,6 +39,7 @@ CROSSING = {
     "sapa.messaging.inbound.queries.LIST_TO_PURGE",
     "sapa.messaging.channel_events.queries.LIST_TO_PURGE",
     "sapa.messaging.channel_status.queries.LIST_DUE",
+    "sapa.messaging.confirmations.queries.LIST_DUE",
     "sapa.messaging.connections.queries.LIST_DUE",
     "sapa.messaging.costs.queries.DELETE_OTHERS",
     "sapa.messaging.costs.queries.LIST_RATES",

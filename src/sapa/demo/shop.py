@@ -12,6 +12,7 @@ from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
+from sapa.customers.subscriptions import ConsentProofIn
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_sales
@@ -66,6 +67,9 @@ CITIES = (
 )
 STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Kartini", "Veteran", "Melati")
 TAGS = ("vip", "grosir", "member", "newsletter", "reseller")
+PROOF = ConsentProofIn(text="Kirimi saya promo lewat WhatsApp.", place="https://toko.example/daftar")
+PROVEN = 20
+"""How many customers have a proof of what they subscribe to."""
 
 
 async def fill(database: Database, report: Report) -> Company:
@@ -92,6 +96,7 @@ async def _fill_rates(database: Database, company: Company) -> None:
 
 async def _fill_customers(database: Database, company: Company, report: Report) -> None:
     people = [BulkCustomer(external_id, None, person) for external_id, person in build_customers()]
+    people[:PROVEN] = [msgspec.structs.replace(person, proof=PROOF) for person in people[:PROVEN]]
     for start in range(0, len(people), BATCH):
         async with database.transaction() as tx:
             some = people[start : start + BATCH]

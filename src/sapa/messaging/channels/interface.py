@@ -227,6 +227,10 @@ class OutgoingMessage(Struct, frozen=True):
     """The web chat: the files of the message, which it serves itself."""
     is_automatic: bool = False
     """Sent by a machine. Mail says so in a header, so that machines do not reply to each other."""
+    is_marketing: bool = False
+    """Sent only as long as the recipient's consent permits it."""
+    unsubscribe_url: str | None = None
+    """Mail: where the recipient of a marketing message unsubscribes."""
 
 
 class SendReceipt(Struct, frozen=True):
@@ -504,6 +508,10 @@ class Capabilities(Struct, frozen=True):
     """The interactive contents that it sends, natively or as text."""
     has_quotes: bool = False
     """Whether a message can quote another one."""
+    has_unsubscribe_links: bool = False
+    """Whether marketing messages carry a link to unsubscribe."""
+    has_forgeable_senders: bool = False
+    """Whether anybody can write in another person's name, unless the sender was authenticated."""
 
 
 class Channel(Protocol):

@@ -22,6 +22,8 @@ from sapa.messaging.channels.interface import (
     Status,
     StatusReport,
 )
+from sapa.messaging.consents import actions as consents
+from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.contacts.types import Contact
 from sapa.messaging.messages import queries
 from sapa.messaging.messages.amendments import AMENDMENT_EVENTS, apply_amendment
@@ -366,12 +368,20 @@ async def _store(
     message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence, pricing)
     if not is_change:
         return None
+    if report.category == "consent" and report.code != ConsentMissing.code:
+        await _record_refusal(tx, company, message, report, merged.at)
     if (locked.status in DISPATCHED) != (message.status in DISPATCHED):
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
         notify_after_commit(tx, build_tickets_channel(company.id))
     await emit(tx, company, MessageStatusUpdated(_build_update(message, locked.status)))
     return message
+
+
+async def _record_refusal(tx: Tx, company: Company, message: Message, report: StatusReport, at: datetime) -> None:
+    """The recipient turned marketing messages off at the channel: none are sent any more."""
+    to = await queries.get_recipient(tx, company.id, message.message_id2)
+    await consents.record_refusal(tx, company, Source(message.source), to, message.message_id2, report.reason, at)
 
 
 async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.channels.received_parts import MessageParts
 from sapa.messaging.messages.state import DeliveryState
 from sapa.messaging.messages.types import (
@@ -57,6 +57,10 @@ INSERT = sql(
         ON CONFLICT (company_id, source, provider_id) DO NOTHING
     RETURNING {COLUMNS}""",
     row=Message,
+)
+
+GET_RECIPIENT = sql(
+    "SELECT identity_kind AS kind, identity AS value FROM messages WHERE company_id = $1 AND id = $2", row=Identity
 )
 
 _LOCKED_COLUMNS = ", ".join(LockedMessage.__struct_fields__)
@@ -226,6 +230,11 @@ IS_IN_FLIGHT = sql(
             WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at BETWEEN $4 AND $5
               AND direction = 'out' AND status = 'pending')"""
 )
+
+
+async def get_recipient(db: Connection, company_id: int, id: str) -> Identity:
+    (found,) = await GET_RECIPIENT.all(db, company_id, id)
+    return found
 
 
 async def get_message(db: Connection, company_id: int, id: str) -> Message:
