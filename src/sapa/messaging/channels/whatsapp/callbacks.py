@@ -65,7 +65,7 @@ def _read_change(account: Mapping[str, str], entry: Node, field: str, value: Nod
     number_id = text(value, "metadata", "phone_number_id")
     if not (is_own if number_id is None else number_id == account["phone_number_id"]):
         return
-    if (read := _FIELDS.get(field)) is not None:
+    if (read := MESSAGE_FIELDS.get(field)) is not None:
         yield from read(value)
         yield from _read_errors(value)
     elif value:
@@ -233,7 +233,7 @@ def _read_status(status: Node) -> Iterator[Item]:
     )
 
 
-_FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
+MESSAGE_FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
     "messages": _read_messages,
     "smb_message_echoes": _read_echoes,
     "history": _read_history,
