@@ -161,8 +161,8 @@ async def test_templates_of_all_companies_are_synchronised_however_many_there_ar
     async with database.transaction() as tx:
         for company_id in companies:
             await tx.execute(
-                "INSERT INTO message_templates (company_id, id, name, language, source, category, body, buttons, status)"
-                " VALUES ($1, 'tpl_new', 'new', 'id', 'CRM', 'UTILITY', 'Halo', '[]', 'PENDING')",
+                "INSERT INTO message_templates (company_id, id, name, language, source, category, body, buttons,"
+                " status) VALUES ($1, 'tpl_new', 'new', 'id', 'CRM', 'UTILITY', 'Halo', '[]', 'PENDING')",
                 company_id,
             )
     found = [company_id async for company_id in list_companies(context, page_size=2)]
