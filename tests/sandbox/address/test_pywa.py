@@ -1,5 +1,6 @@
 """pywa, a WhatsApp library that others wrote, uses the simulator instead of Meta."""
 
+import base64
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,12 +23,30 @@ from pywa_async.types.templates import (
 )
 from pywa_async.types.templates import URLButton as TemplateLink
 
+from sapa.sandbox.channels.whatsapp_contents import CONTENTS
 from tests.conftest import TLS
 from tests.http.wire import eventually
 from tests.sandbox.address.outside import CUSTOMER, Json, OutsideProgram
 
 VERIFY_TOKEN = "pywa"
 PICTURE = "https://shop.example/kopi.png"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
+KINDS: Json = {
+    "order": {"items": [{"productId": "GAYO", "quantity": 2, "price": 75000}], "text": "Cepat ya"},
+    "flow": {"data": {"city": "Bandung"}, "token": "t-1"},
+    "location": {"latitude": -6.175, "longitude": 106.827, "name": "Monas"},
+    "contactCards": [{"name": "Budi", "phone": "+62 811", "email": "budi@example.com"}],
+    "referral": {"sourceId": "1202", "headline": "Kopi baru", "imageUrl": "https://cdn.example/a.jpg", "ctwaClid": "x"},
+    "product": {"productId": "GAYO", "catalogId": "1948"},
+    "forwarded": True,
+    "preference": "stop",
+}
+OF_A_MESSAGE: Json = {"edit": {"text": "Dua kopi"}, "reaction": {"emoji": "👍"}, "revocation": {}}
+BESIDE = ("referral", "product", "forwarded")
+WITHOUT_A_CLASS = {"error", "unknown"}
+"""Of what has no class in pywa: errors of the account without a message, and kinds that do not exist."""
 
 
 class PywaBot:
@@ -131,6 +150,7 @@ async def test_pywa_sends_every_kind_and_reads_every_report(bot: PywaBot, called
             ),
         ),
         await wa.send_image(to, PICTURE, caption="Kopi"),
+        await wa.send_image(to, PNG, mime_type="image/png"),
         await wa.send_image(to, PICTURE, caption="Kopi", buttons=[Button("Beli", "buy")]),
         await wa.send_video(to, "https://shop.example/kopi.mp4"),
         await wa.send_document(to, "https://shop.example/nota.pdf", filename="nota.pdf", caption="Nota"),
@@ -217,6 +237,47 @@ async def test_pywa_reads_every_kind_of_customers_message(bot: PywaBot, called_b
     await bot.client.send_message("12015550107", "Pilih", buttons=rows)
     (selection,) = await bot.wait_for("CallbackSelection")
     assert (selection.data, selection.title) == ("gayo", "Gayo")
+
+
+def test_every_content_of_a_message_is_tested() -> None:
+    names = {"contactCards" if name == "contact_cards" else name for name in CONTENTS}
+    assert {*KINDS, *OF_A_MESSAGE} == names - WITHOUT_A_CLASS
+
+
+async def test_pywa_reads_carts_answers_places_cards_ads_and_changes(bot: PywaBot, called_back: OutsideProgram) -> None:
+    first = await called_back.receive()
+    for name, content in KINDS.items():
+        await called_back.receive(text="Halo" if name in BESIDE else "", **{name: content})
+    for name, content in OF_A_MESSAGE.items():
+        await called_back.receive(text="", **{name: {"messageId": first["messageId"], **content}})
+    messages = await bot.wait_for("Message", 8)
+    by_type = {message.type.value: message for message in messages}
+    (product,) = by_type["order"].order.products
+    assert (product.sku, product.quantity, product.price, product.currency) == ("GAYO", 2, 75000, "IDR")
+    assert (by_type["location"].location.latitude, by_type["location"].location.name) == (-6.175, "Monas")
+    (card,) = by_type["contacts"].contacts
+    assert (card.name.formatted_name, card.phones[0].phone) == ("Budi", "+62 811")
+    assert by_type["reaction"].reaction.emoji == "👍"
+    ad = next(message.referral for message in messages if message.referral)
+    assert (ad.source_id, ad.headline, ad.ctwa_clid) == ("1202", "Kopi baru", "x")
+    assert [message.forwarded for message in messages].count(True) == 1
+    (answer,) = await bot.wait_for("FlowCompletion")
+    assert (answer.token, answer.response) == ("t-1", {"city": "Bandung"})
+    (preference,) = await bot.wait_for("UserMarketingPreferences")
+    assert preference.value.value == "stop"
+    (edited,) = await bot.wait_for("EditedMessage")
+    (deleted,) = await bot.wait_for("DeletedMessage")
+    assert edited.original_message_id == deleted.original_message_id == first["messageId"]
+
+
+async def test_pywa_reads_warnings_about_the_account(bot: PywaBot, called_back: OutsideProgram) -> None:
+    warnings = ["ACCOUNT_VIOLATION", "ACCOUNT_RESTRICTION", "DISABLED_UPDATE", "REINSTATE"]
+    for warning in warnings:
+        body = {"source": "MSGAPP_CLOUD", "warning": warning}
+        answer = await called_back.api.post("/sandbox/channel-status", json=body)
+        assert answer.status_code == 200, answer.text
+    updates = await bot.wait_for("AccountUpdate", len(warnings))
+    assert [update.event.value for update in updates] == [*warnings[:3], "DISABLED_UPDATE"]
 
 
 async def test_pywa_raises_its_own_error_for_each_refusal(bot: PywaBot) -> None:
