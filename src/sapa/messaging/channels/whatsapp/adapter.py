@@ -10,8 +10,8 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
-    BadAccount,
     AccountReport,
+    BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
