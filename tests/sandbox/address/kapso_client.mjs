@@ -1,5 +1,5 @@
 // Kapso's client for the WhatsApp Cloud API uses the simulator: it subscribes, sends, and reads what comes back.
-// usage: node kapso_client.mjs '{"base", "version", "token", "secret", "number", "account", "api", "key", "customer"}'
+// usage: node kapso_client.mjs '{"base", "version", "token", "secret", "number", "account", "api", "key", "customer", "kinds", "changes", "picture"}'
 import { createServer } from "node:http";
 import { WhatsAppClient } from "@kapso/whatsapp-cloud-api";
 import { normalizeWebhook, verifySignature } from "@kapso/whatsapp-cloud-api/server";
@@ -10,7 +10,7 @@ const client = new WhatsAppClient({
   baseUrl: given.base,
   graphVersion: given.version,
 });
-const received = { posts: 0, unsigned: 0, unread: 0, messages: [], statuses: [], contacts: [] };
+const received = { posts: 0, unsigned: 0, unread: 0, fields: [], messages: [], statuses: [], contacts: [] };
 
 const server = createServer(async (request, response) => {
   const url = new URL(request.url, "http://localhost");
@@ -27,6 +27,7 @@ const server = createServer(async (request, response) => {
   const read = normalizeWebhook(JSON.parse(rawBody.toString()));
   const isRead = read.messages.length || read.statuses.length || Object.keys(read.raw).length;
   if (!isRead) received.unread += 1;
+  received.fields.push(...Object.keys(read.raw));
   received.messages.push(...read.messages);
   received.statuses.push(...read.statuses);
   received.contacts.push(...read.contacts);
@@ -83,6 +84,9 @@ const sends = [
   }),
   client.messages.sendInteractiveLocationRequest({ ...to, bodyText: "Di mana?", parameters: { requestMessage: "?" } }),
 ];
+const file = new Blob([Buffer.from(given.picture, "base64")], { type: "image/png" });
+const uploaded = await client.media.upload({ phoneNumberId: given.number, type: "image/png", file, fileName: "kopi.png" });
+sends.push(client.messages.sendImage({ ...to, image: { id: uploaded.id } }));
 const sent = [];
 for (const send of sends) sent.push((await send).messages[0].id);
 
@@ -106,6 +110,14 @@ await until(() => received.statuses.length === 3 * sent.length + 1);
 for (const media of ["image", "video", "audio", "document"]) await write(media === "audio" ? undefined : "Lihat", { media });
 await write(undefined, { button: { id: "yes", title: "Ya" } });
 await until(() => received.messages.length === 6);
+
+const others = given.kinds.filter(([name]) => name !== "preference");
+for (const [name, text, content] of given.kinds) await write(text, { [name]: content });
+for (const [name, content] of given.changes) {
+  await write(undefined, { [name]: { messageId: received.messages[0].id, ...content } });
+}
+await until(() => received.messages.length === 6 + others.length + given.changes.length);
+await until(() => received.fields.includes("userPreferences"));
 
 const refusals = {};
 for (const [name, recipient] of Object.entries({ undeliverable: "12015550110", pair: "12015550115", locked: "12015550134" })) {

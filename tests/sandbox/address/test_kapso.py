@@ -1,6 +1,7 @@
 """Kapso's client, a WhatsApp library for Node that others wrote, uses the simulator instead of Meta."""
 
 import asyncio
+import base64
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.conftest import Installation
 from tests.http.test_generators import TOOLS
 from tests.sandbox.address.outside import CUSTOMER, Json, OutsideProgram
+from tests.sandbox.address.test_pywa import BESIDE, KINDS, OF_A_MESSAGE, PNG
 from tests.webhooks.test_snippets import NODE
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
@@ -42,6 +44,9 @@ async def test_kapso_sends_every_kind_and_reads_every_callback(
             "api": f"{post_office.address}/messaging/v1",
             "key": called_back.api.headers["x-api-key"],
             "customer": CUSTOMER.removeprefix("+"),
+            "kinds": [[name, "Halo" if name in BESIDE else None, content] for name, content in KINDS.items()],
+            "changes": list(OF_A_MESSAGE.items()),
+            "picture": base64.b64encode(PNG).decode(),
         }
     )
     assert (got["unsigned"], got["unread"]) == (0, 0)
@@ -51,8 +56,11 @@ async def test_kapso_sends_every_kind_and_reads_every_callback(
     assert words == {got["reacted"]: ["sent"], **{id: ["sent", "delivered", "read"] for id in got["sent"]}}
     assert {status["recipientUserId"] for status in got["statuses"]} == {f"ID.{CUSTOMER.removeprefix('+')}"}
     assert [message["type"] for message in got["messages"]] == [
-        "text", "image", "video", "audio", "document", "interactive",
+        "text", "image", "video", "audio", "document", "interactive", "order", "interactive", "location", "contacts",
+        "text", "text", "text", "edit", "reaction", "revoke",
     ]  # fmt: skip
+    answer = next(message for message in got["messages"] if message.get("kapso", {}).get("flowToken"))
+    assert (answer["kapso"]["flowToken"], answer["kapso"]["flowResponse"]["city"]) == ("t-1", "Bandung")
     assert got["contacts"][0]["userId"] == f"ID.{CUSTOMER.removeprefix('+')}"
     assert (got["created"]["status"], got["templates"]) == ("APPROVED", ["order_ready"])
     assert got["refusals"] == {"undeliverable": [400, 131026], "pair": [400, 131056], "locked": [403, 131031]}
