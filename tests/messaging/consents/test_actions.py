@@ -23,7 +23,7 @@ from tests.messaging.consents.steps import (
     send_promo,
     write,
 )
-from tests.messaging.conversation_steps import list_inbound
+from tests.messaging.conversation_steps import list_inbound, simulate_inbound
 from tests.messaging.provider import NUMBER_SENT, Live, open_live
 from tests.messaging.send_steps import build_message, list_records, make_template
 from tests.messaging.whatsapp_account import build_change, build_text
@@ -258,6 +258,29 @@ async def test_a_setting_at_the_channel_is_a_record_of_its_own(
         await live.hook.send_change(build_word("Halo", 1_790_000_050))
         await eventually(lambda: count_inbound(database, company.live, 5))
         assert not await is_stopped(live)
+
+
+async def test_a_setting_is_recorded_with_its_report_as_the_proof(
+    sandbox: httpx.AsyncClient, shop: httpx.AsyncClient
+) -> None:
+    await make_promo(sandbox)
+    customer = await make_customer(shop, phoneNumber=NUMBER)
+    await simulate_inbound(sandbox, source="MSGAPP_CLOUD", preference="stop", **{"from": NUMBER})
+    consent = await eventually(lambda: find_consent(shop, customer["id"], "unsubscribe"))
+    (event,) = (await sandbox.get("/channel-events")).json()["data"]
+    shown = (consent["app"], consent["identity"], consent["source"], consent["byPerson"])
+    assert shown == ("MSGAPP_CLOUD", NUMBER, "channel_preference", True)
+    assert (consent["proof"]["reference"], consent["proof"]["place"]) == (event["id"], "MSGAPP_CLOUD")
+    assert await is_refused(sandbox)
+    assert not await is_refused(sandbox, sources="MSGAPP_COEX")  # it is a setting of one number
+    await simulate_inbound(sandbox, source="MSGAPP_CLOUD", preference="signup", **{"from": NUMBER})
+    await eventually(lambda: find_consent(shop, customer["id"], "subscribe"))
+    assert not await is_refused(sandbox)
+
+
+async def find_consent(shop: httpx.AsyncClient, customer_id: str, status: str) -> Json | None:
+    found = await list_consents(shop, customer_id)
+    return found[0] if found and found[0]["status"] == status else None
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["in the response", "in a report"])

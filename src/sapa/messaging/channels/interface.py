@@ -404,7 +404,7 @@ class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
 
 
 class MarketingPreference(Struct, frozen=True):
-    """A person told the channel which messages they want."""
+    """A person told the channel whether they want marketing messages."""
 
     choice: str
     """stop, resume, signup or another word of the channel."""

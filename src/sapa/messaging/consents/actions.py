@@ -59,9 +59,7 @@ NOT_SUBSCRIBED = "The recipient did not subscribe to marketing messages, which a
 SOURCE_OF_ACTOR: dict[str, ConsentSource] = {"api_key": "api", "user": "console", "import": "import"}
 
 _CHOICES: dict[str, ConsentStatus] = {"stop": "unsubscribe", "resume": "subscribe", "signup": "subscribe"}
-"""What the words of channels mean."""
-_MARKETING = frozenset({"marketing_messages", "notification_messages"})
-"""What channels call marketing messages."""
+"""What people choose at a channel; other words decide nothing."""
 
 _KINDS: dict[Source, list[str]] = {
     source: sorted({canonical(Identity(kind.name, "")).kind for kind in channel.capabilities.identities})
@@ -291,7 +289,7 @@ async def apply_preference(tx: Tx, company: Company, received: PreferenceReceive
     """Subscribes to settings that people change at a channel: a record of its own beside what they wrote to us."""
     preference, source = received.preference, received.source
     status = _CHOICES.get(preference.choice)
-    if status is None or preference.category not in _MARKETING:
+    if status is None:
         return
     identities = list(dict.fromkeys(map(canonical, received.identities)))
     proof = ConsentProof(

@@ -94,6 +94,7 @@ def _read_preferences(value: Node) -> Iterator[Item]:
     for preference in nodes(value, "user_preferences"):
         number, user_id = text(preference, "wa_id"), text(preference, "user_id")
         category, choice = text(preference, "category"), (text(preference, "value") or "").lower()
+        is_marketing = category == "marketing_messages"
         yield build_notice(
             "preference",
             category or "user_preferences",
@@ -101,7 +102,7 @@ def _read_preferences(value: Node) -> Iterator[Item]:
             find_seconds(preference, "timestamp"),
             sender=people.identify(number, user_id),
             sender_name=people.find_name(number, user_id),
-            preference=MarketingPreference(choice, category, text(preference, "detail")),
+            preference=MarketingPreference(choice, category, text(preference, "detail")) if is_marketing else None,
         )
 
 
