@@ -270,6 +270,17 @@ async def test_pywa_reads_carts_answers_places_cards_ads_and_changes(bot: PywaBo
     assert edited.original_message_id == deleted.original_message_id == first["messageId"]
 
 
+async def test_pywa_reads_what_was_written_in_the_business_app(called_back: OutsideProgram) -> None:
+    """Of the other number, so the callback is read as it is."""
+    echo = await called_back.receive(source="MSGAPP_COEX", text="Dari telepon", echo=True)
+    bot = PywaBot(called_back)
+    answer = await bot.client.webhook_update_handler(echo["callback"].encode())
+    assert answer == ("ok", 200)
+    (message,) = await bot.wait_for("OutgoingMessage")
+    assert (message.text, message.to_user.wa_id) == ("Dari telepon", CUSTOMER.removeprefix("+"))
+    await bot.client.api._session.aclose()
+
+
 async def test_pywa_reads_warnings_about_the_account(bot: PywaBot, called_back: OutsideProgram) -> None:
     warnings = ["ACCOUNT_VIOLATION", "ACCOUNT_RESTRICTION", "DISABLED_UPDATE", "REINSTATE"]
     for warning in warnings:

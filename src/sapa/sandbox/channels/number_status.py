@@ -82,7 +82,7 @@ def _build_warning(account: SandboxAccount, warning: SimulatedWarning, at: datet
             return "account_update", {"event": warning, "violation_info": {"violation_type": "SPAM"}}
         case "ACCOUNT_RESTRICTION":
             ends = int((at + timedelta(days=RESTRICTION_DAYS)).timestamp())
-            restriction = {"restriction_type": "RESTRICTED_BIZ_INITIATED_MESSAGING", "expiration": str(ends)}
+            restriction = {"restriction_type": "RESTRICTED_BIZ_INITIATED_MESSAGING", "expiration": ends}
             return "account_update", {"event": warning, "restriction_info": [restriction]}
         case "DISABLED_UPDATE" | "REINSTATE":
             state = "DISABLE" if warning == "DISABLED_UPDATE" else warning

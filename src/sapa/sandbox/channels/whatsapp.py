@@ -177,8 +177,8 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
         words = contents.error.message
         error = {"code": contents.error.code, "title": words, "message": words, "error_data": {"details": words}}
         return _post(account, "messages", {"errors": [error]})
+    sender, contact = _people(inbound)
     if contents.preference is not None:
-        _, contact = _people(inbound)
         ids: dict[str, Any] = {name: contact[name] for name in ("wa_id", "user_id") if name in contact}
         return _post(account, "user_preferences", {"contacts": [contact], **build_preference(inbound, ids)})
     content = build_contents(contents) or _content(inbound)
@@ -192,8 +192,7 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
         message["context"] = {**message.get("context", {}), "from": ours, "id": inbound.quoted}
     if inbound.is_echo:
         echo = {"from": ours, **_name_person(inbound.sender, "to", "to_user_id"), **message}
-        return _post(account, "smb_message_echoes", {"message_echoes": [echo]})
-    sender, contact = _people(inbound)
+        return _post(account, "smb_message_echoes", {"contacts": [contact], "message_echoes": [echo]})
     return _post(account, "messages", {"contacts": [contact], "messages": [{**sender, **message}]})
 
 
