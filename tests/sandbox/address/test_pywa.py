@@ -52,8 +52,8 @@ WITHOUT_A_CLASS = {"error", "unknown"}
 class PywaBot:
     """A client of pywa behind a server of its own."""
 
-    def __init__(self, program: OutsideProgram) -> None:
-        account, credentials = program.whatsapp["account"], program.whatsapp["credentials"]
+    def __init__(self, program: OutsideProgram, source: str = "MSGAPP_CLOUD") -> None:
+        account, credentials = program.accounts[source]["account"], program.accounts[source]["credentials"]
         session = httpx.AsyncClient(timeout=60, verify=TLS)
         self.client = WhatsApp(
             phone_id=account["phone_number_id"],
@@ -65,7 +65,7 @@ class PywaBot:
             session=session,
             server=None,
         )
-        session.base_url = program.whatsapp["address"]
+        session.base_url = program.accounts[source]["address"]
         self.updates: list[Any] = []
         self.posts = 0
         kinds = [
@@ -271,9 +271,9 @@ async def test_pywa_reads_carts_answers_places_cards_ads_and_changes(bot: PywaBo
 
 
 async def test_pywa_reads_what_was_written_in_the_business_app(called_back: OutsideProgram) -> None:
-    """Of the other number, so the callback is read as it is."""
+    """On the other number, to which nobody is subscribed: the callback is read as it is."""
     echo = await called_back.receive(source="MSGAPP_COEX", text="Dari telepon", echo=True)
-    bot = PywaBot(called_back)
+    bot = PywaBot(called_back, "MSGAPP_COEX")
     answer = await bot.client.webhook_update_handler(echo["callback"].encode())
     assert answer == ("ok", 200)
     (message,) = await bot.wait_for("OutgoingMessage")
