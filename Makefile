@@ -77,7 +77,7 @@ clean: ## Remove .venv and caches; the data folder stays
 
 #installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
 #installs test, test-long         requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
-#installs test-long               requirements/openapi, about 400 MB: Node and npm packages
+#installs test-long               requirements/openapi, about 400 MB: Node and npm packages, Kapso's client among them
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs soak                    requirements/dev.txt; python3-venv

@@ -75,6 +75,7 @@ def test_an_empty_variable_is_an_absent_one(name: str) -> None:
         ("SAPA_HISTORY_MONTHS", "0"), ("SAPA_HISTORY_MONTHS", "121"),
         ("SAPA_METRICS_LISTEN", "9100"), ("SAPA_METRICS_LISTEN", ":9100"), ("SAPA_METRICS_LISTEN", "127.0.0.1:0"),
         ("SAPA_METRICS_LISTEN", "::1:9100"), ("SAPA_METRICS_LISTEN", "127.0.0.1:65536"),
+        ("SAPA_SANDBOX_SMTP_LISTEN", "2525"), ("SAPA_SANDBOX_SMTP_LISTEN", "10.0.0.5"),
         ("SAPA_METRICS_TOKEN", "short"), ("SAPA_METRICS_TOKEN", "with spaces in its text"),
         ("SAPA_SECURITY_CONTACT", "somebody"), ("SAPA_SECURITY_CONTACT", "http://a.example"),
         ("SAPA_SECURITY_CONTACT", "a@b.example\nEvil: yes"),
@@ -133,6 +134,11 @@ def test_metrics_listen_on_an_address_and_a_port(text: str, host: str, port: int
     settings = read_settings({"SAPA_METRICS_LISTEN": text})
     assert settings.metrics.listen == (host, port)
     assert [str(address) for address in list_candidates(settings)] == [text]
+
+
+def test_the_sandboxs_mail_server_is_off_unless_it_has_an_address() -> None:
+    assert read_settings({}).sandbox.smtp_listen is None
+    assert read_settings({"SAPA_SANDBOX_SMTP_LISTEN": "10.0.0.5:2525"}).sandbox.smtp_listen == ("10.0.0.5", 2525)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sapa.access import api as company_settings
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
+from sapa.customers.subscriptions import CONSENTS
 from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.db.pool import Database
@@ -30,9 +31,16 @@ from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.channel_events import actions as channel_event_actions
 from sapa.messaging.channel_events import api as channel_events
 from sapa.messaging.channel_events.types import PreferenceReceived
+from sapa.messaging.channel_status import api as channel_status
+from sapa.messaging.channel_status import jobs as channel_status_jobs
+from sapa.messaging.confirmations import jobs as confirmation_jobs
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
+from sapa.messaging.consents import actions as consent_actions
+from sapa.messaging.consents import api as consents
+from sapa.messaging.consents import pages as consent_pages
+from sapa.messaging.costs import api as costs
 from sapa.messaging.files import jobs as file_jobs
 from sapa.messaging.history import actions as history_actions
 from sapa.messaging.history import api as history
@@ -67,11 +75,14 @@ from sapa.products import api as products
 from sapa.sandbox import api as sandbox
 from sapa.sandbox import callbacks as sandbox_callbacks
 from sapa.sandbox import jobs as sandbox_jobs
+from sapa.sandbox.address import mail_server as sandbox_mail
+from sapa.sandbox.address import pages as sandbox_pages
 from sapa.sandbox.carriers import api as sandbox_carriers
 from sapa.sandbox.carriers import simulators as carrier_simulators
 from sapa.sandbox.carriers.environment import SandboxShipping
 from sapa.sandbox.channels import simulators as channel_simulators
 from sapa.sandbox.channels.environment import SandboxMessaging
+from sapa.sandbox.subscriptions import jobs as sandbox_subscriptions
 from sapa.settings import Settings
 from sapa.shipping import api as shipping
 from sapa.shipping import environment as shipping_environment
@@ -118,6 +129,8 @@ from sapa.work.worker import Job, Service
 ROUTES: list[Routes] = [
     company_settings.routes,
     customers.routes,
+    consents.routes,
+    consents.settings_routes,
     products.routes,
     orders.routes,
     order_history.routes,
@@ -149,6 +162,8 @@ ROUTES: list[Routes] = [
     media.routes,
     media.attachment_routes,
     channel_events.routes,
+    costs.routes,
+    channel_status.routes,
     analytics.routes,
     support.routes,
     agents.routes,
@@ -209,7 +224,10 @@ SERVICES: list[Service] = [
     Service("mail to owners", notice_jobs.mail_owners),
     Service("uploads", uploads.import_uploads),
     Service("sandbox callbacks", sandbox_callbacks.post_due),
+    Service("sandbox subscribers", sandbox_subscriptions.post_subscribed),
+    Service("sandbox mail", sandbox_mail.serve_mail),
     Service("channel tokens", channel_connection_jobs.renew_due),
+    Service("channel statuses", channel_status_jobs.refresh_due),
     Service("inbound", inbound_jobs.process),
     Service("deferred messages", sending_jobs.send_deferred),
     Service("templates", template_sync.synchronise),
@@ -222,6 +240,7 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.poll_carriers),
     Service("labels", label_jobs.print_waiting),
     Service("notifications", notification_jobs.send_queued),
+    Service("consent confirmations", confirmation_jobs.send_queued),
 ]
 
 HOOKS: list[Hook[AppContext]] = [
@@ -231,18 +250,22 @@ HOOKS: list[Hook[AppContext]] = [
 """Where providers call back."""
 
 SIMULATORS: list[Hook[AppContext]] = [*carrier_simulators.HOOKS, *channel_simulators.HOOKS]
-"""Stand in for the providers in the test environment; reached on a process's loopback address only."""
+"""Stand in for the providers in the test environment. Sapa reaches them on a process's loopback address, programs
+outside over `sandbox_pages`."""
 
 PAGES: list[Callable[[AppContext], list[Route]]] = [
     media_pages.build_pages,
     widget_pages.pages,
     tracking_pages.build_pages,
+    consent_pages.build_pages,
+    sandbox_pages.build_pages,
 ]
 """Pages for browsers, besides the API's documents."""
 
 
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, support_actions),
+    (CONSENTS, consent_actions),
     (SHIPMENTS, shipment_actions),
     (messaging_environment.TEST, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
@@ -251,12 +274,12 @@ PORTS: list[tuple[Port[Any], Any]] = [
 
 SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
-    CustomerRemoved: [loyalty_actions.forfeit],
+    CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer],
     OrderChanged: [loyalty_actions.settle_order],
     OrdersPlaced: [loyalty_actions.settle_orders],
     CashCollected: [settlement_actions.record_collection],
     CashParcelReturned: [settlement_actions.record_return],
-    PreferenceReceived: [],
+    PreferenceReceived: [consent_actions.apply_preference],
     ReservationsClosed: [closing.close_redemptions],
     ShipmentStatusChanged: [notification_actions.queue_step],
 }

@@ -93,6 +93,12 @@ class WebhookSettings(Struct, frozen=True):
     """SAPA_WEBHOOK_ALLOWED_NETWORKS: comma-separated private addresses or CIDRs that webhooks may reach."""
 
 
+class SandboxSettings(Struct, frozen=True):
+    smtp_listen: tuple[str, int] | None
+    """SAPA_SANDBOX_SMTP_LISTEN: where the mail server of test environments listens, for example 0.0.0.0:2525. Off by
+    default."""
+
+
 class MailSettings(Struct, frozen=True):
     smtp_url: str | None
     """SAPA_SMTP_URL: the mail server for invitations, password resets and notices to owners:
@@ -122,6 +128,7 @@ class Settings(Struct, frozen=True):
     webhooks: WebhookSettings
     mail: MailSettings
     files: FileSettings
+    sandbox: SandboxSettings
     upstreams: Mapping[str, str]
     """SAPA_UPSTREAM_: followed by a provider's name, replaces its address:
     SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
@@ -170,6 +177,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         ),
         mail=_mail(environ),
         files=FileSettings(_files_url(environ), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
+        sandbox=SandboxSettings(smtp_listen=_listen_address(environ, "SAPA_SANDBOX_SMTP_LISTEN")),
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,

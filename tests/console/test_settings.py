@@ -97,6 +97,35 @@ async def test_the_clock_of_the_test_environment_is_moved_and_set_back(owner: ht
     assert (await owner.get("/test/audit")).text.count("clock.moved") == 2
 
 
+async def test_the_words_of_consent_are_changed_and_a_mistake_is_shown(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    token, page = await read_token(owner), "/live/settings/consent"
+    form = {
+        "token": token,
+        "stopWords": "Jangan kirim\r\n\r\nCukup",
+        "startWords": "",
+        "stopReply": "Baik.",
+        "startReply": "",
+        "automaticMarketing": "not_refused",
+    }
+    assert (await owner.post(page, data=form)).status_code == 303
+    wrong = await owner.post(page, data=form | {"startWords": "cukup"})
+    assert wrong.status_code == 400
+    assert "already has the opposite meaning" in wrong.text
+    assert "Jangan kirim" in wrong.text
+    async with connect(installation, (await make_key(database, company.live)).raw) as api:
+        settings = (await api.get("/consent-settings")).json()["data"]
+    assert settings == {
+        "stopWords": ["Jangan kirim", "Cukup"],
+        "startWords": [],
+        "stopReply": "Baik.",
+        "startReply": None,
+        "automaticMarketing": "not_refused",
+    }
+    assert "Cukup" in (await owner.get(page)).text
+
+
 async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fields(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
 ) -> None:

@@ -14,6 +14,8 @@ from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
 from tests.imports.foreign_files import write_xlsx
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.consents.steps import is_refused, make_promo, write
 
 
 @pytest.fixture
@@ -61,6 +63,34 @@ async def test_points_are_adjusted_and_a_refusal_is_shown_in_place(
     assert 'value="51"' in refused.text
     wallet = (await api.get(f"/loyalty/customers/{id}/wallet")).json()["data"]
     assert wallet["availablePoints"] == "50"
+
+
+async def test_consent_is_shown_and_a_persons_stop_is_lifted_only_with_proof(
+    installation: Installation, database: Database, company: Environments, agent: httpx.AsyncClient
+) -> None:
+    key = (await make_key(database, company.test)).raw
+    async with connect(installation, key) as shop, connect_messaging(installation, key) as messaging:
+        customer = await make_customer(shop, phoneNumber="+628123456777")
+        await make_promo(messaging)
+        await write(messaging, database, company.test, "STOP", "+628123456777")
+        page = f"/test/customers/{customer['id']}"
+        shown = (await agent.get(page)).text
+        assert "MSGAPP_CLOUD: unsubscribe" in shown
+        assert "by a word" in shown
+        form = {"token": await read_token(agent), "app": "MSGAPP_CLOUD", "status": "subscribe"}
+        refused = await agent.post(f"{page}/consents", data=form)
+        assert refused.status_code == 409
+        assert "unsubscribed in person" in refused.text
+        assert await is_refused(messaging, "+628123456777")
+        proved = await agent.post(
+            f"{page}/consents", data=form | {"proof.text": "Mau <lagi>", "proof.place": "Telepon"}
+        )
+        assert proved.status_code == 303
+        assert not await is_refused(messaging, "+628123456777")
+        newest = (await shop.get(f"/customers/{customer['id']}/consents")).json()["data"][0]
+        assert (newest["source"], newest["byPerson"], newest["actor"]["type"]) == ("console", False, "user")
+        assert newest["proof"]["text"] == "Mau <lagi>"
+        assert "Mau &lt;lagi&gt;" in (await agent.get(page)).text
 
 
 async def test_an_order_moves_on_and_a_wrong_move_is_explained(

@@ -10,6 +10,7 @@ from sapa.db.pool import Connection
 DIRECTORY = {
     "organisations", "companies", "api_keys", "developer_tokens", "leases", "secret_rotations", "schema_migrations",
     "areas", "area_arrivals", "area_datasets", "area_words", "area_spellings",
+    "message_rates",
     "users", "memberships", "sessions", "known_browsers", "one_time_links", "sign_in_attempts", "audit_entries",
 }  # fmt: skip
 """Few, small tables that belong to no company. All others do."""

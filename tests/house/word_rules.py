@@ -46,7 +46,7 @@ STORED = {
     "src/sapa/shipping/scorecards/queries.py": {"lost"},  # a status, and the figure of it
     "src/sapa/messaging/channels/whatsapp/media.py": {"sheet"},  # a media type
     "src/sapa/messaging/files/file_types.py": {"sheet"},
-    "src/sapa/sandbox/channels/whatsapp.py": {"sheet"},
+    "src/sapa/sandbox/channels/whatsapp_files.py": {"sheet"},
     "docs/performance.md": {"odd"},  # what `make bench` calls a window that begins and ends within a day
 }
 """Files that may have a word because it is stored or printed elsewhere."""

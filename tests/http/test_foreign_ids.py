@@ -130,6 +130,9 @@ async def a_template(api: httpx.AsyncClient) -> str:
     return str(answer.json()["data"]["id"])
 
 
+OTHER_PATHS = {("by-external-id", "/customers/{id}/consents")}
+"""Where a word is no id, because another endpoint has this path: here a customer whose own id is `consents`."""
+
 MAKERS: dict[str, Maker] = {
     "message": a_message,
     "agent": an_agent,
@@ -257,7 +260,8 @@ async def test_malformed_ids_get_the_same_response(api: httpx.AsyncClient, endpo
     for name, kind in kinds_of(endpoint).items():
         unknown = await call(api, endpoint, {name: kind.new()})
         assert unknown.status_code == 404
-        answers = {id: await call(api, endpoint, {name: id}) for id in garbage(kind.prefix)}
+        malformed = [id for id in garbage(kind.prefix) if (id, endpoint.path) not in OTHER_PATHS]
+        answers = {id: await call(api, endpoint, {name: id}) for id in malformed}
         others = {id: answer.text for id, answer in answers.items() if answer.content != unknown.content}
         assert others == {}
         assert {answer.status_code for answer in answers.values()} == {404}

@@ -1,6 +1,6 @@
 """Query strings: read strictly, refused by name."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Annotated, Literal
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ from sapa.http.query_string import (
     PageQuery,
     QueryReader,
     list_filters,
+    parse_date,
     parse_date_time,
     parse_integer,
     parse_pairs,
@@ -180,6 +181,16 @@ def test_date_times_with_any_offset_are_read(text: str, instant: datetime) -> No
 def test_other_date_times_are_refused(text: str) -> None:
     with pytest.raises(BadValue, match="ISO 8601"):
         parse_date_time(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2026", "20260131", "2026-1-31", "2026-02-29", "2026-13-01", "2026-W05-6", "2026-01-31T09:30:00Z",
+             "0000-01-01", "٢٠٢٦-01-31", "2026-01-31\n", "today"]
+)  # fmt: skip
+def test_other_dates_are_refused(text: str) -> None:
+    assert parse_date("2026-01-31") == date(2026, 1, 31)
+    with pytest.raises(BadValue, match="must be a date, such as"):
+        parse_date(text)
 
 
 offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -67,6 +67,35 @@ async def test_nested_values_as_columns_and_as_json(
     assert second["additionalData"] == {"visits": 1.5}
 
 
+async def test_the_proof_of_a_subscription_is_recorded_with_it(
+    installation: Installation, company: Environments, api: httpx.AsyncClient, file: Path
+) -> None:
+    header = "externalId,email,subscriptionStatus.1.app,subscriptionStatus.1.status,consentProof.text,"
+    write(
+        file,
+        header + "consentProof.place,consentProof.reference,consentProof.obtainedAt\n"
+        "a,a@example.com,CRM,subscribe,Ya mau,https://shop.example/daftar,form-7,2026-01-31T16:30:00+07:00\n"
+        "b,b@example.com,CRM,subscribe,,,,\n",
+    )
+    assert run_import(installation, company.live, file, "customers").counts == (2, 0, 0, 0)
+    first, second = sorted(await list_all(api, "customers"), key=lambda one: one["email"])
+    (consent,) = (await api.get(f"/customers/{first['id']}/consents")).json()["data"]
+    assert (consent["app"], consent["status"], consent["source"]) == ("CRM", "subscribe", "import")
+    assert consent["actor"]["type"] == "import"
+    assert consent["proof"] == {
+        "text": "Ya mau",
+        "place": "https://shop.example/daftar",
+        "reference": "form-7",
+        "obtainedAt": "2026-01-31T09:30:00.000Z",
+    }
+    (consent,) = (await api.get(f"/customers/{second['id']}/consents")).json()["data"]
+    assert set(consent["proof"].values()) == {None}
+    write(file, header + "consentProof.place\nb,b@example.com,CRM,subscribe,Saya mau,toko\n")
+    assert run_import(installation, company.live, file, "customers").counts == (0, 0, 1, 0)
+    newest, _ = (await api.get(f"/customers/{second['id']}/consents")).json()["data"]
+    assert newest["proof"]["text"] == "Saya mau"
+
+
 async def test_an_empty_cell_keeps_the_stored_value(
     installation: Installation, company: Environments, api: httpx.AsyncClient, file: Path
 ) -> None:

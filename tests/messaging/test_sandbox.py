@@ -89,6 +89,7 @@ HAPPENS: dict[str, Expected] = {
     "0119": ("failed", {"sentAt", "failedAt"}),
     "0120": ("read", ALL),
     "0121": ("read", ALL),
+    "0150": ("read", ALL),
     "0199": ("read", ALL),
 }
 FAILURES = {"0105": "131026", "0111": "131047", "0119": "131049"}

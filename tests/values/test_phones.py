@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sapa.values.phones import BadPhone, _parse, is_region, parse_phone
+from sapa.values.phones import BadPhone, _parse, find_main_region, find_region, is_region, parse_phone
 from tests import depth
 
 
@@ -89,3 +89,28 @@ def test_any_text_is_a_number_in_e164_or_refused(text: str) -> None:
 @pytest.mark.parametrize(("code", "known"), [("ID", True), ("US", True), ("id", False), ("XX", False), ("", False)])
 def test_regions_are_countries_with_phones(code: str, known: bool) -> None:
     assert is_region(code) is known
+
+
+@pytest.mark.parametrize(
+    ("number", "region"),
+    [
+        ("+628123456789", "ID"),
+        ("+12015550123", "US"),
+        ("+14165550123", "CA"),
+        ("+19999999999", "US"),
+        ("+77011234567", "KZ"),
+        ("+80012345678", None),
+        ("+999123456789", None),
+        ("628123456789", None),
+        ("", None),
+    ],
+)
+def test_the_country_of_a_number(number: str, region: str | None) -> None:
+    assert find_region(number) == region
+
+
+@pytest.mark.parametrize(
+    ("region", "main"), [("GG", "GB"), ("GB", "GB"), ("CA", "US"), ("ID", "ID"), ("*", None), ("ZZ", None), ("", None)]
+)
+def test_the_main_country_of_a_country_code(region: str, main: str | None) -> None:
+    assert find_main_region(region) == main

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from sapa.access import queries
 from sapa.access.types import (
+    DEFAULT_RATE_LIMIT,
     KEY_ID,
     MOST_RATE_LIMIT,
     CompanyClock,
@@ -192,6 +193,11 @@ async def record_use(db: Connection, addresses: dict[str, str]) -> None:
     """Records when and from where each key was last used; sorted, so that processes do not deadlock."""
     ids = sorted(addresses)
     await queries.record_use(db, ids, [addresses[id] for id in ids])
+
+
+async def get_highest_rate_limit(db: Connection, company_id: int) -> int:
+    """Of the company's keys, for calls that come without one."""
+    return await queries.find_highest_rate_limit(db, company_id) or DEFAULT_RATE_LIMIT
 
 
 async def load_key(db: Connection, hash: bytes) -> Key | None:

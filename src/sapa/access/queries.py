@@ -147,6 +147,8 @@ USED_AFTER_ROTATION = sql(
      WHERE k.company_id = $1 AND k.last_used_at > successor.created_at + $2::interval"""
 )
 
+HIGHEST_RATE_LIMIT = sql("SELECT max(rate_limit) FROM api_keys WHERE company_id = $1 AND status = 'active'")
+
 REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
 
 # The old key stops after its grace period, or when it expires if that is earlier. In company time.
@@ -339,3 +341,8 @@ async def record_use(db: Connection, ids: list[str], addresses: list[str]) -> No
 
 async def announce(tx: Tx, channel: str, payload: str) -> None:
     await ANNOUNCE.value(tx, channel, payload)
+
+
+async def find_highest_rate_limit(db: Connection, company_id: int) -> int | None:
+    limit: int | None = await HIGHEST_RATE_LIMIT.value(db, company_id)
+    return limit

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -15,14 +16,22 @@ from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, harmless, show
 from sapa.cli.outside import open_context
 from sapa.context import AppContext
-from sapa.messaging.channels.interface import Channel, Source
+from sapa.messaging.channel_status import actions as channel_status
+from sapa.messaging.channels.interface import BadAccount, Channel, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.types import Snippet, SnippetShownOnce
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.connections.environment import get_environment
-from sapa.messaging.connections.types import ChannelConnection, ChannelNotConnected, NewChannelConnection
+from sapa.messaging.connections.types import (
+    ChannelConnection,
+    ChannelNotConnected,
+    LiveChannel,
+    NewChannelConnection,
+    SimulatorAccount,
+)
 from sapa.messaging.inbound import hooks as inbound
+from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.values.provider_accounts import AccountField
 
@@ -122,11 +131,32 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
         Console(soft_wrap=True).print(f"{created.snippet}\n\nsecret: {created.secret}", highlight=False, markup=False)
 
 
+@app.command()
+def simulator(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
+    """Show the account with a channel's simulator, for programs that use it instead of the channel. Test environments
+    only."""
+
+    async def run(context: AppContext, company: Company) -> SimulatorAccount:
+        found = get_environment(company).accounts.find_simulator(context, company, source)
+        if found is None:
+            raise LiveChannel
+        return found
+
+    show(_run(company, run), json, "Simulator", ["source", "address", "account", "credentials"])
+
+
 @app.command("test")
 def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Check the account with the channel. No message is sent."""
 
-    info = _run(company, lambda context, company: connecting.test(context, company, source))
+    async def run(context: AppContext, company: Company) -> ChannelConnection:
+        info = await connecting.test(context, company, source)
+        if info.health == "ok":
+            with suppress(NotSent, Unclear, BadAccount):
+                await channel_status.refresh_source(context, company, source)
+        return info
+
+    info = _run(company, run)
     show(info, json, "Channel", COLUMNS)
     sys.exit(0 if info.health == "ok" else 1)
 

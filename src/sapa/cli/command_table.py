@@ -31,6 +31,7 @@ COMMANDS = {
     "token": "sapa.cli.token:app",
     "secrets": "sapa.cli.secrets:app",
     "channel": "sapa.cli.channel:app",
+    "rates": "sapa.cli.rates:app",
     "user": "sapa.cli.user:app",
     "agent": "sapa.cli.agent:app",
     "analytics": "sapa.cli.analytics:app",

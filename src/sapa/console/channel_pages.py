@@ -1,5 +1,7 @@
 """Settings: channels. Secrets are entered and never shown again."""
 
+from contextlib import suppress
+
 import msgspec
 from starlette.responses import Response
 
@@ -13,14 +15,20 @@ from sapa.console.routes import (
 from sapa.http.errors import NotFound
 from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channel_events.types import ChannelEvent
+from sapa.messaging.channel_status import actions as channel_status
+from sapa.messaging.channels.interface import BadAccount
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelConnection
 from sapa.messaging.inbound import set_aside
 from sapa.messaging.messages.types import Channel
+from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 
 MAX_DIGITS = 19
+QUALITIES = {"GREEN": "good", "YELLOW": "waiting", "RED": "bad"}
+SEVERITIES = {"info": "over", "warning": "waiting", "critical": "bad"}
+"""How they look."""
 
 
 @console.get("/{environment}/channels", roles=DEVELOPERS)
@@ -41,15 +49,20 @@ async def show_channel(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         failed = await set_aside.list_latest(db, company, info.id) if info else []
         events = await channel_events.list_latest(db, company, info.id) if info else []
+        statuses = await channel_status.list_statuses(db, company)
     return page.show(
         "channel.html",
         channel=channel,
         info=info,
+        status=next((status for status in statuses if info and status.id == info.id), None),
+        qualities=QUALITIES,
+        severities=SEVERITIES,
         failed=failed,
         events=[_show_event(event) for event in events],
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
         hook=get_environment(company).accounts.find_hook(page.context, company, channel.source),
+        simulator=get_environment(company).accounts.find_simulator(page.context, company, channel.source),
         given=_list_plain(page, channel, info),
     )
 
@@ -75,8 +88,11 @@ async def connect_channel(page: PageRequest) -> Response:
 
 @console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
 async def test_channel(page: PageRequest) -> Response:
-    channel = _get_channel(page)
-    await connections.test(page.context, await _get_company(page), channel.source)
+    channel, company = _get_channel(page), await _get_company(page)
+    info = await connections.test(page.context, company, channel.source)
+    if info.health == "ok":
+        with suppress(NotSent, Unclear, BadAccount):
+            await channel_status.refresh_source(page.context, company, channel.source)
     return go_to(page.path(f"/channels/{channel.source}"))
 
 

@@ -1,8 +1,10 @@
 """Reports: overview and agents for any date range, as charts, tables and CSV."""
 
 import csv
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -19,6 +21,9 @@ from sapa.console.routes import DEVELOPERS, PageRequest, console
 from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNEL_NAMES
+from sapa.messaging.costs import actions as costs
+from sapa.messaging.costs.rate_files import list_cost_rows
+from sapa.messaging.costs.types import CostReport, CostSelection, Grouping
 from sapa.reports import actions as reports
 from sapa.reports.types import PRESETS, DayRange, Overview, ReportWindow
 from sapa.values.company import Company
@@ -32,6 +37,8 @@ TRANSACTIONS = 50
 """Payments and refunds on one page."""
 FATES = ("sent", "delivered", "read", "replied")
 KINDS = {"human": "human agents", "ai": "AI agents"}
+GROUPINGS: dict[Grouping, str] = {"day": "day", "template": "template_id", "channel": "source"}
+"""What costs are grouped by, and the field of a line that says of what it is."""
 
 
 @console.get("/{environment}/reports", roles=DEVELOPERS)
@@ -67,6 +74,24 @@ async def show_agents(page: PageRequest) -> Response:
     )
 
 
+@console.get("/{environment}/reports/costs", roles=DEVELOPERS)
+async def show_costs(page: PageRequest) -> Response:
+    company = await _get_company(page)
+    window, selection, grouping = await _read_costs(page, company)
+    async with page.context.long_reads.snapshot(company.id) as db:
+        report = await costs.get_report(db, company, selection, grouping)
+    return page.show(
+        "report_costs.html",
+        report=report,
+        groupings=GROUPINGS,
+        grouping=grouping,
+        field=GROUPINGS[grouping],
+        chosen=selection.template_id or "",
+        drawn=_draw_costs(page, window, report),
+        **_frame(page, window),
+    )
+
+
 @console.get("/{environment}/reports/transactions", roles=DEVELOPERS)
 async def show_transactions(page: PageRequest) -> Response:
     """The payments and refunds behind the figures of the money report."""
@@ -89,15 +114,19 @@ async def show_transactions(page: PageRequest) -> Response:
 async def download(page: PageRequest) -> Response:
     """One table of a report as a file."""
     part, _, ending = page.request.path_params["id"].partition(".")
-    if ending != "csv" or part not in {*PARTS, "agents"}:
+    if ending != "csv" or part not in {*PARTS, "agents", "costs"}:
         raise NotFound
     company = await _get_company(page)
     window, channel = await _read_window(page, company), _read_channel(page)
+    _, selection, grouping = await _read_costs(page, company)
     if page.error is not None:
         raise page.error
     if part == "agents":
         records, _ = await _compare(page, window, channel)
         rows = _list_agent_rows(records)
+    elif part == "costs":
+        async with page.context.long_reads.snapshot(company.id) as db:
+            rows = list_cost_rows(await costs.get_report(db, company, selection, grouping), grouping)
     else:
         async with page.context.long_reads.snapshot(company.id) as db:
             rows = PARTS[part](await reports.get_overview(db, company, window))
@@ -208,6 +237,29 @@ async def _compare(
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
     async with page.context.long_reads.snapshot(page.company_id) as db:
         return await analytics.compare(db, page.company_id, window.start, window.end, channel)
+
+
+async def _read_costs(page: PageRequest, company: Company) -> tuple[ReportWindow, CostSelection, Grouping]:
+    """The window, what to sum in it, and by what."""
+    window, params = await _read_window(page, company), page.request.query_params
+    template = params.get("template", "").replace("\0", "") or None
+    grouping: Grouping = next((name for name in GROUPINGS if name == params.get("by")), "day")
+    return window, CostSelection(window.first, window.last, template), grouping
+
+
+def _draw_costs(page: PageRequest, window: ReportWindow, report: CostReport) -> tuple[str, charts.Chart] | None:
+    """By time, in the currency of which there is most; None for other groups."""
+    amounts = {total.currency: total.amount for total in report.totals if total.currency and total.amount}
+    currency = max(amounts, key=lambda name: amounts[name] or 0, default=None)
+    dated = [line for line in report.lines if line.day and line.currency == currency]
+    if currency is None or not dated:
+        return None
+    starts = window.dates[:-1]
+    sums = [Decimal(0)] * len(starts)
+    for line in dated:
+        sums[bisect_right(starts, date.fromisoformat(line.day or "")) - 1] += line.amount or 0
+    labels = [_shorten_day(at, window) for at in window.steps]
+    return currency, charts.build_columns(labels, translate(page.language, "cost"), sums)
 
 
 def _read_duration(text: str) -> int:

@@ -62,11 +62,21 @@ async def show_request(page: PageRequest) -> Response:
     return page.show(
         "request.html",
         record=masked,
+        pricing=await _find_pricing(page, record["messageId2"]),
         to=show_recipient(masked["request"]["body"]),
         request_text=build_text(masked["request"]),
         response_text=build_text(masked["response"]),
         most=MOST_SHOWN,
     )
+
+
+async def _find_pricing(page: PageRequest, message_id: str | None) -> dict[str, Any] | None:
+    """None if there is no message, or if its channel did not say what it costs."""
+    if message_id is None:
+        return None
+    found = await page.call("GET", f"/messages/{message_id}", base=Base.MESSAGING)
+    pricing: dict[str, Any] | None = found["data"]["pricing"]
+    return pricing
 
 
 async def _mask_codes(page: PageRequest, record: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,12 @@ from sapa.console.routes import (
     console,
     go_to,
 )
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.consents.types import ALL_CHANNELS
 
 PRODUCT_STATUSES = ("active", "draft", "archived")
+CONSENTS_SHOWN = "20"
+FORM_FIELDS = ("points", "reason", "direction", "app", "status", "proof.text", "proof.place", "proof.reference")
 
 
 @console.get("/{environment}/customers", roles=EVERYBODY)
@@ -28,14 +32,17 @@ async def show_customer(page: PageRequest) -> Response:
     orders = await page.call("GET", "/orders", {"customerId": id, "limit": "10"})
     wallet = (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"]
     timeline = await page.call("GET", f"/loyalty/customers/{id}/timeline", {"limit": "20"})
+    consents = await page.call("GET", f"/customers/{id}/consents", {"limit": CONSENTS_SHOWN})
     return page.show(
         "customer.html",
         customer=customer,
         orders=orders["data"],
         wallet=wallet,
         timeline=timeline["data"],
+        consents=consents["data"],
+        apps=(ALL_CHANNELS, *Source),
         once=token_hex(16),
-        given={name: page.form_value(name) for name in ("points", "reason", "direction")},
+        given={name: page.form_value(name) for name in FORM_FIELDS},
     )
 
 

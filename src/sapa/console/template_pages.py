@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
+from sapa.access import actions as access
 from sapa.console import template_forms
 from sapa.console.listing import read_list
 from sapa.console.routes import (
@@ -15,10 +17,13 @@ from sapa.console.routes import (
 from sapa.console.template_forms import build_content, read_stored, read_typed
 from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError
+from sapa.messaging.costs import actions as costs
+from sapa.messaging.costs.types import CostFigures
 
 STATUSES = ("PENDING", "APPROVED", "REJECTED", "PAUSED", "DISABLED")
 CATEGORIES = ("UTILITY", "MARKETING", "AUTHENTICATION")
 FORMATS = ("POSITIONAL", "NAMED")
+COST_DAYS = 30
 
 
 @console.get("/{environment}/templates", roles=DEVELOPERS)
@@ -58,7 +63,8 @@ async def show_template(page: PageRequest) -> Response:
         except ApiError as error:
             page.error = error
     typed = read_typed(page) if page.form else read_stored(template)
-    return _show_form(page, template, typed, preview=preview, params=params, places=places)
+    spent = await _sum_costs(page, template["name"])
+    return _show_form(page, template, typed, preview=preview, params=params, places=places, spent=spent)
 
 
 @console.post("/{environment}/templates/{id}", roles=DEVELOPERS, shown_by=show_template)
@@ -85,6 +91,14 @@ async def _ask(page: PageRequest, method: str, path: str, body: object = None) -
 async def _get_template(page: PageRequest) -> dict[str, Any]:
     found: dict[str, Any] = (await _ask(page, "GET", f"/{page.request.path_params['id']}"))["data"]
     return found
+
+
+async def _sum_costs(page: PageRequest, name: str) -> list[CostFigures]:
+    """What messages with this template cost lately, in all of its languages."""
+    async with page.context.database.connection() as db:
+        company = await access.get_company(db, page.company_id)
+        days = await costs.get_selection(db, company, None, None, COST_DAYS)
+        return await costs.sum_costs(db, company, replace(days, template_id=name))
 
 
 def _build_preview(template: dict[str, Any], params: list[str]) -> dict[str, Any]:

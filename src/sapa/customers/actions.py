@@ -6,9 +6,10 @@ import asyncpg
 import msgspec
 from msgspec import UNSET
 
-from sapa.customers import queries
+from sapa.customers import queries, subscriptions
 from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
+from sapa.customers.subscriptions import ConsentProofIn, ProfileChange
 from sapa.customers.types import (
     Customer,
     CustomerCreated,
@@ -23,6 +24,7 @@ from sapa.customers.types import (
     ExternalIdTaken,
     IdentityConflict,
     PhoneNumberTaken,
+    Subscription,
     build_ref,
 )
 from sapa.db import races
@@ -32,8 +34,10 @@ from sapa.http.errors import FieldError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
+from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
+from sapa.values.json import encode
 
 MOST_INSERTS = 3
 UNIQUE_FIELDS: dict[str, tuple[str, type[CustomerExists]]] = {
@@ -44,23 +48,36 @@ UNIQUE_FIELDS: dict[str, tuple[str, type[CustomerExists]]] = {
 """The columns that no two customers of a company share, each with its field and its error."""
 
 
-async def create(tx: Tx, company: Company, body: CustomerIn) -> Customer:
+async def create(
+    tx: Tx, company: Company, body: CustomerIn, actor: ChangeActor = SYSTEM, proof: ConsentProofIn | None = None
+) -> Customer:
     """Raises CustomerExists with the customers who have the e-mail address, phone number or external id already."""
-    customer = await _insert(tx, company, build_profile(company, body))
+    (profile,) = await subscriptions.settle(tx, company, [ProfileChange(None, None, build_profile(company, body))])
+    customer = await _insert(tx, company, profile)
+    await subscriptions.record(tx, company, [ProfileChange(customer.id, None, profile, proof)], actor)
     await emit(tx, company, CustomerCreated(customer))
     await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_created"))
     return customer
 
 
 async def update(
-    tx: Tx, company: Company, id: str, patch: CustomerPatch, *, external_id: str | None = None
+    tx: Tx,
+    company: Company,
+    id: str,
+    patch: CustomerPatch,
+    actor: ChangeActor = SYSTEM,
+    *,
+    external_id: str | None = None,
+    proof: ConsentProofIn | None = None,
 ) -> Customer:
     """Writes and announces nothing when nothing changes. A customer without an external id gets this one."""
     customer = await queries.lock_customer(tx, company.id, id)
-    return await _revise(tx, company, customer, patch, external_id)
+    return await _revise(tx, company, customer, patch, actor, external_id, proof)
 
 
-async def upsert(tx: Tx, company: Company, external_id: str, body: CustomerPatch) -> tuple[Customer, bool]:
+async def upsert(
+    tx: Tx, company: Company, external_id: str, body: CustomerPatch, actor: ChangeActor
+) -> tuple[Customer, bool]:
     """The customer with the caller's own id, and whether it was just created.
 
     Of two concurrent first calls one creates the customer; the other gets a conflict, looks again, and updates it.
@@ -68,10 +85,10 @@ async def upsert(tx: Tx, company: Company, external_id: str, body: CustomerPatch
     customer, is_new = await races.find_or_create(
         tx,
         lambda: queries.find_locked_by_external_id(tx, company.id, external_id),
-        lambda: create(tx, company, _as_new(external_id, body)),
+        lambda: create(tx, company, _as_new(external_id, body), actor),
         conflict=CustomerExists,
     )
-    return customer if is_new else await _revise(tx, company, customer, body), is_new
+    return customer if is_new else await _revise(tx, company, customer, body, actor), is_new
 
 
 def _as_new(external_id: str, body: CustomerPatch) -> CustomerIn:
@@ -81,6 +98,11 @@ def _as_new(external_id: str, body: CustomerPatch) -> CustomerIn:
 
 async def find_customer(tx: Tx, company: Company, id: str) -> Customer | None:
     return await queries.find_customer(tx, company.id, id)
+
+
+async def find_locked(tx: Tx, company: Company, id: str) -> Customer | None:
+    """The customer, whom nobody else changes until this transaction ends."""
+    return await queries.find_locked(tx, company.id, id)
 
 
 async def find_share_locked(tx: Tx, company: Company, id: str) -> Customer | None:
@@ -132,12 +154,35 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     await emit(tx, company, CustomerDeleted(customer))
 
 
+async def set_subscriptions(tx: Tx, company: Company, customer: Customer, changed: Sequence[Subscription]) -> Customer:
+    """Shows consent that was recorded elsewhere; other subscriptions stay. The customer must be locked."""
+    before = profile_of(customer)
+    statuses = {entry.app: entry for entry in [*subscriptions.read_subscriptions(before), *changed]}
+    profile = msgspec.structs.replace(before, subscription_status=encode(list(statuses.values())))
+    return await _write(tx, company, customer, profile)
+
+
 async def _revise(
-    tx: Tx, company: Company, customer: Customer, patch: CustomerPatch, external_id: str | None = None
+    tx: Tx,
+    company: Company,
+    customer: Customer,
+    patch: CustomerPatch,
+    actor: ChangeActor,
+    external_id: str | None = None,
+    proof: ConsentProofIn | None = None,
 ) -> Customer:
     before, profile = profile_of(customer), revise_profile(company, customer, patch)
     if before.external_id is None and external_id is not None:
         profile = msgspec.structs.replace(profile, external_id=external_id)
+    sets_subscriptions = patch.subscription_status is not UNSET
+    change = ProfileChange(customer.id, before, profile, sets_subscriptions=sets_subscriptions)
+    (profile,) = await subscriptions.settle(tx, company, [change])
+    await subscriptions.record(tx, company, [ProfileChange(customer.id, before, profile, proof)], actor)
+    return await _write(tx, company, customer, profile)
+
+
+async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile) -> Customer:
+    before = profile_of(customer)
     if profile == before:
         return customer
     ref, customer = build_ref(customer), await _store(tx, company, customer.id, before, profile)

@@ -74,7 +74,7 @@ async def create_customer(call: Call, body: CustomerIn) -> Customer:
 
     An e-mail address or a phone number is required; each is unique within the company.
     """
-    return await actions.create(call.db, call.company, body)
+    return await actions.create(call.db, call.company, body, call.actor)
 
 
 @routes.get("/{id}", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
@@ -88,8 +88,10 @@ async def update_customer(call: Call, id: CustomerId, body: CustomerPatch) -> Cu
     """Update a customer.
 
     A field that you leave out keeps its value; null clears it. Lists and additionalData are replaced as a whole.
+    Consent is the exception: an entry of subscriptionStatus for CRM or a channel stays if you leave it out, and a
+    customer who unsubscribed in person stays unsubscribed.
     """
-    return await actions.update(call.db, call.company, id, body)
+    return await actions.update(call.db, call.company, id, body, call.actor)
 
 
 @routes.delete("/{id}", scope=Scope.CUSTOMERS_DELETE, raises=[NotFound])
@@ -107,7 +109,7 @@ async def upsert_customer(call: Call, external_id: ExternalId, body: CustomerPat
     Returns 201 if the customer is new; an e-mail address or a phone number is then required. Returns 200 if the
     customer exists; a field that you leave out then keeps its value.
     """
-    customer, created = await actions.upsert(call.db, call.company, external_id, body)
+    customer, created = await actions.upsert(call.db, call.company, external_id, body, call.actor)
     return Created(customer) if created else customer
 
 

@@ -6,9 +6,10 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Struct
 
-from sapa.customers import actions, queries
+from sapa.customers import actions, queries, subscriptions
 from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
+from sapa.customers.subscriptions import ConsentProofIn, ProfileChange
 from sapa.customers.types import (
     Customer,
     CustomerCreated,
@@ -26,6 +27,7 @@ from sapa.http.errors import ApiError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
+from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 
@@ -41,6 +43,8 @@ class BulkCustomer(Struct, frozen=True):
     matches_contact: bool = False
     """Whether it is the customer with the same e-mail address, or else the one with the same phone number and no other
     e-mail address. A customer of another external id is not; one without any gets this one's."""
+    proof: ConsentProofIn | None = None
+    """Of its subscriptions."""
 
 
 class CustomerChange(Struct, frozen=True):
@@ -49,40 +53,60 @@ class CustomerChange(Struct, frozen=True):
     index: int
     stored: Customer | None
     profile: Profile
+    proof: ConsentProofIn | None = None
+    sets_subscriptions: bool = False
 
 
-async def store(tx: Tx, company: Company, row: BulkCustomer) -> Outcome:
+async def store(tx: Tx, company: Company, row: BulkCustomer, actor: ChangeActor = SYSTEM) -> Outcome:
     """Creates or updates one customer."""
     stored = (await _lock_stored(tx, company, [row]))[0]
     if stored is None:
-        await actions.create(tx, company, _as_new(row))
+        await actions.create(tx, company, _as_new(row), actor, row.proof)
         return "created"
-    customer = await actions.update(tx, company, stored.id, _patch_for(stored, row), external_id=row.external_id)
+    customer = await actions.update(
+        tx, company, stored.id, _patch_for(stored, row), actor, external_id=row.external_id, proof=row.proof
+    )
     return "unchanged" if profile_of(customer) == profile_of(stored) else "updated"
 
 
-async def store_together(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) -> list[Outcome | None]:
+async def store_together(
+    tx: Tx, company: Company, rows: Sequence[BulkCustomer], actor: ChangeActor = SYSTEM
+) -> list[Outcome | None]:
     """Creates and updates many in a few statements.
 
     None for those that you have to store one by one afterwards, in order: they are invalid, or share an external id,
-    an e-mail address or a phone number with another customer, stored or in the batch.
+    an e-mail address or a phone number with another customer, stored or in the batch, or only add a proof.
     """
     stored = await _lock_stored(tx, company, rows)
     changes = [_build_change(company, index, row, stored[index]) for index, row in enumerate(rows)]
     outcomes: list[Outcome | None] = [None] * len(rows)
     new, changed = [], []
-    for change in _without_conflicts([change for change in changes if change is not None]):
+    free = _without_conflicts([change for change in changes if change is not None])
+    for change in await _settle(tx, company, free):
         if change.stored is None:
             new.append(change)
         elif change.profile == profile_of(change.stored):
-            outcomes[change.index] = "unchanged"
+            outcomes[change.index] = None if change.proof else "unchanged"
         elif _has_same_contact(change.profile, profile_of(change.stored)):
             changed.append(change)
-    for index in await _insert(tx, company, new):
+    for index in await _insert(tx, company, new, actor):
         outcomes[index] = "created"
-    for index in await _update(tx, company, changed):
+    for index in await _update(tx, company, changed, actor):
         outcomes[index] = "updated"
     return outcomes
+
+
+async def _settle(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -> list[CustomerChange]:
+    profiles = await subscriptions.settle(tx, company, [_build_profile_change(change) for change in changes])
+    return [msgspec.structs.replace(change, profile=profile) for change, profile in zip(changes, profiles, strict=True)]
+
+
+def _build_profile_change(change: CustomerChange, id: str | None = None) -> ProfileChange:
+    stored = change.stored
+    if stored is None:
+        return ProfileChange(id, None, change.profile, change.proof)
+    before = profile_of(stored)
+    return ProfileChange(stored.id, before, change.profile, change.proof, change.sets_subscriptions)
 
 
 class ChangedMeanwhile(Exception):
@@ -156,6 +180,7 @@ def _build_or_refuse(company: Company, body: CustomerIn) -> Profile | ApiError:
 async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list[Customer]:
     if not profiles:
         return []
+    profiles = await subscriptions.settle(tx, company, [ProfileChange(None, None, profile) for profile in profiles])
     customers = await queries.insert_customers(tx, company.id, [CUSTOMER_ID.new() for _ in profiles], profiles)
     if len(customers) < len(profiles):
         raise ChangedMeanwhile
@@ -233,11 +258,12 @@ async def record_entries(tx: Tx, company: Company, entries: Sequence[NewTimeline
 def _build_change(company: Company, index: int, row: BulkCustomer, stored: Customer | None) -> CustomerChange | None:
     try:
         if stored is None:
-            return CustomerChange(index, None, build_profile(company, _as_new(row)))
+            return CustomerChange(index, None, build_profile(company, _as_new(row)), row.proof)
         profile = revise_profile(company, stored, _patch_for(stored, row))
         if stored.external_id is None and row.external_id:
             profile = msgspec.structs.replace(profile, external_id=row.external_id)
-        return CustomerChange(index, stored, profile)
+        sets_subscriptions = row.patch.subscription_status is not UNSET
+        return CustomerChange(index, stored, profile, row.proof, sets_subscriptions)
     except ApiError:
         return None
 
@@ -291,22 +317,24 @@ def _keys(change: CustomerChange) -> Iterable[tuple[str, str]]:
         yield "id", change.stored.id
 
 
-async def _insert(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -> list[int]:
+async def _insert(tx: Tx, company: Company, changes: Sequence[CustomerChange], actor: ChangeActor) -> list[int]:
     """The indexes of the customers that were inserted."""
     if not changes:
         return []
-    indexes = {CUSTOMER_ID.new(): change.index for change in changes}
-    profiles = [change.profile for change in changes]
-    customers = await queries.insert_customers(tx, company.id, list(indexes), profiles)
+    by_id = {CUSTOMER_ID.new(): change for change in changes}
+    customers = await queries.insert_customers(tx, company.id, list(by_id), [change.profile for change in changes])
+    inserted = [_build_profile_change(by_id[customer.id], customer.id) for customer in customers]
+    await subscriptions.record(tx, company, inserted, actor)
     if customers:
         await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
     await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
-    return [indexes[customer.id] for customer in customers]
+    return [by_id[customer.id].index for customer in customers]
 
 
-async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -> list[int]:
+async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange], actor: ChangeActor) -> list[int]:
     if not changes:
         return []
+    await subscriptions.record(tx, company, [_build_profile_change(change) for change in changes], actor)
     ids = [change.stored.id for change in changes if change.stored]
     customers = await queries.update_customers(tx, company.id, ids, [change.profile for change in changes])
     refs = {stored.id: build_ref(stored) for change in changes if (stored := change.stored)}

@@ -240,6 +240,10 @@ async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:
     return _found(await LOCK.find(tx, company_id, id))
 
 
+async def find_locked(tx: Tx, company_id: int, id: str) -> Customer | None:
+    return await LOCK.find(tx, company_id, id)
+
+
 async def find_locked_by_external_id(tx: Tx, company_id: int, external_id: str) -> Customer | None:
     return await LOCK_BY_EXTERNAL_ID.find(tx, company_id, external_id)
 

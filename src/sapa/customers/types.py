@@ -94,9 +94,20 @@ class AddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
 
 
 class Subscription(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the customer subscribes to messages from one app."""
+    """Whether the customer subscribes to messages from one app.
 
-    app: Annotated[str, Meta(min_length=1, max_length=50, examples=["CRM"])]
+    CRM and the channels decide who gets marketing messages: see `GET /customers/{id}/consents`.
+    """
+
+    app: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=50,
+            examples=["CRM"],
+            description="CRM for all channels, or the name of one channel. Other apps are stored and decide nothing.",
+        ),
+    ]
     status: Annotated[Literal["subscribe", "unsubscribe"], EnumName("SubscriptionStatus")]
 
 

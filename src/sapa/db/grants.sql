@@ -80,6 +80,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON quote_cache TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON channel_connections TO {app};
 GRANT SELECT, INSERT, UPDATE ON channel_paces TO {app};
+GRANT SELECT, INSERT, UPDATE ON channel_statuses TO {app};
+GRANT SELECT, INSERT, UPDATE ON channel_warnings TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON users TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON memberships TO {app};
@@ -97,6 +99,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON widget_windows TO {app};
 GRANT SELECT, INSERT, UPDATE ON contacts TO {app};
 GRANT SELECT, INSERT, UPDATE ON contact_identities TO {app};
 GRANT SELECT, INSERT, UPDATE ON message_threads TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON consents TO {app};
+GRANT SELECT, INSERT, DELETE ON consent_records TO {app};
+GRANT SELECT, INSERT, UPDATE ON consent_settings TO {app};
+GRANT SELECT, INSERT ON unsubscribe_links TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON consent_confirmations TO {app};
 GRANT SELECT, INSERT, UPDATE ON channel_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON channel_callbacks TO {app};
 GRANT SELECT, INSERT, DELETE ON channel_events TO {app};
@@ -112,6 +119,11 @@ GRANT SELECT, INSERT, DELETE ON sandbox_outbox TO {app};
 GRANT SELECT, INSERT, UPDATE ON sandbox_counts TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_templates TO {app};
 GRANT SELECT, INSERT, DELETE ON sandbox_media TO {app};
+GRANT SELECT, INSERT, UPDATE ON sandbox_channel_states TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_subscriptions TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_deliveries TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_people TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_paces TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};
@@ -130,6 +142,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_callbacks TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON messages TO {app};
 GRANT SELECT, INSERT ON message_events TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON message_rates TO {app};
+GRANT SELECT, INSERT, UPDATE ON message_costs TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_templates TO {app};
 GRANT SELECT, INSERT, UPDATE ON api_requests TO {app};
 

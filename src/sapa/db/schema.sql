@@ -1179,6 +1179,46 @@ CREATE TABLE channel_connections (
 CREATE UNIQUE INDEX channel_connections_source_key ON channel_connections (company_id, source)
     WHERE status = 'connected';
 
+-- What a channel thinks of an account. Each value has the instant of the report that it is from.
+CREATE TABLE channel_statuses (
+    company_id          bigint         NOT NULL,
+    connection_id       text           COLLATE "C" NOT NULL,
+    source              text           COLLATE "C" NOT NULL,
+    -- The company's number or id on the channel.
+    connected_number    text           NOT NULL,
+    quality             text           COLLATE "C",
+    quality_at          timestamptz(3),
+    -- People a day; 0 for no limit.
+    messaging_limit     integer,
+    messaging_limit_at  timestamptz(3),
+    throughput          text           COLLATE "C",
+    throughput_at       timestamptz(3),
+    updated_at          timestamptz(3) NOT NULL DEFAULT now(),
+    checked_at          timestamptz(3),
+    -- When the channel is asked next.
+    check_at            timestamptz(3),
+    CONSTRAINT channel_statuses_pkey PRIMARY KEY (company_id, connection_id),
+    CONSTRAINT channel_statuses_quality_check CHECK (quality IN ('GREEN', 'YELLOW', 'RED')),
+    CONSTRAINT channel_statuses_limit_check CHECK (messaging_limit >= 0)
+);
+
+CREATE INDEX channel_statuses_check_idx ON channel_statuses (check_at) WHERE check_at IS NOT NULL;
+
+-- The latest of each kind.
+CREATE TABLE channel_warnings (
+    company_id     bigint         NOT NULL,
+    connection_id  text           COLLATE "C" NOT NULL,
+    code           text           COLLATE "C" NOT NULL,
+    severity       text           COLLATE "C" NOT NULL,
+    message        text           NOT NULL,
+    reported_at    timestamptz(3) NOT NULL,
+    expires_at     timestamptz(3),
+    -- A later report said that it is over.
+    is_over        boolean        NOT NULL DEFAULT false,
+    CONSTRAINT channel_warnings_pkey PRIMARY KEY (company_id, connection_id, code),
+    CONSTRAINT channel_warnings_severity_check CHECK (severity IN ('info', 'warning', 'critical'))
+);
+
 CREATE INDEX channel_connections_renew_idx ON channel_connections (renew_at) WHERE status = 'connected';
 
 -- When each connection may send again. Unlogged: after a crash of PostgreSQL the first sends do not wait.
@@ -1650,6 +1690,67 @@ CREATE TABLE sandbox_templates (
     CONSTRAINT sandbox_templates_pkey PRIMARY KEY (company_id, source, name, language)
 );
 
+-- What the simulators of channels report about their accounts.
+CREATE TABLE sandbox_channel_states (
+    company_id       bigint  NOT NULL,
+    source           text    COLLATE "C" NOT NULL,
+    quality          text    COLLATE "C" NOT NULL,
+    messaging_limit  integer NOT NULL,
+    throughput       text    COLLATE "C" NOT NULL,
+    CONSTRAINT sandbox_channel_states_pkey PRIMARY KEY (company_id, source)
+);
+
+
+-- Simulators that are called from outside: subscribed addresses, callbacks that wait to be posted there, when simulated
+-- people last wrote, and the pace at which they are written to.
+
+CREATE TABLE sandbox_subscriptions (
+    company_id  bigint         NOT NULL,
+    -- Where the account's callbacks go within the installation.
+    path        text           COLLATE "C" NOT NULL,
+    -- 1: of the app; 2: of the business account, instead; 3: of the number, instead of both.
+    level       smallint       NOT NULL,
+    url         text           NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT sandbox_subscriptions_pkey PRIMARY KEY (company_id, path, level),
+    CONSTRAINT sandbox_subscriptions_level_check CHECK (level BETWEEN 1 AND 3)
+);
+
+CREATE TABLE sandbox_deliveries (
+    company_id  bigint      NOT NULL,
+    id          bigint      GENERATED ALWAYS AS IDENTITY,
+    -- In the company's time, like sandbox_callbacks.
+    due_at      timestamptz NOT NULL,
+    url         text        NOT NULL,
+    headers     json        NOT NULL,
+    body        bytea       NOT NULL,
+    tries       integer     NOT NULL DEFAULT 0,
+    CONSTRAINT sandbox_deliveries_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE INDEX sandbox_deliveries_due_idx ON sandbox_deliveries (company_id, due_at, id);
+
+CREATE TABLE sandbox_people (
+    company_id  bigint         NOT NULL,
+    source      text           COLLATE "C" NOT NULL,
+    person      text           COLLATE "C" NOT NULL,
+    -- In the company's time.
+    wrote_at    timestamptz(3) NOT NULL,
+    CONSTRAINT sandbox_people_pkey PRIMARY KEY (company_id, source, person)
+);
+
+CREATE INDEX sandbox_people_wrote_idx ON sandbox_people (wrote_at);
+
+CREATE UNLOGGED TABLE sandbox_paces (
+    company_id  bigint      NOT NULL,
+    name        text        COLLATE "C" NOT NULL,
+    -- In the company's time.
+    free_at     timestamptz NOT NULL,
+    CONSTRAINT sandbox_paces_pkey PRIMARY KEY (company_id, name)
+) WITH (fillfactor = 50);
+
+CREATE INDEX sandbox_paces_free_idx ON sandbox_paces (free_at);
+
 
 -- Shipping: shipments, their bookings and history, what carriers call back with, and store locations.
 
@@ -1840,6 +1941,95 @@ CREATE TABLE tracking_page_settings (
         AND logo_type IN ('image/png', 'image/jpeg', 'image/webp')),
     CONSTRAINT tracking_page_settings_language_check CHECK (language IN ('id', 'en'))
 );
+
+-- The consent in force. The subject is a customer (kind 'customer') or an identity as contact_identities has it; the app
+-- is CRM for all channels, or one channel. What customers subscribe to stands in their row, and here who said so.
+CREATE TABLE consents (
+    company_id    bigint         NOT NULL,
+    kind          text           COLLATE "C" NOT NULL,
+    key           text           COLLATE "C" NOT NULL,
+    app           text           COLLATE "C" NOT NULL,
+    status        text           COLLATE "C" NOT NULL,
+    is_by_person  boolean        NOT NULL,
+    -- By company time; when the person said it, as far as known.
+    obtained_at   timestamptz(3) NOT NULL,
+    record_id     text           COLLATE "C" NOT NULL,
+    CONSTRAINT consents_pkey PRIMARY KEY (company_id, kind, key, app),
+    CONSTRAINT consents_status_check CHECK (status IN ('subscribe', 'unsubscribe'))
+) WITH (fillfactor = 80);
+
+-- Every decision, with what proves it.
+CREATE TABLE consent_records (
+    company_id    bigint         NOT NULL,
+    id            text           COLLATE "C" NOT NULL,
+    kind          text           COLLATE "C" NOT NULL,
+    key           text           COLLATE "C" NOT NULL,
+    app           text           COLLATE "C" NOT NULL,
+    -- The identity as it was written; null for a customer.
+    identity      text,
+    status        text           COLLATE "C" NOT NULL,
+    source        text           COLLATE "C" NOT NULL,
+    is_by_person  boolean        NOT NULL,
+    proof         json           NOT NULL,
+    -- Null for the person.
+    actor         json,
+    obtained_at   timestamptz(3) NOT NULL,
+    created_at    timestamptz(3) NOT NULL,
+    CONSTRAINT consent_records_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT consent_records_status_check CHECK (status IN ('subscribe', 'unsubscribe')),
+    CONSTRAINT consent_records_source_check CHECK (
+        source IN ('api', 'console', 'import', 'system', 'word', 'link', 'one_click', 'channel_preference',
+                   'channel_refusal')),
+    CONSTRAINT consent_records_actor_check CHECK ((actor IS NULL) = is_by_person),
+    CONSTRAINT consent_records_identity_check CHECK ((identity IS NULL) = (kind = 'customer'))
+);
+
+CREATE INDEX consent_records_subject_idx ON consent_records (company_id, kind, key, created_at);
+
+CREATE TABLE consent_settings (
+    company_id           bigint         NOT NULL,
+    stop_words           text[]         NOT NULL,
+    start_words          text[]         NOT NULL,
+    stop_reply           text,
+    start_reply          text,
+    automatic_marketing  text           COLLATE "C" NOT NULL,
+    updated_at           timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT consent_settings_pkey PRIMARY KEY (company_id),
+    CONSTRAINT consent_settings_marketing_check CHECK (automatic_marketing IN ('subscribed', 'not_refused'))
+);
+
+-- One for each address that got a marketing message with a link.
+CREATE TABLE unsubscribe_links (
+    company_id  bigint         NOT NULL,
+    kind        text           COLLATE "C" NOT NULL,
+    key         text           COLLATE "C" NOT NULL,
+    token       text           COLLATE "C" NOT NULL,
+    identity    text           NOT NULL,
+    source      text           COLLATE "C" NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT unsubscribe_links_pkey PRIMARY KEY (company_id, kind, key)
+);
+
+CREATE UNIQUE INDEX unsubscribe_links_token_key ON unsubscribe_links (company_id, token);
+
+-- A queue: one for each choice by word, written with it and deleted once it is sent. What is sending may have been sent,
+-- and is never sent again.
+CREATE TABLE consent_confirmations (
+    company_id     bigint         NOT NULL,
+    message_id     text           COLLATE "C" NOT NULL,
+    connection_id  text           COLLATE "C" NOT NULL,
+    source         text           COLLATE "C" NOT NULL,
+    identity       text           NOT NULL,
+    status         text           COLLATE "C" NOT NULL,
+    state          text           COLLATE "C" NOT NULL DEFAULT 'queued',
+    due_at         timestamptz    NOT NULL DEFAULT now(),
+    tries          smallint       NOT NULL DEFAULT 0,
+    CONSTRAINT consent_confirmations_pkey PRIMARY KEY (company_id, message_id),
+    CONSTRAINT consent_confirmations_status_check CHECK (status IN ('subscribe', 'unsubscribe')),
+    CONSTRAINT consent_confirmations_state_check CHECK (state IN ('queued', 'sending'))
+);
+
+CREATE INDEX consent_confirmations_due_idx ON consent_confirmations (due_at);
 
 -- Which steps of a parcel customers are notified of, and by which template.
 CREATE TABLE notification_settings (
@@ -2092,6 +2282,8 @@ CREATE TABLE messages (
     reactions          json,
     edited_at          timestamptz(3),
     revoked_at         timestamptz(3),
+    -- As the channel reported it, with the cost once it is fixed.
+    pricing            json,
     CONSTRAINT messages_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT messages_direction_check CHECK (direction IN ('in', 'out')),
     CONSTRAINT messages_status_check CHECK (CASE direction
@@ -2113,6 +2305,44 @@ CREATE INDEX messages_created_idx ON messages (company_id, created_at) WHERE dir
 -- so that later reports touch no index.
 CREATE INDEX messages_unsettled_idx ON messages (created_at)
     WHERE direction = 'out' AND sent_at IS NULL AND failed_at IS NULL;
+
+-- Imported. A rate holds until one with a later day.
+CREATE TABLE message_rates (
+    -- Null: of all companies without a rate of their own.
+    company_id   bigint,
+    -- ISO 3166, or * for every other country.
+    country      text           COLLATE "C" NOT NULL,
+    category     text           COLLATE "C" NOT NULL,
+    starts_on    date           NOT NULL,
+    currency     text           COLLATE "C" NOT NULL,
+    price        numeric        NOT NULL,
+    imported_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT message_rates_key UNIQUE NULLS NOT DISTINCT (company_id, country, category, currency, starts_on),
+    CONSTRAINT message_rates_country_check CHECK (country ~ '^([A-Z]{2}|\*)$'),
+    CONSTRAINT message_rates_price_check CHECK (price >= 0)
+);
+
+-- One for each message that arrived and whose price the channel reported. An amount never changes.
+CREATE TABLE message_costs (
+    company_id   bigint         NOT NULL,
+    message_id   text           COLLATE "C" NOT NULL,
+    source       text           COLLATE "C" NOT NULL,
+    template_id  text           COLLATE "C",
+    category     text           COLLATE "C" NOT NULL,
+    country      text           COLLATE "C" NOT NULL,
+    is_billable  boolean        NOT NULL,
+    -- Both null if there was no rate.
+    amount       numeric,
+    currency     text           COLLATE "C",
+    -- When it arrived, by company time.
+    charged_at   timestamptz(3) NOT NULL,
+    CONSTRAINT message_costs_pkey PRIMARY KEY (company_id, message_id),
+    CONSTRAINT message_costs_amount_check CHECK (
+        (amount IS NULL) = (currency IS NULL) AND (is_billable OR amount IS NOT DISTINCT FROM 0))
+);
+
+CREATE INDEX message_costs_charged_idx ON message_costs (company_id, charged_at);
+CREATE INDEX message_costs_unpriced_idx ON message_costs (company_id, message_id) WHERE amount IS NULL;
 
 -- Append-only: what became of messages, and what channels said of it, known or not.
 CREATE TABLE message_events (

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import msgspec
 
@@ -11,12 +12,15 @@ from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
+from sapa.customers.subscriptions import ConsentProofIn
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_drafts, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
 from sapa.demo.templates import TEMPLATES
+from sapa.messaging.costs import actions as costs
+from sapa.messaging.costs.rate_files import parse_rates
 from sapa.messaging.templates import actions as templates
 from sapa.orders import actions as orders
 from sapa.orders.drafts import actions as drafts
@@ -33,6 +37,7 @@ from sapa.values.company import Company
 DEMO_COMPANY = "Demo"
 """The name of the company that the first start creates."""
 
+RATES = Path(__file__).with_name("rates.csv")
 CUSTOMERS = 3_000
 ORDERS = 4_000
 PARCELS = 60
@@ -63,6 +68,9 @@ CITIES = (
 )
 STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Kartini", "Veteran", "Melati")
 TAGS = ("vip", "grosir", "member", "newsletter", "reseller")
+PROOF = ConsentProofIn(text="Kirimi saya promo lewat WhatsApp.", place="https://toko.example/daftar")
+PROVEN = 20
+"""How many customers have a proof of what they subscribe to."""
 
 
 async def fill(database: Database, report: Report) -> Company:
@@ -70,6 +78,7 @@ async def fill(database: Database, report: Report) -> Company:
     async with database.transaction() as tx:
         company = await access.find_or_create_company(tx, DEMO_COMPANY, "test")
         is_open = await orders.find_by_order_id(tx, company, FIRST_ORDER) is not None
+    await _fill_rates(database, company)
     await _fill_customers(database, company, report)
     if not is_open:  # orders have changed the stock since
         await _fill_products(database, company, report)
@@ -81,8 +90,16 @@ async def fill(database: Database, report: Report) -> Company:
     return company
 
 
+async def _fill_rates(database: Database, company: Company) -> None:
+    """Only for this company: the prices are invented."""
+    rates = parse_rates(RATES.read_bytes(), company.id)
+    async with database.transaction() as tx:
+        await costs.import_rates(tx, company.id, rates)
+
+
 async def _fill_customers(database: Database, company: Company, report: Report) -> None:
     people = [BulkCustomer(external_id, None, person) for external_id, person in build_customers()]
+    people[:PROVEN] = [msgspec.structs.replace(person, proof=PROOF) for person in people[:PROVEN]]
     for start in range(0, len(people), BATCH):
         async with database.transaction() as tx:
             some = people[start : start + BATCH]

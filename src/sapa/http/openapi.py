@@ -13,7 +13,7 @@ from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
 from sapa.http.openapi_responses import ERROR_EXAMPLES, ErrorResponses, describe_headers, header_components
 from sapa.http.query_string import list_filters
-from sapa.http.responses import OWN_STATUSES, PDF, PdfFile, is_envelope
+from sapa.http.responses import FILE_TYPES, OWN_STATUSES, is_envelope
 from sapa.http.schemas import Schema, SchemaRegistry, build_example, id_kind_of, is_struct, share_examples
 
 VERSION = "1.0.0"
@@ -232,7 +232,7 @@ class _Writer:
         return responses
 
     def _success(self, endpoint: Endpoint, status: int, result: Any) -> Schema:
-        always = [*(["ETag"] if endpoint.has_etag else []), *(["Content-Disposition"] if result is PdfFile else [])]
+        always = [*(["ETag"] if endpoint.has_etag else []), *(["Content-Disposition"] if result in FILE_TYPES else [])]
         headers = describe_headers(status, always, ["Idempotency-Replayed"] if endpoint.writes else [])
         descriptions = {
             201: "Created.",
@@ -240,8 +240,9 @@ class _Writer:
             204: "Done; there is no body.",
         }
         response: Schema = {"description": descriptions.get(status, "Done."), "headers": headers}
-        if result is PdfFile:
-            response["content"] = {PDF: {"schema": {"type": "string", "contentMediaType": PDF}}}
+        if media_type := FILE_TYPES.get(result):
+            plain = media_type.partition(";")[0]
+            response["content"] = {media_type: {"schema": {"type": "string", "contentMediaType": plain}}}
         elif result is not None:
             response["content"] = _json(self._envelope(result))
         if status == 201:

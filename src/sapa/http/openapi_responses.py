@@ -52,7 +52,7 @@ HEADERS: dict[str, tuple[str, Schema]] = {
     "RateLimit-Reset": ("Seconds until the running minute ends.", _count),
     "Retry-After": ("Seconds to wait before the next try.", _count),
     "ETag": ("The state of the resource, for If-None-Match.", {"type": "string", "pattern": '^"[0-9a-f]{32}"$'}),
-    "Content-Disposition": ("The name of the file.", {"type": "string", "pattern": "^inline; filename="}),
+    "Content-Disposition": ("The name of the file.", {"type": "string", "pattern": "^(inline|attachment); filename="}),
     "Idempotency-Replayed": (
         "Sent when this is the answer to an earlier call with the same Idempotency-Key.",
         {"type": "string", "const": "true"},

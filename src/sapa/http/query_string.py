@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import EnumType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_to_bytes
@@ -17,8 +17,10 @@ _is_integer = re.compile(r"-?[0-9]{1,16}").fullmatch
 _is_date_time = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)", re.ASCII
 ).fullmatch
+_is_date = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII).fullmatch
 _FRACTION = re.compile(r"\.(\d+)")
 
+DATE_ADVICE = "must be a date, such as 2026-01-31"
 DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z"
 
 
@@ -64,6 +66,17 @@ def parse_date_time(text: str) -> datetime:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadValue(DATE_TIME_ADVICE) from None
+
+
+def parse_date(text: str) -> date:
+    """Only this one of the forms that ISO 8601 has."""
+    try:
+        found = date.fromisoformat(text) if _is_date(text) else None
+    except ValueError:
+        found = None
+    if found is None:
+        raise BadValue(DATE_ADVICE)
+    return found
 
 
 def parse_words(text: str) -> list[str]:
@@ -152,6 +165,7 @@ _PLAIN: dict[Any, Callable[[str], Any]] = {
     int: parse_integer,
     str: str,
     datetime: parse_date_time,
+    date: parse_date,
     list[str]: parse_words,
 }
 

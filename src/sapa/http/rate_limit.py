@@ -3,13 +3,24 @@
 import asyncio
 import time
 from math import ceil
+from typing import Protocol
 
 from msgspec import Struct
 
 from sapa.db.pool import Database
 from sapa.http import queries
-from sapa.http.keys import Key
 from sapa.http.queries import WindowUse
+from sapa.values.company import Company
+
+
+class RateLimited(Protocol):
+    """Whose requests are counted: a key."""
+
+    id: str
+    company: Company
+    rate_limit: int
+    full_until: float
+    """Once the limit is used up, the rest of the minute is refused without asking PostgreSQL."""
 
 
 class Quota(Struct, frozen=True):
@@ -36,7 +47,7 @@ class RateLimiter:
         self._waiting: dict[str, list[asyncio.Future[Quota]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def count(self, key: Key) -> Quota:
+    async def count(self, key: RateLimited) -> Quota:
         """Counts this call, unless the minute is used up."""
         left = key.full_until - time.monotonic()
         if left > 0:
@@ -52,7 +63,7 @@ class RateLimiter:
             waiting.append(future)
         return await future
 
-    async def _count_waiting(self, key: Key) -> None:
+    async def _count_waiting(self, key: RateLimited) -> None:
         """Counts the waiting calls, then those that arrived meanwhile, until none waits."""
         while batch := self._waiting[key.id]:
             self._waiting[key.id] = []
@@ -67,7 +78,7 @@ class RateLimiter:
         del self._waiting[key.id]
 
     @staticmethod
-    def _resolve(key: Key, batch: list[asyncio.Future[Quota]], use: WindowUse) -> None:
+    def _resolve(key: RateLimited, batch: list[asyncio.Future[Quota]], use: WindowUse) -> None:
         reset = max(1, ceil(use.seconds_left))
         if use.granted < len(batch) or use.used >= key.rate_limit:
             key.full_until = time.monotonic() + use.seconds_left

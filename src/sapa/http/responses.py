@@ -10,6 +10,7 @@ from sapa.values.json import encode
 Item = TypeVar("Item")
 
 PDF = "application/pdf"
+CSV = "text/csv; charset=utf-8"
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:30:00.000Z"])]
 """A timestamp as the API writes it: RFC 3339 in UTC with three fractional digits."""
@@ -71,6 +72,16 @@ class PdfFile(msgspec.Struct, frozen=True):
     content: bytes
 
 
+class CsvFile(msgspec.Struct, frozen=True):
+    """A CSV file. It is the whole body, and the browser stores it."""
+
+    filename: str
+    content: bytes
+
+
+FILE_TYPES: dict[Any, str] = {PdfFile: PDF, CsvFile: CSV}
+
+
 def is_envelope(result: Any) -> bool:
     kind = get_origin(result) or result
     return isinstance(kind, type) and issubclass(kind, Envelope)
@@ -98,6 +109,8 @@ def encode_result(result: object, status: int) -> HttpResponse:
         return HttpResponse(204)
     if isinstance(result, PdfFile):
         return HttpResponse(status, result.content, build_pdf_headers(result))
+    if isinstance(result, CsvFile):
+        return HttpResponse(status, result.content, build_csv_headers(result))
     if isinstance(result, Envelope):
         return HttpResponse(OWN_STATUSES.get(type(result), status), encode(result))
     return HttpResponse(status, b'{"data":' + encode(result) + b"}")
@@ -105,3 +118,7 @@ def encode_result(result: object, status: int) -> HttpResponse:
 
 def build_pdf_headers(file: PdfFile) -> dict[str, str]:
     return {"content-type": PDF, "content-disposition": f'inline; filename="{file.filename}"'}
+
+
+def build_csv_headers(file: CsvFile) -> dict[str, str]:
+    return {"content-type": CSV, "content-disposition": f'attachment; filename="{file.filename}"'}

@@ -9,11 +9,13 @@ from msgspec import UNSET, UnsetType
 
 from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
+from sapa.customers.subscriptions import ConsentProofIn
 from sapa.customers.types import CustomerPatch, ExternalId
 from sapa.db.pool import Tx
 from sapa.imports.attempts import Result, StoreContext, attempt
 from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 
 
@@ -22,6 +24,8 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
 
     external_id: ExternalId | None | UnsetType = UNSET
     id: str | None | UnsetType = UNSET
+    consent_proof: ConsentProofIn | None | UnsetType = UNSET
+    """Of the subscriptions in the same row."""
     created_at: Any = None
     updated_at: Any = None
 
@@ -29,17 +33,20 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
 async def store_customers(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
     """Stores all rows together, then one by one those that need it."""
     customers = [_build_customer(row, context.matches_contacts) for row in rows]
-    outcomes = await _store_together(tx, context.company, customers)
+    actor = ChangeActor("import", context.import_id)
+    outcomes = await _store_together(tx, context.company, customers, actor)
     return [
-        outcome or await attempt(tx, row.line, partial(bulk.store, tx, context.company, customer))
+        outcome or await attempt(tx, row.line, partial(bulk.store, tx, context.company, customer, actor))
         for row, customer, outcome in zip(rows, customers, outcomes, strict=True)
     ]
 
 
-async def _store_together(tx: Tx, company: Company, customers: Sequence[BulkCustomer]) -> Sequence[Outcome | None]:
+async def _store_together(
+    tx: Tx, company: Company, customers: Sequence[BulkCustomer], actor: ChangeActor
+) -> Sequence[Outcome | None]:
     try:
         async with tx.transaction():
-            return await bulk.store_together(tx, company, customers)
+            return await bulk.store_together(tx, company, customers, actor)
     except (asyncpg.UniqueViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError):
         return [None] * len(customers)  # a concurrent write conflicts, or a value cannot be stored
 
@@ -53,4 +60,6 @@ def list_customer_keys(company: Company, row: FileRow) -> tuple[str, list[str]]:
 def _build_customer(row: FileRow, matches_contact: bool = False) -> BulkCustomer:
     value: Any = row.value
     patch = CustomerPatch(**{name: getattr(value, name) for name in CustomerPatch.__struct_fields__})
-    return BulkCustomer(value.external_id or None, value.id or None, patch, matches_contact)
+    return BulkCustomer(
+        value.external_id or None, value.id or None, patch, matches_contact, proof=value.consent_proof or None
+    )

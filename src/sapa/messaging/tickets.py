@@ -65,6 +65,11 @@ class Tickets(Protocol):
     async def link_inbound(self, tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
         """The ticket of a customer's message: the active one, the last one reopened, or a new one."""
 
+    async def find_link(
+        self, db: Connection, company: Company, connection_id: str, contact_id: str
+    ) -> TicketLink | None:
+        """The active ticket of a chat. Nothing is opened, and nobody waits for an answer."""
+
     async def link_echo(self, tx: Tx, company: Company, message: InboundMessage) -> TicketLink | None:
         """A message from the company's own phone counts as an agent's reply in the active ticket."""
 

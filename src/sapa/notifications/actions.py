@@ -10,17 +10,12 @@ from msgspec import Raw, Struct
 from sapa.access.actions import get_environment, read_clock
 from sapa.context import AppContext
 from sapa.customers import actions as customers
-from sapa.customers.types import CustomerRef, Subscription
+from sapa.customers.types import CustomerRef
 from sapa.db.pool import Connection, Tx
-from sapa.http.allow_list import AllowList
 from sapa.http.errors import ApiError, Invalid
-from sapa.http.keys import Key
-from sapa.http.outbound_call import OutboundCall, RequestInfo
-from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import BadIdentity, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions as sending
 from sapa.messaging.sending.types import TemplateMessageIn
 from sapa.notifications import queries
@@ -44,12 +39,9 @@ LEASE_SECONDS = 300.0
 """Longer than a send takes; then its worker is gone."""
 MOST_TRIES = 4
 RETRY_SECONDS = 60.0
-ALL_CHANNELS = "CRM"
-"""The app of a subscription that stands for all channels."""
 
 _NO_SETTINGS = NotificationSettings(enabled=False, rules=Raw(b"[]"), updated_at=None)
 _read_rules = msgspec.json.Decoder(list[NotificationRule]).decode
-_read_subscriptions = msgspec.json.Decoder(list[Subscription]).decode
 _read_customer = msgspec.json.Decoder(CustomerRef).decode
 
 
@@ -62,18 +54,12 @@ class NotificationSkipped(Exception):
 
 
 class Recipient(Struct, frozen=True):
-    """Who is notified, and what they subscribe to."""
+    """Who is notified."""
 
     phone: str | None
     email: str | None
     identities: Sequence[Identity] = ()
     """Ids of channels that the customer wrote over."""
-    subscriptions: Sequence[Subscription] = ()
-
-    def has_unsubscribed(self, source: Source | None) -> bool:
-        """From all channels, or from this one; from any of them if it is not known yet which one is used."""
-        apps = {ALL_CHANNELS, *(Source if source is None else [source])}
-        return any(entry.app in apps and entry.status == "unsubscribe" for entry in self.subscriptions)
 
 
 async def get_settings(db: Connection, company: Company) -> NotificationSettings:
@@ -133,14 +119,13 @@ async def process(context: AppContext, company: Company, due: DueNotification) -
     try:
         async with context.database.connection() as db:
             message = await _prepare(context, db, company, due, occurred_at)
-        sent = await sending.send_automatically(_build_call(context, company), message)
+        sent = await sending.send_automatically(context, company, message)
     except NotificationSkipped as skip:
         await _settle(context, due, "skipped", str(skip), skip.code)
     except ApiError as error:
         await _settle_refusal(context, due, error)
     else:
-        resource: Message = sent.data if isinstance(sent, Accepted) else sent
-        await _settle(context, due, "sent", None, None, resource.message_id2)
+        await _settle(context, due, "sent", None, None, sent.message_id2)
 
 
 async def _settle(
@@ -184,11 +169,7 @@ async def _prepare(
     page = context.settings.server.address + (shipment.tracking_page or "")
     params = build_params(rule, shipment, shop, courier, order.order_number if order else None, page)
     to, source = _choose_address(rule, recipient, company.region)
-    message = _build_message(rule, to, source, params, {"shipmentId": shipment.id, "step": due.step})
-    template = await sending.check_template(db, company, message)
-    if template.category == "MARKETING" and recipient.has_unsubscribed(source):
-        raise NotificationSkipped("CONSENT_MISSING", "The customer unsubscribed from marketing messages.")
-    return message
+    return _build_message(rule, to, source, params, {"shipmentId": shipment.id, "step": due.step})
 
 
 async def _load_recipient(
@@ -200,8 +181,7 @@ async def _load_recipient(
         known = await customers.find_by_contact(db, company, [phone] if phone else [], email)
     if known is None:
         return Recipient(phone, email)
-    identities = await contacts.list_customer_identities(db, company, known.id)
-    return Recipient(phone, email, identities, _read_subscriptions(known.subscription_status))
+    return Recipient(phone, email, await contacts.list_customer_identities(db, company, known.id))
 
 
 def _choose_address(rule: NotificationRule, recipient: Recipient, region: str) -> tuple[str, Source | None]:
@@ -251,9 +231,3 @@ def _build_message(
         params=params,
         metadata=metadata,
     )
-
-
-def _build_call(context: AppContext, company: Company) -> OutboundCall:
-    """The worker calls for the company itself."""
-    key = Key("worker", company, frozenset(), frozenset(), AllowList([]), 0, None, None)
-    return OutboundCall(context, key, RequestInfo("worker", "", "", "", "", "", [], {}, {}, b""), 200, None)

@@ -24,8 +24,8 @@ async def update_notification_settings(call: Call, body: NotificationSettingsIn)
 
     Each step has a template and, in `params`, what fills its parameters. The message goes to the customer of the order,
     else to the receiver, once for each step. A step that the parcel has left by then, or that the carrier reported more
-    than 12 hours late, is skipped. So is a MARKETING template for a customer who unsubscribed, and a channel whose
-    reply window is closed.
+    than 12 hours late, is skipped. So is a MARKETING template for a customer who did not subscribe, unless
+    `automaticMarketing` of the consent settings says otherwise, and a channel whose reply window is closed.
     """
     return await actions.save_settings(call.db, call.company, body)
 

@@ -73,6 +73,16 @@ class Client:
         self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
         """Fetches an untrusted address, where the guard permits, up to `most_bytes`."""
+        return await _exchange(self._guard(), "GET", url, most_bytes, headers=headers, timeout=_limit(seconds))
+
+    async def post_guarded(
+        self, url: str, content: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+    ) -> ProviderResponse:
+        """Posts to an untrusted address, where the guard permits."""
+        options = {"headers": headers, "data": content, "timeout": _limit(seconds)}
+        return await _exchange(self._guard(), "POST", url, MOST_BYTES, **options)
+
+    def _guard(self) -> aiohttp.ClientSession:
         if self._guarded is None:
             guard = Guard(self._settings)
             connector = aiohttp.TCPConnector(
@@ -83,8 +93,7 @@ class Client:
                 socket_factory=guard.open_socket,
             )
             self._guarded = _open_session(connector)
-        timeout = aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
-        return await _exchange(self._guarded, "GET", url, most_bytes, headers=headers, timeout=timeout)
+        return self._guarded
 
     async def dial(
         self, host: str, port: int, *, is_trusted: bool = False, seconds: float = CONNECT_SECONDS
@@ -105,6 +114,10 @@ class Client:
         for session in (self._plain, self._guarded):
             if session is not None:
                 await session.close()
+
+
+def _limit(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
 
 
 def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:

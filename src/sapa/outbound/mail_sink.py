@@ -55,18 +55,25 @@ class MailSink:
         )
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
-        login = session.auth_data if isinstance(session.auth_data, LoginPassword) else LoginPassword(b"", b"")
-        headers = {
-            "mail-from": envelope.mail_from or "",
-            "rcpt-to": ", ".join(envelope.rcpt_tos),
-            "username": login.login.decode("utf-8", "replace"),
-            "password": login.password.decode("utf-8", "replace"),
-        }
-        content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
-        response = await self._answer(HookCall("MAIL", PATH, {}, headers, content, "127.0.0.1"))
-        if response.status >= 600 or response.status < 200 or response.body.startswith(b"{"):
-            return "451 4.3.0 The simulator failed"
-        return f"{response.status} {response.body.decode()}"
+        return build_reply(await self._answer(build_mail_call(session, envelope, "127.0.0.1")))
+
+
+def build_mail_call(session: Session, envelope: Envelope, address: str, request_id: str | None = None) -> HookCall:
+    login = session.auth_data if isinstance(session.auth_data, LoginPassword) else LoginPassword(b"", b"")
+    headers = {
+        "mail-from": envelope.mail_from or "",
+        "rcpt-to": ", ".join(envelope.rcpt_tos),
+        "username": login.login.decode("utf-8", "replace"),
+        "password": login.password.decode("utf-8", "replace"),
+    }
+    content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
+    return HookCall("MAIL", PATH, {}, headers, content, address, request_id)
+
+
+def build_reply(response: HookAnswer) -> str:
+    if response.status >= 600 or response.status < 200 or response.body.startswith(b"{"):
+        return "451 4.3.0 The simulator failed"
+    return f"{response.status} {response.body.decode()}"
 
 
 def _accept_login(

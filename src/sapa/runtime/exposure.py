@@ -39,6 +39,10 @@ def list_exposures(settings: Settings) -> list[Exposure]:
     if not is_loopback(listen.host) and settings.metrics.token is None:
         fix = "Set SAPA_METRICS_TOKEN, or SAPA_METRICS_LISTEN to a loopback address."
         found.append(Exposure("metrics", f"/metrics is open to everybody who reaches {listen}", fix))
+    mail = settings.sandbox.smtp_listen
+    if mail is not None and not is_loopback(mail[0]) and not server.tls_cert:
+        fix = "Set SAPA_TLS_CERT and SAPA_TLS_KEY, or SAPA_SANDBOX_SMTP_LISTEN to a loopback address."
+        found.append(Exposure("sandbox mail", f"passwords for {mail[0]}:{mail[1]} are sent without encryption", fix))
     public = urlsplit(server.public_url or "")
     if public.scheme == "http" and not is_loopback(public.hostname or ""):
         fix = "Serve HTTPS and set SAPA_PUBLIC_URL to the https address."

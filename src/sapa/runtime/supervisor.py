@@ -79,6 +79,8 @@ class Supervisor:
             await check_port(server.host, server.port)
             if self.settings.metrics.listen is not None:
                 await check_port(*self.settings.metrics.listen, "SAPA_METRICS_LISTEN")
+            if self.settings.sandbox.smtp_listen is not None:
+                await check_port(*self.settings.sandbox.smtp_listen, "SAPA_SANDBOX_SMTP_LISTEN")
             owner_url, app_url = await self._open_database(stack)
             await self._prepare_database(owner_url, app_url)
             metrics = self._metrics_folder(stack)

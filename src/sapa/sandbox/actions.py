@@ -13,10 +13,18 @@ from sapa.messaging.sending.preflight import parse_recipient
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels.accounts import build_account
 from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.people import record_inbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.inbound_contents import ALONE, BESIDE
-from sapa.sandbox.types import Clock, SandboxInbound, SandboxInboundIn, TestKeyRequired
+from sapa.sandbox.types import (
+    Clock,
+    SandboxInbound,
+    SandboxInboundIn,
+    SandboxStatus,
+    SandboxStatusIn,
+    TestKeyRequired,
+)
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
@@ -46,6 +54,9 @@ async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: 
         contents=body,
     )
     post = simulator.build_inbound(account, inbound)
+    is_message = body.preference is None and body.error is None and not body.echo
+    if is_message:
+        await record_inbound(tx, company.id, source, sender, inbound.at)
     await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
     return SandboxInbound(source, sender, inbound.message_id, post.body.decode("utf-8", "replace"))
 
@@ -84,6 +95,21 @@ def _check(simulator: ChannelSimulator, body: SandboxInboundIn) -> None:
 def _show(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.title, others))
+
+
+async def change_status(context: AppContext, tx: Tx, company: Company, body: SandboxStatusIn) -> SandboxStatus:
+    """Changes how the simulator rates the account, and schedules its callbacks."""
+    change = SIMULATORS[body.source].change_status
+    if change is None:
+        rating = [source for source in Source if SIMULATORS[source].change_status]
+        raise Invalid.field("source", f"must be one of {', '.join(rating)}; other channels do not rate accounts")
+    if body.is_unlimited and body.messaging_limit is not None:
+        raise Invalid.field("messagingLimit", "must be absent with isUnlimited")
+    account = build_account(context, company.id, body.source)
+    posts = await change(tx, account, body, (await read_clock(tx, company.id)).now)
+    for post in posts:
+        await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
+    return SandboxStatus(body.source, [post.body.decode() for post in posts])
 
 
 async def advance_clock(tx: Tx, company: Company, seconds: int) -> Clock:

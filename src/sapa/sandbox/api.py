@@ -5,9 +5,20 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.interface import Source
+from sapa.messaging.connections.types import SimulatorAccount
 from sapa.sandbox import actions
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.types import Clock, ClockIn, OutboxEntry, SandboxInbound, SandboxInboundIn, TestKeyRequired
+from sapa.sandbox.channels.environment import build_simulator_account
+from sapa.sandbox.types import (
+    Clock,
+    ClockIn,
+    OutboxEntry,
+    SandboxInbound,
+    SandboxInboundIn,
+    SandboxStatus,
+    SandboxStatusIn,
+    TestKeyRequired,
+)
 
 routes = Routes(
     "/sandbox",
@@ -33,6 +44,17 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
     return await actions.simulate_inbound(call.context, call.db, call.company, body)
 
 
+@routes.post("/channel-status", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+async def change_sandbox_status(call: Call, body: SandboxStatusIn) -> SandboxStatus:
+    """Change how a channel rates and limits your account.
+
+    The simulator sends the callbacks of the change. The quality is in none of them: as with the real channel it is read
+    from the number afterwards. Then `channel.status.updated` is sent.
+    """
+    actions.refuse_live(call.company)
+    return await actions.change_status(call.context, call.db, call.company, body)
+
+
 @routes.post("/clock/advance", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
 async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
     """Move the test environment's clock forward.
@@ -41,6 +63,17 @@ async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
     """
     actions.refuse_live(call.company)
     return await actions.advance_clock(call.db, call.company, body.seconds)
+
+
+@routes.post("/accounts", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+async def open_sandbox_accounts(call: Call) -> list[SimulatorAccount]:
+    """Open the accounts with the channels' simulators.
+
+    With an account's address and token, a program that was made for the channel, such as a WhatsApp library, uses the
+    simulator instead. Every call returns the same credentials.
+    """
+    actions.refuse_live(call.company)
+    return [build_simulator_account(call.context, call.company, source) for source in Source]
 
 
 @routes.get("/outbox", scope=Scope.MESSAGES_READ, raises=[TestKeyRequired])

@@ -25,10 +25,18 @@ log = structlog.get_logger()
 
 
 async def schedule(
-    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
+    tx: Tx,
+    company_id: int,
+    path: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    after_seconds: float,
+    *,
+    is_own: bool = True,
 ) -> None:
-    """Posts to one of our paths, such as /hooks/carriers/…, after a delay by the company's clock."""
-    await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
+    """Posts to one of our paths, such as /hooks/carriers/…, after a delay by the company's clock, and to the address
+    that is subscribed to it. `is_own` is False for what only concerns the subscriber."""
+    await queries.insert_callback(tx, company_id, path, headers, body, after_seconds, is_own)
 
 
 async def post_due(context: AppContext, stopping: asyncio.Event) -> None:

@@ -18,11 +18,20 @@ class SimulatedCallback(Struct, frozen=True):
     tries: int
 
 
+# Of several subscribed addresses the one with the highest level gets a copy.
 SCHEDULE = sql(
     """
+    WITH copied AS (
+        INSERT INTO sandbox_deliveries (company_id, due_at, url, headers, body)
+        SELECT $1, clock_timestamp() + c.clock_offset + make_interval(secs => $2), s.url, $4::text::json, $5
+          FROM companies c
+          JOIN sandbox_subscriptions s ON s.company_id = c.company_id AND s.path = $3
+         WHERE c.company_id = $1
+         ORDER BY s.level DESC
+         LIMIT 1)
     INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
     SELECT $1, clock_timestamp() + clock_offset + make_interval(secs => $2), $3, $4::text::json, $5
-      FROM companies WHERE company_id = $1"""
+      FROM companies WHERE company_id = $1 AND $6::boolean"""
 )
 
 # Compares the real time first, in one index: no company's clock is behind it. The planner can use the index with
@@ -58,9 +67,9 @@ POSTPONE = sql(
 
 
 async def insert_callback(
-    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
+    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float, is_own: bool
 ) -> None:
-    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body)
+    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body, is_own)
 
 
 async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:

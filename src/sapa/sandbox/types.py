@@ -1,14 +1,15 @@
 """Requests and responses of the sandbox controls."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
 from sapa.http.errors import ApiError
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.http.schemas import DocumentedAs
-from sapa.messaging.channels.interface import MediaType, Source
+from sapa.messaging.channels.interface import MediaType, Quality, Source
 from sapa.sandbox.inbound_contents import SimulatedContents
+from sapa.values.enum_names import EnumName
 
 
 class TestKeyRequired(ApiError):
@@ -73,6 +74,41 @@ class SandboxInbound(Struct, frozen=True, rename={"from_": "from", "message_id":
     message_id: Annotated[str, Meta(examples=["wamid.HBgNNjI4MTIz"], description="The channel's own id.")]
     callback: Annotated[
         str, Meta(examples=['{"object":"whatsapp_business_account"}'], description="The body, as the channel sends it.")
+    ]
+
+
+SimulatedWarning = Annotated[
+    Literal[
+        "ACCOUNT_VIOLATION", "ACCOUNT_RESTRICTION", "DISABLED_UPDATE", "REINSTATE",
+        "INCREASED_CAPABILITIES_ELIGIBILITY_DEFERRED",
+    ],
+    EnumName("SimulatedWarning"),
+]  # fmt: skip
+
+
+_LIMIT = "How many people may get messages outside of a reply window in 24 hours: 250, 2000, 10000 or 100000."
+
+
+class SandboxStatusIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How a channel rates and limits the account from now on. What is absent stays."""
+
+    source: Annotated[Source, Meta(examples=["MSGAPP_CLOUD"])]
+    quality: Quality | None = None
+    messaging_limit: Annotated[int, Meta(examples=[2000], description=_LIMIT)] | None = None
+    is_unlimited: Annotated[bool, Meta(examples=[False], description="Instead of a limit.")] = False
+    throughput: Annotated[Literal["STANDARD", "HIGH"], EnumName("SimulatedThroughput")] | None = None
+    warning: Annotated[SimulatedWarning | None, Meta(description="`REINSTATE` ends DISABLED_UPDATE.")] = None
+
+
+class SandboxStatus(Struct, frozen=True):
+    """The callbacks that will arrive."""
+
+    source: Source
+    callbacks: Annotated[
+        list[str],
+        Meta(
+            examples=[['{"object":"whatsapp_business_account"}']], description="The bodies, as the channel sends them."
+        ),
     ]
 
 

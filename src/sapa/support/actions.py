@@ -147,12 +147,17 @@ async def check_agent(db: Connection, company: Company, agent_id: int) -> None:
     await agents.get_active_agent(db, company, agent_id)
 
 
+async def find_link(db: Connection, company: Company, connection_id: str, contact_id: str) -> TicketLink | None:
+    """The active ticket of a chat. Nothing is opened, and nobody waits for an answer."""
+    id = await queries.find_active(db, company.id, connection_id, contact_id)
+    return TicketLink(id) if id else None
+
+
 async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> TicketLink | None:
     """The ticket of an outbound message. An agent's message is recorded there before it is sent: that order decides who
     answered the customer, however slow the channel is."""
     if message.agent_id is None:
-        id = await queries.find_active(tx, company.id, message.connection_id, message.contact_id)
-        return TicketLink(id) if id else None
+        return await find_link(tx, company, message.connection_id, message.contact_id)
     locked = await _find_locked_ticket(tx, company, message)
     if locked is None:
         return None

@@ -18,6 +18,11 @@ class HookCall(Struct, frozen=True):
     request_id: str | None = None
     """None when the process calls its own loopback address."""
 
+    @property
+    def is_external(self) -> bool:
+        """Whether it came over the installation's own address."""
+        return self.request_id is not None
+
 
 class HookAnswer(Struct, frozen=True):
     status: int = 200

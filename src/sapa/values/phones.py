@@ -32,6 +32,24 @@ def parse_phone(text: str, region: str) -> str:
     return _parse(text, region)
 
 
+def find_region(e164: str) -> str | None:
+    """The country of a number; for a number that is not assigned, the largest one with its country code."""
+    try:
+        number = phonenumbers.parse(e164)
+    except phonenumbers.NumberParseException:
+        return None
+    region = phonenumbers.region_code_for_number(number) or phonenumbers.region_code_for_country_code(
+        number.country_code or 0
+    )
+    return region if region in REGIONS else None
+
+
+def find_main_region(region: str) -> str | None:
+    """The largest country with the same country code: GB for Guernsey, US for Canada; None if it is not a country."""
+    main = phonenumbers.region_code_for_country_code(phonenumbers.country_code_for_region(region))
+    return main if main in REGIONS else None
+
+
 def _parse(text: str, region: str) -> str:
     if text.startswith("00"):  # the international prefix in most countries
         text = "+" + text[2:]

@@ -281,6 +281,12 @@ def test_a_preference_names_the_person_and_the_choice() -> None:
     assert json.loads(notice.data) == PREFERENCE
 
 
+def test_a_preference_about_other_messages_is_only_recorded() -> None:
+    value = {"user_preferences": [{**PREFERENCE, "category": "utility_messages"}]}
+    [notice] = notices(CLOUD, whatsapp(value, field="user_preferences"))
+    assert (notice.kind, notice.name, notice.preference) == ("preference", "utility_messages", None)
+
+
 @pytest.mark.parametrize(
     ("status", "choice"), [("STOP_NOTIFICATIONS", "stop"), ("RESUME_NOTIFICATIONS", "resume"), (None, "signup")]
 )

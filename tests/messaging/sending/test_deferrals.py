@@ -12,6 +12,7 @@ from sapa.messaging.sending import jobs
 from sapa.messaging.sending.deferrals import SCHEDULE
 from tests.factories import Environments
 from tests.http.wire import eventually
+from tests.messaging.consents.steps import find_link, make_promo, post_link, read_mails, send_promo
 from tests.messaging.conversation_steps import get_message, send, settled
 
 ABANDON = """
@@ -90,6 +91,18 @@ async def test_a_mail_whose_worker_died_is_not_sent_again(
     assert await count_sent(sandbox) == 1
     async with database.connection() as db:
         assert await db.fetchval(COUNT, company.test) == 0
+
+
+async def test_a_deferred_promotion_is_not_sent_after_a_stop(sandbox: httpx.AsyncClient) -> None:
+    await make_promo(sandbox)
+    answer = await send_promo(sandbox, "rate@simulator.test", "MAIL")
+    assert answer.status_code == 202, answer.text
+    (mail,), sent = await read_mails(sandbox), await count_sent(sandbox)
+    assert (await post_link(find_link(mail))).status_code == 200
+    await advance(sandbox, timedelta(minutes=1))
+    message = await wait_for_tries(sandbox, answer.json()["data"]["messageId2"], 2)
+    assert (message["status"], message["error"]["code"]) == ("failed", "CONSENT_MISSING")
+    assert await count_sent(sandbox) == sent
 
 
 @pytest.mark.parametrize("name", ["unknown", "tempfail"])

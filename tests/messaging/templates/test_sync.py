@@ -1,5 +1,7 @@
 """Templates at the channel that reviews them."""
 
+from sapa.context import AppContext
+from sapa.db.pool import Database
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
 from sapa.messaging.channels.interface import SendRefusal, Source
 from sapa.messaging.channels.registry import CHANNELS
@@ -9,7 +11,9 @@ from sapa.messaging.channels.template_content import (
     TemplateContent,
     TemplateExamples,
 )
+from sapa.messaging.templates.sync import list_companies
 from sapa.outbound.client import Client
+from tests.factories import make_company
 from tests.messaging.channels.accounts import TOKEN, build_connection
 from tests.messaging.channels.peer import Peer
 
@@ -148,3 +152,19 @@ async def test_a_template_is_deleted_by_its_name_and_id(peer: Peer, client: Clie
     assert peer.requests[1].query == {"name": "order_update"}
     assert await account().delete_template(connection, "order_update", "77") is None
     assert await account().delete_template(connection, "order_update", "77") == SendRefusal("200", "not yours", "auth")
+
+
+async def test_templates_of_all_companies_are_synchronised_however_many_there_are(
+    context: AppContext, database: Database
+) -> None:
+    companies = {(await make_company(database)).test for _ in range(5)}
+    async with database.transaction() as tx:
+        for company_id in companies:
+            await tx.execute(
+                "INSERT INTO message_templates (company_id, id, name, language, source, category, body, buttons,"
+                " status) VALUES ($1, 'tpl_new', 'new', 'id', 'CRM', 'UTILITY', 'Halo', '[]', 'PENDING')",
+                company_id,
+            )
+    found = [company_id async for company_id in list_companies(context, page_size=2)]
+    assert companies <= set(found)
+    assert found == sorted(set(found))

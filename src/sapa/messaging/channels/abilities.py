@@ -1,12 +1,19 @@
-"""Optional abilities of channels: template review, reactions, read marks, uploads, token renewal, an own server, a
-web page."""
+"""Optional abilities of channels: template review, reactions, read marks, uploads, ratings of accounts, token renewal,
+an own server, a web page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import ChannelAccount, Identity, MediaType, OutgoingFile, SendRefusal
+from sapa.messaging.channels.interface import (
+    AccountReport,
+    ChannelAccount,
+    Identity,
+    MediaType,
+    OutgoingFile,
+    SendRefusal,
+)
 from sapa.messaging.channels.template_content import TemplateContent
 
 
@@ -108,6 +115,14 @@ class FileUploads(Protocol):
     ) -> str | SendRefusal | None:
         """The channel's id of the file; None if this account cannot upload files, and has to send links. Raises NotSent
         if the outcome is unknown, too: an upload alone has no effect, so it can be repeated."""
+
+
+@runtime_checkable
+class AccountRatings(Protocol):
+    """A channel that rates and limits its accounts."""
+
+    async def read_rating(self, connection: ChannelAccount) -> AccountReport:
+        """Raises NotSent, Unclear or BadAccount."""
 
 
 class Renewal(Struct, frozen=True):

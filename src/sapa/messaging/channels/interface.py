@@ -42,6 +42,10 @@ class Source(StrEnum):
 MediaType = Annotated[Literal["image", "video", "audio", "document"], EnumName("MediaType")]
 MEDIA_TYPES: Sequence[MediaType] = ("image", "video", "audio", "document")
 Status = Literal["sent", "delivered", "read", "failed"]
+Quality = Annotated[Literal["GREEN", "YELLOW", "RED"], EnumName("ChannelQuality")]
+WarningSeverity = Annotated[Literal["info", "warning", "critical"], EnumName("WarningSeverity")]
+
+NO_LIMIT = 0
 
 
 class ChannelAccount(Struct, frozen=True):
@@ -223,6 +227,10 @@ class OutgoingMessage(Struct, frozen=True):
     """The web chat: the files of the message, which it serves itself."""
     is_automatic: bool = False
     """Sent by a machine. Mail says so in a header, so that machines do not reply to each other."""
+    is_marketing: bool = False
+    """Sent only as long as the recipient's consent permits it."""
+    unsubscribe_url: str | None = None
+    """Mail: where the recipient of a marketing message unsubscribes."""
 
 
 class SendReceipt(Struct, frozen=True):
@@ -273,6 +281,18 @@ class SendDeferral(Struct, frozen=True):
     reason: str
 
 
+class ReportedPricing(Struct, frozen=True):
+    """How a channel charges for a message, without the amount."""
+
+    category: str
+    """In the channel's own words, as rates have it: marketing, utility, service …"""
+    type: str | None
+    """Why it is free, or that it is not."""
+    is_billable: bool
+    country: str | None
+    """The recipient's country, ISO 3166; None if it is not known."""
+
+
 class StatusReport(Struct, frozen=True, tag=True, tag_field="item"):
     """A channel's report on our message: by its id, by our reference, or for all messages up to a watermark."""
 
@@ -286,6 +306,7 @@ class StatusReport(Struct, frozen=True, tag=True, tag_field="item"):
     reason: str | None = None
     category: RefusalCategory | None = None
     is_retryable: bool = False
+    pricing: ReportedPricing | None = None
 
 
 class InboundMedia(Struct, frozen=True):
@@ -383,7 +404,7 @@ class TemplateVerdict(Struct, frozen=True, tag=True, tag_field="item"):
 
 
 class MarketingPreference(Struct, frozen=True):
-    """A person told the channel which messages they want."""
+    """A person told the channel whether they want marketing messages."""
 
     choice: str
     """stop, resume, signup or another word of the channel."""
@@ -414,7 +435,29 @@ class ChannelNotice(Struct, frozen=True, kw_only=True, tag=True, tag_field="item
     preference: MarketingPreference | None = None
 
 
-Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | ChannelNotice
+class AccountWarning(Struct, frozen=True):
+    """A channel's warning about an account, or the end of one. A later one with the same code replaces it."""
+
+    code: str
+    """The channel's own word."""
+    severity: WarningSeverity
+    message: str
+    expires_at: datetime | None = None
+    is_over: bool = False
+
+
+class AccountReport(Struct, frozen=True, tag=True, tag_field="item"):
+    """What a channel thinks of an account. What it does not mention is None."""
+
+    at: datetime
+    quality: Quality | None = None
+    messaging_limit: int | None = None
+    """How many people may get a message outside of a reply window in a day; `NO_LIMIT` if any number."""
+    throughput: str | None = None
+    warnings: Sequence[AccountWarning] = ()
+
+
+Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | ChannelNotice | AccountReport
 
 
 class BadAccount(Exception):
@@ -465,6 +508,10 @@ class Capabilities(Struct, frozen=True):
     """The interactive contents that it sends, natively or as text."""
     has_quotes: bool = False
     """Whether a message can quote another one."""
+    has_unsubscribe_links: bool = False
+    """Whether marketing messages carry a link to unsubscribe."""
+    has_forgeable_senders: bool = False
+    """Whether anybody can write in another person's name, unless the sender was authenticated."""
 
 
 class Channel(Protocol):

@@ -77,12 +77,13 @@ def seconds(value: Any, *keys: str) -> datetime:
     return find_seconds(value, *keys) or datetime.now(UTC)
 
 
+def find_seconds(value: Any, *keys: str) -> datetime | None:
+    """The same; None if there is none."""
+    return _find_instant(text(value, *keys), 1)
+
+
 def milliseconds(value: Any, *keys: str) -> datetime:
     return find_milliseconds(value, *keys) or datetime.now(UTC)
-
-
-def find_seconds(value: Any, *keys: str) -> datetime | None:
-    return _find_instant(text(value, *keys), 1)
 
 
 def find_milliseconds(value: Any, *keys: str) -> datetime | None:

@@ -21,7 +21,7 @@ from sapa.messaging.channels.interface import Channel, ChannelAccount, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import queries
 from sapa.messaging.connections.queries import StoredChannelConnection
-from sapa.messaging.connections.types import ChannelConnection
+from sapa.messaging.connections.types import ChannelConnection, SimulatorAccount
 from sapa.values.company import Company
 
 HOOKS = "/hooks/channels/"
@@ -71,6 +71,9 @@ class Accounts(Protocol):
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
         """The callback address; None if it is shown only once."""
 
+    def find_simulator(self, context: AppContext, company: Company, source: Source) -> SimulatorAccount | None:
+        """The account for programs that use the simulator of a channel; None in a live environment."""
+
 
 class StoredAccounts:
     async def find_by_source(
@@ -100,6 +103,9 @@ class StoredAccounts:
         return [_build_info(context, stored) for stored in await queries.list_connections(db, company.id)]
 
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
+        return None
+
+    def find_simulator(self, context: AppContext, company: Company, source: Source) -> SimulatorAccount | None:
         return None
 
 

@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
+from sapa.messaging.channels.interface import Source
 from sapa.values.ids import IdKind
 
 CONNECTION_ID = IdKind("chan_")
@@ -42,6 +43,24 @@ class NewChannelConnection(Struct, frozen=True, rename="camel"):
     """The HTML that shows the web chat on a site."""
 
 
+class SimulatorAccount(Struct, frozen=True, rename="camel"):
+    """An account with the simulator of a channel. A program uses it as it would use an account with the channel."""
+
+    source: Source
+    channel: Annotated[str, Meta(examples=["WhatsApp"])]
+    address: Annotated[
+        str | None,
+        Meta(
+            examples=["https://sapa.example.com/sandbox/graph/v25.0"],
+            description="Instead of the channel's own. Null for mail while SAPA_SANDBOX_SMTP_LISTEN is not set.",
+        ),
+    ]
+    account: Annotated[dict[str, str], Meta(examples=[{"phone_number_id": "5501", "waba_id": "771", "app_id": "9901"}])]
+    credentials: Annotated[
+        dict[str, str], Meta(examples=[{"access_token": "sbx_1_…"}], description="Valid for the simulator only.")
+    ]
+
+
 class ChannelNotConnected(Conflict):
     """The company has no such channel connected. `sapa channel list` shows its channels, `connect` adds one."""
 
@@ -59,6 +78,12 @@ class SandboxChannel(Conflict):
     """A test environment has every channel connected to its simulator. Connect accounts in the live environment."""
 
     code = "SANDBOX_CHANNEL"
+
+
+class LiveChannel(Conflict):
+    """A live environment has no simulators. Use the id of the company's test environment."""
+
+    code = "LIVE_CHANNEL"
 
 
 class AccountRefused(Conflict):

@@ -83,6 +83,13 @@ async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | Non
     return None if customer is None else customer.id
 
 
+async def find_customer_id(tx: Tx, company: Company, identity: Identity) -> str | None:
+    """The customer of the contact with this identity, else the one who has this number or address."""
+    kind, key = canonical(identity).kind, build_key(identity)
+    known = await queries.find_customer_of_identity(tx, company.id, kind, key)
+    return known or await _find_customer_id(tx, company, canonical(identity))
+
+
 async def uncount_outbound(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
     """The channel refused a message that was counted."""
     await queries.uncount_outbound(tx, company.id, connection_id, canonical(to).kind, build_key(to))

@@ -140,6 +140,15 @@ FIND_CUSTOMER = sql(
      WHERE contacts.company_id = $1 AND contacts.id = $2"""
 )
 
+FIND_CUSTOMER_OF_IDENTITY = sql(
+    """
+    SELECT customers.id
+      FROM contact_identities i
+      JOIN contacts c ON c.company_id = $1 AND c.id = i.contact_id
+      JOIN customers ON customers.company_id = $1 AND customers.id = c.customer_id
+     WHERE i.company_id = $1 AND i.kind = $2 AND i.key = $3"""
+)
+
 FIND_WINDOW = sql(
     """
     SELECT last_inbound_at + make_interval(secs => $4) AS closes_at
@@ -220,6 +229,11 @@ async def uncount_outbound(tx: Tx, company_id: int, connection_id: str, kind: st
 
 async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> str | None:
     found: str | None = await FIND_CUSTOMER.value(db, company_id, contact_id)
+    return found
+
+
+async def find_customer_of_identity(db: Connection, company_id: int, kind: str, key: str) -> str | None:
+    found: str | None = await FIND_CUSTOMER_OF_IDENTITY.value(db, company_id, kind, key)
     return found
 
 

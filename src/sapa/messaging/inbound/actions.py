@@ -22,7 +22,9 @@ from sapa.messaging.channels.received_parts import (
     parse_parts,
 )
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.confirmations import actions as confirmations
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.consents import actions as consents
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import Contact, Window
 from sapa.messaging.inbound import carts
@@ -129,13 +131,32 @@ async def receive(
             tx, company, connection_id, contact.id, new.created_at, message.message_id2
         )
         await messages.record_reply(tx, company, source, inbound, contact, new.created_at, now)
-        message = await messages.link_ticket(tx, company, message, await tickets.link_inbound(tx, company, linked))
+        if await _apply_word(tx, company, source, inbound, contact, new):
+            link = await tickets.find_link(tx, company, connection_id, contact.id)
+        else:
+            link = await tickets.link_inbound(tx, company, linked)
+        message = message if link is None else await messages.link_ticket(tx, company, message, link)
         if parts.order is not None and company.cart_orders:
             order = await carts.place_order(tx, company, contact, inbound, parts.order)
             completed = encode_parts(replace(parts, order=order))
             message = await messages.set_parts(tx, company, message.message_id2, completed)
     await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, written_at)))
     return message
+
+
+async def _apply_word(
+    tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, new: NewMessage
+) -> bool:
+    """Whether the message was a word that unsubscribes or subscribes again. It opens no ticket, and a change is
+    confirmed."""
+    found = await consents.find_word(tx, company, source, inbound)
+    if found is None:
+        return False
+    status, word = found
+    outcome = await consents.apply_word(tx, company, source, contact, status, word, new.id, new.created_at)
+    if outcome == "changed":
+        await confirmations.queue(tx, company, new, status)
+    return outcome != "ignored"
 
 
 async def _complete_parts(tx: Tx, company: Company, source: Source, inbound: ReceivedItem) -> MessageParts:

@@ -14,7 +14,9 @@ from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.messaging.channel_events import actions as channel_events
+from sapa.messaging.channel_status import actions as channel_status
 from sapa.messaging.channels.interface import (
+    AccountReport,
     ChannelNotice,
     Item,
     MessageAmendment,
@@ -298,4 +300,6 @@ async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item, i
             await templates.apply_verdict(tx, company, item)
         case ChannelNotice():
             await channel_events.record(tx, company, source, callback_context.connected.connection.id, item)
+        case AccountReport():
+            await channel_status.receive(tx, company, callback_context.connected, item, callback_context.now)
     return False

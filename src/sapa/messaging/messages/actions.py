@@ -22,9 +22,12 @@ from sapa.messaging.channels.interface import (
     Status,
     StatusReport,
 )
+from sapa.messaging.consents import actions as consents
+from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.contacts.types import Contact
 from sapa.messaging.messages import queries
 from sapa.messaging.messages.amendments import AMENDMENT_EVENTS, apply_amendment
+from sapa.messaging.messages.pricing import price
 from sapa.messaging.messages.state import RANKS, MergedState, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
@@ -251,7 +254,9 @@ async def _hold(
     """The channel has the message, and has not sent it: it stays pending until the channel reports on it."""
     error = encode(SendError(HELD, reason))
     await queries.insert_events(tx, company.id, [NewEvent(locked.id, "held", now, now, detail=reason)])
-    return await queries.update_state(tx, company.id, locked, locked.state, provider_id, error, locked.sequence)
+    return await queries.update_state(
+        tx, company.id, locked, locked.state, provider_id, error, locked.sequence, locked.pricing
+    )
 
 
 async def refuse(tx: Tx, company: Company, id: str, refusal: SendRefusal, now: datetime) -> Message | None:
@@ -356,18 +361,27 @@ async def _store(
         tx, company.id, _build_events(locked, report, merged, sequence if is_change else None, is_implied)
     )
     provider_id = locked.provider_id or report.message_id
-    if merged.state == locked.state and provider_id == locked.provider_id:
+    pricing = await price(tx, company, locked, report.pricing, merged.state.delivered_at)
+    if merged.state == locked.state and provider_id == locked.provider_id and pricing == locked.pricing:
         return None
     error = _error_after(locked, merged, report)
-    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence)
+    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence, pricing)
     if not is_change:
         return None
+    if report.category == "consent" and report.code != ConsentMissing.code:
+        await _record_refusal(tx, company, message, report, merged.at)
     if (locked.status in DISPATCHED) != (message.status in DISPATCHED):
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
         notify_after_commit(tx, build_tickets_channel(company.id))
     await emit(tx, company, MessageStatusUpdated(_build_update(message, locked.status)))
     return message
+
+
+async def _record_refusal(tx: Tx, company: Company, message: Message, report: StatusReport, at: datetime) -> None:
+    """The recipient turned marketing messages off at the channel: none are sent any more."""
+    to = await queries.get_recipient(tx, company.id, message.message_id2)
+    await consents.record_refusal(tx, company, Source(message.source), to, message.message_id2, report.reason, at)
 
 
 async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:

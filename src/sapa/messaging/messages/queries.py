@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.channels.received_parts import MessageParts
 from sapa.messaging.messages.state import DeliveryState
 from sapa.messaging.messages.types import (
@@ -41,6 +41,10 @@ class UnsettledMessage(Struct, frozen=True):
     id: str
 
 
+class StoredPricing(Struct, frozen=True):
+    pricing: Raw | None
+
+
 GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
 
 _INSERTED = NewMessage.__struct_fields__
@@ -53,6 +57,10 @@ INSERT = sql(
         ON CONFLICT (company_id, source, provider_id) DO NOTHING
     RETURNING {COLUMNS}""",
     row=Message,
+)
+
+GET_RECIPIENT = sql(
+    "SELECT identity_kind AS kind, identity AS value FROM messages WHERE company_id = $1 AND id = $2", row=Identity
 )
 
 _LOCKED_COLUMNS = ", ".join(LockedMessage.__struct_fields__)
@@ -113,7 +121,7 @@ UPDATE = sql(
     f"""
     UPDATE messages
        SET status = $3, accepted_at = $4, sent_at = $5, delivered_at = $6, read_at = $7, failed_at = $8, conflict = $9,
-           provider_id = $10, error = $11, sequence = $12
+           provider_id = $10, error = $11, sequence = $12, pricing = $13
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Message,
@@ -128,6 +136,10 @@ SET_REPLIED = sql(
 SET_ERROR = sql(f"UPDATE messages SET error = $3 WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}", row=Message)
 
 SET_ATTACHMENTS = sql("UPDATE messages SET attachments = $3 WHERE company_id = $1 AND id = $2")
+
+GET_PRICING = sql("SELECT pricing FROM messages WHERE company_id = $1 AND id = $2 FOR NO KEY UPDATE", row=StoredPricing)
+
+SET_PRICING = sql("UPDATE messages SET pricing = $3 WHERE company_id = $1 AND id = $2")
 
 SET_TICKET = sql(
     "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
@@ -220,6 +232,11 @@ IS_IN_FLIGHT = sql(
 )
 
 
+async def get_recipient(db: Connection, company_id: int, id: str) -> Identity:
+    (found,) = await GET_RECIPIENT.all(db, company_id, id)
+    return found
+
+
 async def get_message(db: Connection, company_id: int, id: str) -> Message:
     message = await GET.find(db, company_id, id)
     if message is None:
@@ -282,10 +299,11 @@ async def update_state(
     provider_id: str | None,
     error: bytes | Raw | None,
     sequence: int,
+    pricing: bytes | Raw | None,
 ) -> Message:
     message = await UPDATE.find(
         tx, company_id, locked.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
-        state.failed_at, state.conflict, provider_id, error, sequence,
+        state.failed_at, state.conflict, provider_id, error, sequence, pricing,
     )  # fmt: skip
     if message is None:
         raise NotFound
@@ -306,6 +324,15 @@ async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
 
 async def set_attachments(tx: Tx, company_id: int, id: str, attachments: bytes) -> None:
     await SET_ATTACHMENTS.run(tx, company_id, id, attachments)
+
+
+async def find_locked_pricing(tx: Tx, company_id: int, id: str) -> Raw | None:
+    found = await GET_PRICING.find(tx, company_id, id)
+    return found.pricing if found else None
+
+
+async def set_pricing(tx: Tx, company_id: int, id: str, pricing: bytes) -> None:
+    await SET_PRICING.run(tx, company_id, id, pricing)
 
 
 async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int | None = None) -> None:

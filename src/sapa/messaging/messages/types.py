@@ -23,6 +23,7 @@ from sapa.messaging.channels.received_parts import (
     UnsupportedContent,
 )
 from sapa.messaging.contacts.types import Window
+from sapa.messaging.costs.types import MessagePricing
 from sapa.messaging.files.types import Attachment
 from sapa.messaging.messages.state import DeliveryState
 from sapa.values.api_base import Base
@@ -175,6 +176,11 @@ class Message(Struct, frozen=True, rename="camel"):
     read_at: Timestamp | None
     replied_at: Timestamp | None
     failed_at: Timestamp | None
+    pricing: Annotated[
+        Raw | None,
+        StoredJson(MessagePricing | None),
+        Meta(examples=[None], description="Null until the channel reports it; only WhatsApp does."),
+    ]
 
 
 class MessageUpdate(Message, frozen=True, rename="camel"):
@@ -242,6 +248,8 @@ class LockedMessage(Struct, frozen=True):
     """A locked message: the fields that reports change."""
 
     id: str
+    source: str
+    template_id: str | None
     provider_id: str | None
     sequence: int
     status: str
@@ -254,6 +262,7 @@ class LockedMessage(Struct, frozen=True):
     replied_at: datetime | None
     conflict: bool
     error: Raw | None
+    pricing: Raw | None
 
     @property
     def state(self) -> DeliveryState:

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
-from sapa.http.outbound_call import OutboundCall
+from sapa.http.allow_list import AllowList
+from sapa.http.keys import Key
+from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
@@ -46,9 +49,18 @@ async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Messag
     return await _send(call, body, SendContext(agent_id=body.agent_id, yields_to_agent=body.ignore_active_ticket))
 
 
-async def send_automatically(call: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
-    """For a message that no person and no API call asked for; it leaves no record of a call."""
-    return await _send(call, body, SendContext(agent_id=None, feature_source="AUTOMATION"))
+async def send_automatically(
+    context: AppContext, company: Company, body: AnySendIn, *, connection_id: str | None = None
+) -> Message:
+    """For a message of the worker, which no person and no API call asked for; it leaves no record of a call. Marketing
+    needs a subscription."""
+    key = Key("worker", company, frozenset(), frozenset(), AllowList([]), 0, None, None)
+    call = OutboundCall(context, key, RequestInfo("worker", "", "", "", "", "", [], {}, {}, b""), 200, None)
+    send_context = SendContext(
+        agent_id=None, feature_source="AUTOMATION", connection_id=connection_id, needs_subscription=True
+    )
+    sent = await _send(call, body, send_context)
+    return sent.data if isinstance(sent, Accepted) else sent
 
 
 async def check_template(db: Connection, company: Company, body: TemplateMessageIn) -> Template:

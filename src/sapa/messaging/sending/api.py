@@ -6,6 +6,7 @@ from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
+from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.history import actions as history
 from sapa.messaging.messages.types import ChannelUnsupported, Message, MessageId2, MessageWithEvents, SendFailed
 from sapa.messaging.sending import actions, signals
@@ -34,7 +35,14 @@ routes = Routes(
 )
 
 SENDING = (ActiveTicket, *actions.REFUSALS)
-WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateNotSendable, TemplateParamsMismatch, *SENDING)
+WITH_TEMPLATE = (
+    TemplateNotFound,
+    TemplateNotApproved,
+    TemplateNotSendable,
+    TemplateParamsMismatch,
+    ConsentMissing,
+    *SENDING,
+)
 SIGNALLING = (NotFound, MessageNotOnChannel, ChannelUnsupported, ChannelNotConnected, SendFailed)
 
 
@@ -55,7 +63,8 @@ async def send_message(call: OutboundCall, body: MessageIn) -> Message | Accepte
 async def send_message_template(call: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
     """Send a template.
 
-    Channels that approve templates send it as approved, at any time. The others send it as text.
+    Channels that approve templates send it as approved, at any time. The others send it as text. A MARKETING template
+    is not sent to somebody who unsubscribed (CONSENT_MISSING); the other categories are.
 
     `params` fill the parameters of the body, then of the header, then of the buttons in their order. `components` names
     them by their places instead; cards, products, locations and the end of an offer are only there. The one-time code

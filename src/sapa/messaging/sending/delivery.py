@@ -22,6 +22,8 @@ from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import OutgoingMessage, SendDeferral, SendReceipt, SendRefusal
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.consents import actions as consents
+from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.files.types import FileUnavailable
 from sapa.messaging.history import actions as history
@@ -91,7 +93,7 @@ async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> Send
     """Retries only what the channel certainly did not accept, and only for a limited time."""
 
     async def try_once() -> SendOutcome:
-        outcome = await try_send(context, plan.connected, _build_outgoing(plan, reference))
+        outcome = await try_with_consent(context, plan.connected, _build_outgoing(plan, reference))
         if (
             isinstance(outcome, SendRefusal)
             and outcome.retry_after is not None
@@ -106,6 +108,20 @@ async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> Send
         )
     except _RefusedForNow as failure:
         return failure.outcome
+
+
+async def try_with_consent(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
+    """One try. Consent is asked again right before it: the message may have waited for its turn or for a retry."""
+    if message.is_marketing:
+        company, source = connected.connection.company, connected.connection.source
+        try:
+            async with context.database.connection() as db:
+                reason = await consents.find_refusal(db, company, source, message.to)
+        except DatabaseAway as error:
+            return SendRefusal("NOT_SENT", f"consent could not be checked: {error}", "temporary", RETRY_PAUSE)
+        if reason is not None:
+            return SendRefusal(ConsentMissing.code, reason, "consent")
+    return await try_send(context, connected, message)
 
 
 async def try_send(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
@@ -137,10 +153,18 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
 
 
 def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
-    answered, draft = plan.answered, plan.draft
-    if answered is None:
-        return OutgoingMessage(reference, plan.to, draft.content, plan.quoted)
-    return OutgoingMessage(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
+    draft, answered, url = plan.draft, plan.answered, plan.unsubscribe_url
+    return OutgoingMessage(
+        reference,
+        plan.to,
+        draft.content,
+        quoted=answered.message_id if answered else plan.quoted,
+        thread=answered.thread if answered else (),
+        subject=draft.subject,
+        is_automatic=plan.is_automatic,
+        is_marketing=draft.is_marketing,
+        unsubscribe_url=url and f"{url}?message={reference}",
+    )
 
 
 async def retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
@@ -195,13 +219,15 @@ async def _mark_unclear(
 
 async def _refuse(
     tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, id: str, refusal: SendRefusal
-) -> SendFailed:
+) -> SendFailed | ConsentMissing:
     connection = plan.connected.connection
     now = (await read_clock(tx, company.id)).now
     is_first = await messages.refuse(tx, company, id, refusal, now) is not None
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
         await contacts.uncount_outbound(tx, company, connection.id, plan.to)
-    failure = history.build_failure(messages.build_error(refusal), refusal.retry_after)
+    failure: SendFailed | ConsentMissing = history.build_failure(messages.build_error(refusal), refusal.retry_after)
+    if refusal.code == ConsentMissing.code:
+        failure = ConsentMissing(refusal.reason)
     if call_record is not None:
         await history.record_response(tx, call_record, failure)
     if refusal.category in CONCERNS_ACCOUNT:

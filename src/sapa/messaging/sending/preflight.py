@@ -34,6 +34,7 @@ from sapa.messaging.channels.render import render, render_without_choices
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
+from sapa.messaging.consents import actions as consents
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
@@ -69,13 +70,15 @@ async def prepare(context: AppContext, company: Company, body: AnySendIn, send_c
     async with context.database.connection() as db:
         if send_context.agent_id is not None:
             await TICKETS.installed.check_agent(db, company, send_context.agent_id)
-        plan = await _plan(context, db, company, body)
+        plan = await _plan(context, db, company, body, send_context)
     if send_context.connection_id not in {None, plan.connected.connection.id}:
         raise ChannelNotConnected("The account that the customer wrote to is no longer connected.")
     return await wait_for_turn(context, company, plan)
 
 
-async def _plan(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
+async def _plan(
+    context: AppContext, db: Connection, company: Company, body: AnySendIn, send_context: SendContext
+) -> SendPlan:
     """Takes the first of the named channels that can send the message; without names, the first connected one that
     fits."""
     sources = parse_sources(body.sources)
@@ -84,11 +87,11 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
     clock = await read_clock(db, company.id)
     if not sources:
         source = await _choose_source(db, company, body, draft)
-        return await _check_source(context, db, company, body, draft, source, clock)
+        return await _check_source(context, db, company, body, send_context, draft, source, clock)
     refusals: list[ApiError] = []
     for source in sources:
         try:
-            return await _check_source(context, db, company, body, draft, source, clock)
+            return await _check_source(context, db, company, body, send_context, draft, source, clock)
         except ApiError as error:
             refusals.append(error)
     raise refusals[0]
@@ -151,6 +154,7 @@ async def _check_source(
     db: Connection,
     company: Company,
     body: AnySendIn,
+    send_context: SendContext,
     draft: MessageDraft,
     source: Source,
     clock: CompanyClock,
@@ -169,7 +173,12 @@ async def _check_source(
     is_free_form = not (draft.template and capabilities.needs_approved_templates)
     if is_free_form:
         await check_window(db, company, connected, to, clock)
-    plan = SendPlan(draft, connected, to, clock)
+    is_reply_of_machine = send_context.feature_source == "AUTOMATION" and draft.template is None
+    plan = SendPlan(draft, connected, to, clock, is_automatic=is_reply_of_machine)
+    if draft.is_marketing:
+        await consents.check(db, company, source, to, needs_subscription=send_context.needs_subscription)
+        if capabilities.has_unsubscribe_links:
+            plan = replace(plan, unsubscribe_url=await consents.get_link(db, context, company, source, to))
     if capabilities.has_threads:
         return await _answer_thread(db, company, plan, body.reply_to)
     return plan if body.reply_to is None else await _quote(db, company, plan, body.reply_to)

@@ -302,6 +302,8 @@ class SendContext(Struct, frozen=True, kw_only=True):
     connection_id: str | None = None
     """The connection that the message has to use."""
     is_handover: bool = False
+    needs_subscription: bool = False
+    """Whether a marketing template needs a recipient who subscribed, not only one who did not unsubscribe."""
 
     @property
     def is_api_call(self) -> bool:
@@ -339,6 +341,11 @@ class MessageDraft(Struct, frozen=True, kw_only=True):
     has_media_type: bool = True
     """Whether the request says as which type of media to send its files; otherwise the channel's rules decide."""
 
+    @property
+    def is_marketing(self) -> bool:
+        """Whether the recipient's consent decides: replies and messages about an order need none."""
+        return self.template is not None and self.template.category == "MARKETING"
+
 
 class AnsweredMail(Struct, frozen=True):
     """The mail that a message replies to."""
@@ -362,6 +369,9 @@ class SendPlan(Struct, frozen=True):
     """The channel's id of the message that this one quotes."""
     quoted_id: str | None = None
     """The messageId2 of that message, or of the mail that this one replies to."""
+    unsubscribe_url: str | None = None
+    """For the recipient of a marketing message, on channels that have such links."""
+    is_automatic: bool = False
 
     def build_parts(self) -> bytes | None:
         quoted = self.answered.message_id if self.answered else self.quoted

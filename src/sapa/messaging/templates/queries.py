@@ -204,14 +204,14 @@ LIST_OWNERS = sql(
     """
     SELECT company_id
       FROM channel_connections
-     WHERE status = 'connected' AND source = ANY($1::text[])
+     WHERE status = 'connected' AND source = ANY($1::text[]) AND company_id > $2
      UNION
     SELECT t.company_id
       FROM message_templates t
       JOIN companies c ON c.company_id = t.company_id AND c.environment = 'test'
-     WHERE t.provider_id IS NULL AND t.status IN ('PENDING', 'APPROVED')
+     WHERE t.provider_id IS NULL AND t.status IN ('PENDING', 'APPROVED') AND t.company_id > $2
      ORDER BY company_id
-     LIMIT $2""",
+     LIMIT $3""",
     row=TemplateOwner,
     crosses="the worker synchronises the templates of all companies",
 )
@@ -315,8 +315,9 @@ async def list_unsubmitted(db: Connection, company_id: int, limit: int) -> Seque
     return await LIST_UNSUBMITTED.all(db, company_id, limit)
 
 
-async def list_owners(db: Connection, sources: Sequence[str], limit: int) -> list[TemplateOwner]:
-    return await LIST_OWNERS.all(db, list(sources), limit)
+async def list_owners(db: Connection, sources: Sequence[str], after: int, limit: int) -> list[TemplateOwner]:
+    """One page, by company."""
+    return await LIST_OWNERS.all(db, list(sources), after, limit)
 
 
 async def find_provider_id(db: Connection, company_id: int, id: str) -> str | None:

@@ -1,7 +1,7 @@
 """Submits templates to the channel that reviews them, and synchronises them with it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 import asyncpg
@@ -33,7 +33,7 @@ from sapa.work.loops import repeat
 LEASE = "templates"
 LEASE_SECONDS = 120.0
 ROUND_SECONDS = 300.0
-MAX_COMPANIES = 1_000
+PAGE_OF_COMPANIES = 1_000
 MAX_SUBMITTED = 50
 
 APPROVING_SOURCES: Sequence[Source] = [
@@ -98,20 +98,30 @@ async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
     holder = leases.new_holder()
 
     async def step() -> None:
-        async with context.database.connection() as db:
-            is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
-            owners = await queries.list_owners(db, APPROVING_SOURCES, MAX_COMPANIES) if is_ours else []
-        for owner in owners:
-            if stopping.is_set() or not await _renew_lease(context, holder):
+        async for company_id in list_companies(context):
+            if stopping.is_set() or not await _take_lease(context, holder):
                 return
-            await _try_synchronise(context, owner.company_id)
+            await _try_synchronise(context, company_id)
 
     await repeat(step, stopping, every=ROUND_SECONDS)
     async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
 
-async def _renew_lease(context: AppContext, holder: str) -> bool:
+async def list_companies(context: AppContext, page_size: int = PAGE_OF_COMPANIES) -> AsyncIterator[int]:
+    """Those that have templates to synchronise, page by page."""
+    after = 0
+    while True:
+        async with context.database.connection() as db:
+            page = await queries.list_owners(db, APPROVING_SOURCES, after, page_size)
+        for owner in page:
+            yield owner.company_id
+        if len(page) < page_size:
+            return
+        after = page[-1].company_id
+
+
+async def _take_lease(context: AppContext, holder: str) -> bool:
     """A round may outlast the lease, and a template that two workers submit would be refused."""
     async with context.database.connection() as db:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None

@@ -9,8 +9,10 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Unauthorized
 from sapa.sandbox.carriers.advance import advance
+from sapa.sandbox.carriers.environment import SandboxShipping
 from sapa.sandbox.carriers.statements import SandboxStatement, get_statement
 from sapa.sandbox.types import TestKeyRequired
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.errors import NotBookable, ShipmentNotFound
 from sapa.shipping.providers import Provider
 from sapa.shipping.shipments import actions as shipments
@@ -34,6 +36,22 @@ class AdvanceIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     )
 
 
+class CarrierSimulatorAccount(Struct, frozen=True):
+    """An account with the simulator of a carrier. A program uses it as it would use an account with the carrier."""
+
+    carrier: Annotated[str, Meta(examples=[next(iter(CARRIERS))])]
+    address: Annotated[
+        str,
+        Meta(
+            examples=[f"https://sapa.example.com/sandbox/{next(iter(CARRIERS))}"],
+            description="Instead of the carrier's own.",
+        ),
+    ]
+    credentials: Annotated[
+        dict[str, str], Meta(examples=[{"api_key": "sbx_1_…"}], description="Valid for the simulator only.")
+    ]
+
+
 @routes.post(
     "/shipments/{id}/sandbox/advance", scope=Scope.ORDERS_WRITE, status=200, raises=[ShipmentNotFound, NotBookable]
 )
@@ -51,6 +69,26 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
         raise NotBookable(f"The shipment is {status} and has no booking with a simulated carrier. Book it first.")
     await advance(call.context, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
     return shipment.shipment
+
+
+@routes.post("/sandbox/accounts", scope=Scope.ORDERS_WRITE, status=200, raises=[TestKeyRequired])
+async def open_sandbox_carrier_accounts(call: Call) -> list[CarrierSimulatorAccount]:
+    """Open the accounts with the carriers' simulators.
+
+    For test keys only. With an account's address and credentials, a program that was made for the carrier uses the
+    simulator instead. Every call returns the same credentials. The simulator's callbacks go to Sapa only.
+    """
+    if not call.company.is_test:
+        raise TestKeyRequired
+    base, environment = call.context.settings.server.address, SandboxShipping()
+    return [
+        CarrierSimulatorAccount(
+            carrier=carrier.name,
+            address=f"{base}/sandbox/{carrier.name}",
+            credentials=environment.build_credentials(call.context, call.company.id, carrier),
+        )
+        for carrier in CARRIERS.values()
+    ]
 
 
 @routes.get("/sandbox/cod-statement", scope=Scope.ORDERS_READ, raises=[TestKeyRequired])

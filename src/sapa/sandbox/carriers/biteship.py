@@ -30,6 +30,7 @@ from sapa.sandbox.carriers.scenarios import (
     is_cancelling,
 )
 from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
+from sapa.sandbox.external_access import RefusedCall
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "biteship"
@@ -54,9 +55,9 @@ _WORDS = {
 
 
 async def serve(context: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(context, call.headers.get("authorization", ""), f"{NAME}/api_key")
+    company_id = find_caller(context, call)
     if company_id is None:
-        return _refuse(401, 40101001, "Authorization failed. Please check your API key")
+        return refuse(call, "unauthorized")
     path = call.path.removeprefix(PREFIX)
     if call.method == "GET" and path == "/v1/couriers":
         return json_response({"success": True, "couriers": [{"courier_code": code} for code, _ in COURIERS]})
@@ -72,6 +73,22 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     if call.method == "POST" and path.startswith("/v1/orders/") and verb == "cancel":
         return await _cancel(context, company_id, order_no, read_json(call))
     return _refuse(404, 40404001, "Not found")
+
+
+def find_caller(context: AppContext, call: HookCall) -> int | None:
+    return find_company_id(context, call.headers.get("authorization", ""), f"{NAME}/api_key")
+
+
+def refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    match reason:
+        case "unauthorized":
+            return _refuse(401, 40101001, "Authorization failed. Please check your API key")
+        case "too_many":
+            return _refuse(429, 42901001, "Too many requests")
+        case "too_large":
+            return _refuse(413, 41301001, "Request entity too large")
+        case "malformed":
+            return _refuse(400, 40001001, "Bad request")
 
 
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
@@ -325,4 +342,4 @@ def _link(booking: Booking) -> str:
     return f"https://sandbox.example/biteship/{booking.order_no}"
 
 
-SIMULATOR = CarrierSimulator("express", serve, build_posting, build_statement_line)
+SIMULATOR = CarrierSimulator("express", serve, build_posting, find_caller, refuse, build_statement_line)

@@ -1,6 +1,5 @@
 """Simulates Dash Electric: its paths, responses and callbacks."""
 
-import hmac
 from decimal import Decimal
 from typing import Any
 
@@ -28,10 +27,12 @@ from sapa.sandbox.carriers.scenarios import (
     is_cancelling,
 )
 from sapa.sandbox.carriers.simulator import CarrierSimulator
+from sapa.sandbox.external_access import RefusedCall
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "dash"
 PREFIX = f"/sandbox/{NAME}"
+_SIGN_IN = "/v1/auth/providers/token"
 _DELIVERIES = "/express/v1/deliveries"
 _TOKEN = f"{NAME}/token"
 
@@ -62,11 +63,11 @@ _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     path = call.path.removeprefix(PREFIX)
-    if (call.method, path) == ("POST", "/v1/auth/providers/token"):
-        return _grant(context, read_json(call))
-    company_id = find_company_id(context, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
+    company_id = find_caller(context, call)
     if company_id is None:
-        return _refuse(401, "UNAUTHORIZED", "The token is invalid or has expired")
+        return refuse(call, "unauthorized")
+    if (call.method, path) == ("POST", _SIGN_IN):
+        return json_response({"token": build_secret(context, company_id, _TOKEN)})
     if (call.method, path) == ("POST", "/v1/deliveries/quotes"):
         return await _quote(read_json(call))
     if (call.method, path) == ("POST", _DELIVERIES):
@@ -77,6 +78,30 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     if number != path and call.method == "DELETE":
         return await _cancel(context, company_id, number, call.query.get("reason", ""))
     return _refuse(404, "NOT_FOUND", "Path not found")
+
+
+def find_caller(context: AppContext, call: HookCall) -> int | None:
+    """By a token, or by the key and secret that a token is requested with."""
+    if call.path != PREFIX + _SIGN_IN:
+        return find_company_id(context, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
+    body = read_json(call)
+    company_id = find_company_id(context, str(body.get("client_secret") or ""), f"{NAME}/client_secret")
+    owner = find_company_id(context, str(body.get("client_key") or ""), f"{NAME}/client_key")
+    return company_id if company_id == owner else None
+
+
+def refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    match reason:
+        case "unauthorized" if call.path == PREFIX + _SIGN_IN:
+            return _refuse(401, "UNAUTHORIZED", "The client key or secret is invalid")
+        case "unauthorized":
+            return _refuse(401, "UNAUTHORIZED", "The token is invalid or has expired")
+        case "too_many":
+            return _refuse(429, "TOO_MANY_REQUESTS", "Too many requests")
+        case "too_large":
+            return _refuse(413, "PAYLOAD_TOO_LARGE", "The request is too large")
+        case "malformed":
+            return _refuse(400, "BAD_REQUEST", "The request is malformed")
 
 
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
@@ -118,15 +143,6 @@ def _build_media(booking: Booking, step: ScenarioStep) -> list[dict[str, str]]:
     kinds += ["DELIVERY_PROOF"] if step.state == "delivered" else []
     kinds += ["FAILED_PROOF"] if step.state == "delivery_failed" else []
     return [{"type": kind, "url": f"https://sandbox.example/dash/{booking.order_no}/{kind}.jpg"} for kind in kinds]
-
-
-def _grant(context: AppContext, body: dict[str, Any]) -> HookAnswer:
-    company_id = find_company_id(context, str(body.get("client_secret") or ""), f"{NAME}/client_secret")
-    expected = build_secret(context, company_id, f"{NAME}/client_key") if company_id is not None else ""
-    received = str(body.get("client_key") or "")
-    if company_id is None or not hmac.compare_digest(expected.encode(), received.encode()):
-        return _refuse(401, "UNAUTHORIZED", "The client key or secret is invalid")
-    return json_response({"token": build_secret(context, company_id, _TOKEN)})
 
 
 async def _quote(body: dict[str, Any]) -> HookAnswer:
@@ -253,4 +269,6 @@ def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
     return people.choose(booking.reference, step.driver) if has_driver else None
 
 
-SIMULATOR = CarrierSimulator("instant", serve, build_posting)
+SIMULATOR = CarrierSimulator(
+    "instant", serve, build_posting, find_caller, refuse, sign_in_paths=frozenset({_SIGN_IN.removeprefix("/")})
+)

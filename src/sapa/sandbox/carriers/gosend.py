@@ -31,6 +31,7 @@ from sapa.sandbox.carriers.scenarios import (
     is_cancelling,
 )
 from sapa.sandbox.carriers.simulator import CarrierSimulator
+from sapa.sandbox.external_access import RefusedCall
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "gosend"
@@ -59,9 +60,9 @@ _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
 async def serve(context: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(context, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
-    if company_id is None or call.headers.get("client-id") != build_secret(context, company_id, f"{NAME}/client_id"):
-        return _refuse(401, "Invalid Client-ID or Pass-Key")
+    company_id = find_caller(context, call)
+    if company_id is None:
+        return refuse(call, "unauthorized")
     path = call.path.removeprefix(PREFIX)
     if (call.method, path) == ("GET", "/gokilat/v10/calculate/price"):
         return await _price(call.query)
@@ -73,6 +74,24 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
         if call.method == "GET" and path.startswith(prefix):
             return await _track(context, company_id, path.removeprefix(prefix))
     return _refuse(404, "Not Found")
+
+
+def find_caller(context: AppContext, call: HookCall) -> int | None:
+    company_id = find_company_id(context, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
+    client_id = call.headers.get("client-id", "")
+    return company_id if find_company_id(context, client_id, f"{NAME}/client_id") == company_id else None
+
+
+def refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    match reason:
+        case "unauthorized":
+            return _refuse(401, "Invalid Client-ID or Pass-Key")
+        case "too_many":
+            return _refuse(429, "Too many requests")
+        case "too_large":
+            return _refuse(413, "Request entity too large")
+        case "malformed":
+            return _refuse(400, "Bad request")
 
 
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
@@ -266,4 +285,4 @@ def _parse_point(text: object) -> SandboxPoint | None:
     return SandboxPoint(lat, lng)
 
 
-SIMULATOR = CarrierSimulator("instant", serve, build_posting)
+SIMULATOR = CarrierSimulator("instant", serve, build_posting, find_caller, refuse)

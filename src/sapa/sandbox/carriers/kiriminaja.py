@@ -32,6 +32,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
 )
 from sapa.sandbox.carriers.simulator import CarrierSimulator, SandboxStatementLine
+from sapa.sandbox.external_access import RefusedCall
 from sapa.shipping.labels.content import LabelParty, ParcelContent, PrintRequest, show_money
 from sapa.shipping.labels.printer import print_here
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -41,6 +42,7 @@ PREFIX = f"/sandbox/{NAME}"
 LABEL = f"{NAME}/label"
 """The purpose of the token in a label's address."""
 LABEL_PATH = "/labels.pdf"
+_PRINT = "/api/mitra/v6.1/awb/print"
 PAYMENT_PREFIX = "SBX-P-"
 COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
 LEAST_CASH, MOST_CASH = 10_000, 3_000_000
@@ -88,14 +90,36 @@ Handler = Callable[[AppContext, int, dict[str, Any]], Awaitable[HookAnswer]]
 async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     if (call.method, call.path) == ("GET", PREFIX + LABEL_PATH):
         return await _serve_labels(context, call)
-    key = call.headers.get("authorization", "").removeprefix("Bearer ")
-    company_id = find_company_id(context, key, f"{NAME}/api_key")
+    company_id = find_caller(context, call)
     if company_id is None:
-        return json_response({"status": False, "text": "Unauthenticated."}, 401)
-    handler = _HANDLERS.get(call.path.removeprefix(PREFIX))
+        return refuse(call, "unauthorized")
+    path = call.path.removeprefix(PREFIX)
+    if (call.method, path) == ("POST", _PRINT):
+        return await _print_labels(context, company_id, call)
+    handler = _HANDLERS.get(path)
     if handler is None or call.method != "POST":
         return json_response({"status": False, "text": "Not found"}, 404)
     return await handler(context, company_id, {**call.query, **read_json(call)})
+
+
+def find_caller(context: AppContext, call: HookCall) -> int | None:
+    """The address of a label has a token of its own."""
+    if (call.method, call.path) == ("GET", PREFIX + LABEL_PATH):
+        return find_company_id(context, call.query.get("token", ""), LABEL)
+    key = call.headers.get("authorization", "").removeprefix("Bearer ")
+    return find_company_id(context, key, f"{NAME}/api_key")
+
+
+def refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    match reason:
+        case "unauthorized":
+            return json_response({"status": False, "text": "Unauthenticated."}, 401)
+        case "too_many":
+            return json_response({"status": False, "text": "Too Many Attempts."}, 429)
+        case "too_large":
+            return json_response({"status": False, "text": "Payload Too Large"}, 413)
+        case "malformed":
+            return json_response({"status": False, "text": "The given data was invalid.", "code": 422}, 422)
 
 
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
@@ -343,22 +367,24 @@ def build_sorting_code(booking: Booking) -> str:
     return f"{str(booking.body.get('service') or 'SBX').upper()}-{booking.body.get('destination_kecamatan_id')}"
 
 
-async def _print_labels(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+async def _print_labels(context: AppContext, company_id: int, call: HookCall) -> HookAnswer:
     """The address of a file, which needs no key: its token names the company."""
+    body = read_json(call)
     awbs = [str(awb) for awb in body["awb"]] if isinstance(body.get("awb"), list) else []
     async with context.database.connection() as db:
         found = [await bookings.find(db, company_id, NAME, awb) for awb in awbs]
     if not awbs or None in found:
         return json_response({"status": False, "text": "AWB tidak ditemukan", "code": 2})
     query = urlencode({"awb": ",".join(awbs), "token": build_secret(context, company_id, LABEL)})
-    url = f"{await context.loopback.address()}{PREFIX}{LABEL_PATH}?{query}"
+    base = context.settings.server.address if call.is_external else await context.loopback.address()
+    url = f"{base}{PREFIX}{LABEL_PATH}?{query}"
     return json_response(
         {"status": True, "text": "Success", "method": "print_awb", "code": "200", "data": {"data": {"url": url}}}
     )
 
 
 async def _serve_labels(context: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(context, call.query.get("token", ""), LABEL)
+    company_id = find_caller(context, call)
     if company_id is None:
         return json_response({"status": False, "text": "Not found"}, 404)
     async with context.database.connection() as db:
@@ -432,9 +458,8 @@ _HANDLERS: dict[str, Handler] = {
     "/api/mitra/v6.1/request_pickup": _book,
     "/api/mitra/tracking": _track,
     "/api/mitra/v3/cancel_shipment": _cancel,
-    "/api/mitra/v6.1/awb/print": _print_labels,
     "/api/mitra/v2/get_payment": _get_payment,
 }
 
 
-SIMULATOR = CarrierSimulator("express", serve, build_posting, build_statement_line)
+SIMULATOR = CarrierSimulator("express", serve, build_posting, find_caller, refuse, build_statement_line)

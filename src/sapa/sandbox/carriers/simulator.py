@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from sapa.context import AppContext
 from sapa.sandbox.carriers.bookings import Booking, Build
 from sapa.sandbox.carriers.scenarios import Kind
+from sapa.sandbox.external_access import RefusedCall
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 
@@ -30,5 +31,11 @@ class CarrierSimulator(Struct, frozen=True):
     """Serves the carrier's API."""
     build_posting: Build
     """Builds the carrier's callbacks."""
+    find_company_id: Callable[[AppContext, HookCall], int | None]
+    """The company whose credentials a call has; None if they are not valid."""
+    refuse: Callable[[HookCall, RefusedCall], HookAnswer]
+    """Refuses a call from outside in the carrier's shape."""
     build_statement_line: Callable[[Booking], SandboxStatementLine] | None = None
     """What the carrier pays out for a delivered parcel that collected cash; None if it collects none."""
+    sign_in_paths: frozenset[str] = frozenset()
+    """Paths below its prefix with the credentials in the body."""

@@ -73,6 +73,11 @@ def find_source(company_id: int, connection_id: str) -> Source | None:
     return next((source for source in Source if build_connection_id(company_id, source) == connection_id), None)
 
 
+def build_app_id(company_id: int, source: Source) -> str:
+    """The Graph API's app, whose secret signs the callbacks of one channel."""
+    return f"99{list(Source).index(source)}{company_id}"
+
+
 def build_public(company_id: int, source: Source, fields: Sequence[AccountField]) -> dict[str, str]:
     number = list(Source).index(source)
     return {

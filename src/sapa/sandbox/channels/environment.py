@@ -9,11 +9,12 @@ from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import HOOKS, Accounts, ConnectedChannel, find_company
-from sapa.messaging.connections.types import ChannelConnection
+from sapa.messaging.connections.types import ChannelConnection, SimulatorAccount
 from sapa.messaging.messages.actions import list_values
 from sapa.messaging.sending.types import QUOTA_USED
 from sapa.sandbox.channels import files, queries
 from sapa.sandbox.channels.accounts import (
+    build_app_id,
     build_connection_id,
     build_credentials,
     build_hook_token,
@@ -21,6 +22,7 @@ from sapa.sandbox.channels.accounts import (
     find_hook,
     find_source,
 )
+from sapa.sandbox.channels.graph import SOURCES as GRAPH_SOURCES
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.values.company import Company
 
@@ -85,6 +87,22 @@ class SimulatedAccounts:
 
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
         return f"{context.settings.server.address}{HOOKS}{build_hook_token(context, company.id, source)}"
+
+    def find_simulator(self, context: AppContext, company: Company, source: Source) -> SimulatorAccount | None:
+        return build_simulator_account(context, company, source)
+
+
+def build_simulator_account(context: AppContext, company: Company, source: Source) -> SimulatorAccount:
+    channel, path, listen = CHANNELS[source], SIMULATORS[source].path, context.settings.sandbox.smtp_listen
+    mail_address = f"{listen[0]}:{listen[1]}" if listen else None
+    app = {"app_id": build_app_id(company.id, source)} if source in GRAPH_SOURCES else {}
+    return SimulatorAccount(
+        source=source,
+        channel=channel.label,
+        address=context.settings.server.address + path if path else mail_address,
+        account={**build_public(company.id, source, channel.fields), **app},
+        credentials=build_credentials(context, company.id, source, channel.fields),
+    )
 
 
 class SandboxMessaging:

@@ -8,6 +8,7 @@ from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import media
 from sapa.sandbox.channels.accounts import find_account
+from sapa.sandbox.external_access import ExternalAccess, RefusedCall
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 ADDRESS = "https://files.simulator.test/"
@@ -48,6 +49,21 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     if uploaded is None:
         raise NotFound
     return HookAnswer(200, uploaded.content, {"content-type": uploaded.media_type})
+
+
+def _find_company_id(context: AppContext, call: HookCall) -> int | None:
+    """The token of any channel."""
+    token = call.headers.get("access-token") or call.headers.get("authorization", "").partition(" ")[2]
+    account = find_account(context, token, "access_token", list(Source))
+    return account.company_id if account else None
+
+
+def _refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    statuses = {"unauthorized": 401, "too_many": 429, "too_large": 413, "malformed": 400}
+    return HookAnswer(statuses[reason], b"", {"content-type": "text/plain"})
+
+
+ACCESS = ExternalAccess(prefix=PATH, serve=answer, find_company_id=_find_company_id, refuse=_refuse)
 
 
 def find_kind(name: str) -> str | None:

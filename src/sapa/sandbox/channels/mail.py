@@ -41,7 +41,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     to = call.headers.get("rcpt-to", "").partition(",")[0]
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
-    accepted = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now)
+    accepted = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now, is_external=call.is_external)
     return await run_script(
         context, call, accepted, get_script(to),
         accept=lambda accepted: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
@@ -51,6 +51,12 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
         broken=HookAnswer(451, b"4.3.0 Local error in processing", _TEXT),
         build_callback=lambda accepted, step, at: build_callback(accepted, step, at, mail),
     )  # fmt: skip
+
+
+def find_caller(context: AppContext, username: str, password: str) -> SandboxAccount | None:
+    """The password names the company, and the user name has to be its own."""
+    account = find_account(context, password, "password", [Source.MAIL])
+    return account if account is not None and account.public["username"] == username else None
 
 
 def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, mail: EmailMessage) -> Post | None:
@@ -140,6 +146,7 @@ def _post(account: SandboxAccount, mail: Message) -> Post:
 SIMULATORS = [
     ChannelSimulator(
         source=Source.MAIL,
+        path=None,
         get_address=lambda context: context.mail_sink.address(),
         build_inbound=build_inbound,
         build_message_id=lambda: make_msgid(domain="simulator.test"),

@@ -1,7 +1,7 @@
 """Queries for the simulators' requests and templates."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import Struct
@@ -38,6 +38,31 @@ class SandboxMedia(Struct, frozen=True):
     media_type: str
     content: bytes
 
+
+class NumberState(Struct, frozen=True):
+    """How a simulated number is rated and limited."""
+
+    quality: str
+    messaging_limit: int
+    """0 for no limit."""
+    throughput: str
+
+
+FIND_NUMBER_STATE = sql(
+    """
+    SELECT quality, messaging_limit, throughput
+      FROM sandbox_channel_states
+     WHERE company_id = $1 AND source = $2""",
+    row=NumberState,
+)
+
+PUT_NUMBER_STATE = sql(
+    """
+    INSERT INTO sandbox_channel_states (company_id, source, quality, messaging_limit, throughput)
+    VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (company_id, source) DO UPDATE
+       SET quality = excluded.quality, messaging_limit = excluded.messaging_limit, throughput = excluded.throughput"""
+)
 
 INSERT = sql(
     """
@@ -122,6 +147,40 @@ PURGE_MEDIA = sql(
             WHERE created_at < now() - make_interval(days => $1)
             ORDER BY created_at LIMIT $2)""",
     crosses="the worker purges old files of all test environments",
+)
+
+# A turn is free while those taken before are not further ahead than the burst. One that is further ahead than any burst
+# was taken before the clock was set back.
+COUNT_TURN = sql(
+    """
+    INSERT INTO sandbox_paces AS p (company_id, name, free_at)
+    SELECT $1, $2, clock_timestamp() + clock_offset + make_interval(secs => $3) FROM companies WHERE company_id = $1
+        ON CONFLICT (company_id, name) DO UPDATE
+       SET free_at = CASE WHEN p.free_at > excluded.free_at + make_interval(secs => $4) THEN excluded.free_at
+                          ELSE GREATEST(p.free_at + make_interval(secs => $3), excluded.free_at) END
+     WHERE p.free_at <= excluded.free_at + make_interval(secs => $4 - 2 * $3)
+        OR p.free_at > excluded.free_at + make_interval(secs => $4)
+    RETURNING true"""
+)
+
+RECORD_PERSON = sql(
+    """
+    INSERT INTO sandbox_people AS p (company_id, source, person, wrote_at) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (company_id, source, person) DO UPDATE SET wrote_at = GREATEST(p.wrote_at, excluded.wrote_at)"""
+)
+
+FIND_WROTE_AT = sql(
+    "SELECT wrote_at FROM sandbox_people WHERE company_id = $1 AND source = $2 AND person = $3", row=datetime
+)
+
+PURGE_PEOPLE = sql(
+    "DELETE FROM sandbox_people WHERE wrote_at < now() - make_interval(days => $1)",
+    crosses="the worker purges simulated people of all test environments who have not written for long",
+)
+
+PURGE_PACES = sql(
+    "DELETE FROM sandbox_paces WHERE free_at < now() - interval '1 hour'",
+    crosses="the worker purges the paces of all test environments that no longer slow anything down",
 )
 
 # A message that was sent by a call has the company's time and the real time.
@@ -222,3 +281,29 @@ async def delete_media(db: Connection, company_id: int, source: str, id: str) ->
 
 async def purge_media(db: Connection, days: int, limit: int) -> int:
     return await PURGE_MEDIA.run(db, days, limit)
+
+
+async def find_number_state(db: Connection, company_id: int, source: str) -> NumberState | None:
+    return await FIND_NUMBER_STATE.find(db, company_id, source)
+
+
+async def put_number_state(tx: Tx, company_id: int, source: str, state: NumberState) -> None:
+    await PUT_NUMBER_STATE.run(tx, company_id, source, state.quality, state.messaging_limit, state.throughput)
+
+
+async def count_turn(db: Connection, company_id: int, name: str, gap: float, burst: float) -> bool:
+    """Whether one more is possible now, at a pace of one in `gap` seconds, with `burst` seconds' worth at once."""
+    return bool(await COUNT_TURN.value(db, company_id, name, gap, burst))
+
+
+async def record_person(tx: Tx, company_id: int, source: str, person: str, wrote_at: datetime) -> None:
+    await RECORD_PERSON.run(tx, company_id, source, person, wrote_at)
+
+
+async def find_wrote_at(db: Connection, company_id: int, source: str, person: str) -> datetime | None:
+    return await FIND_WROTE_AT.find(db, company_id, source, person)
+
+
+async def purge_people(db: Connection, days: int) -> None:
+    await PURGE_PEOPLE.run(db, days)
+    await PURGE_PACES.run(db)

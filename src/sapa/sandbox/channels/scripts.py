@@ -19,6 +19,8 @@ class ScriptStep(Struct, frozen=True):
     code: int = 0
     """The error code of a failure."""
     quotes: bool = True
+    details: str | None = None
+    """Of a failure, if its code alone does not tell."""
 
 
 class Script(Struct, frozen=True):
@@ -34,6 +36,8 @@ class Script(Struct, frozen=True):
     """The channel responds with a server error."""
     alias: str | None = None
     """The recipient's id at the channel."""
+    is_free: bool = False
+    """The recipient came by an advertisement: for some days messages to them are free."""
 
 
 SENT, DELIVERED, READ = ScriptStep(0, "sent"), ScriptStep(1, "delivered"), ScriptStep(2, "read")
@@ -64,8 +68,21 @@ SCRIPTS = {
     "other_number": Script(HAPPY.steps, alias="12015550191"),
     "window_closed": Script(HAPPY.steps, refusal=131047, refuses="free"),
     "quota_10": HAPPY,  # refused before the channel is called
+    "stopped": Script((SENT, ScriptStep(1, "failed", 131050))),
+    "experiment": Script((SENT, ScriptStep(1, "failed", 130472))),
+    "spam": Script(refusal=131048),
+    "payment": Script((SENT, ScriptStep(1, "failed", 131042))),
+    "locked": Script(refusal=131031),
+    "policy": Script(refusal=368),
+    "country": Script(refusal=130497),
+    "file": Script((SENT, ScriptStep(1, "failed", 131053))),
+    "unregistered": Script(refusal=133010),
+    "no_permission": Script(refusal=10),
+    "classified": Script(refusal=131064),
+    "maintenance": Script(refusal=131057),
     "bounce": Script((SENT, ScriptStep(1, "failed", 550))),
     "tempfail": Script(refusal=451),
+    "free_entry": Script(HAPPY.steps, is_free=True),
     "ooo": Script((SENT, ScriptStep(1, "reply"))),
 }
 
@@ -74,7 +91,9 @@ _NUMBERS = {
     "0106": "reply", "0107": "choice", "0108": "late_reply", "0110": "unknown", "0111": "failed",
     "0112": "no_template", "0113": "wrong_params", "0114": "rate", "0115": "pair_rate", "0116": "token_expired",
     "0117": "broken", "0118": "timeout", "0119": "capped", "0120": "no_number", "0121": "other_number",
-    "0122": "window_closed",
+    "0122": "window_closed", "0130": "stopped", "0131": "experiment", "0132": "spam", "0133": "payment",
+    "0134": "locked", "0135": "policy", "0136": "country", "0137": "file", "0138": "unregistered",
+    "0139": "no_permission", "0140": "classified", "0141": "maintenance", "0150": "free_entry",
 }  # fmt: skip
 
 MAGIC_NUMBERS = "1201555"

@@ -3,7 +3,7 @@ callbacks."""
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -16,11 +16,12 @@ from sapa.db.pool import Tx
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
-from sapa.sandbox.channels import outbox, queries
+from sapa.sandbox.channels import outbox, people, queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script_name
-from sapa.sandbox.types import SandboxInboundIn
+from sapa.sandbox.external_access import ExternalAccess
+from sapa.sandbox.types import SandboxInboundIn, SandboxStatusIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 HANG_SECONDS = 25.0
@@ -45,13 +46,20 @@ class AcceptedMessage(Struct, frozen=True):
     is_template: bool = False
     choice: tuple[str, str, str] | None = None
     """The first choice of the message: its kind (button or list), id and title."""
+    pricing: Mapping[str, Any] | None = None
+    """How the channel charges for it, in the channel's format."""
+    is_external: bool = False
+    """A program outside sent it: Sapa does not know the message, and gets no reports on it."""
 
 
 class ChannelSimulator(Struct, frozen=True, kw_only=True):
     """The simulator of one channel: where it listens, and how it builds callbacks."""
 
     source: Source
+    path: str | None
+    """Where it is at the installation's address; None if it is no HTTP server."""
     get_address: Callable[[AppContext], Awaitable[str]]
+    """Where Sapa calls it."""
     build_inbound: Callable[[SandboxAccount, SimulatedInbound], Post]
     build_message_id: Callable[[], str]
     contents: frozenset[str] = frozenset()
@@ -64,6 +72,10 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
     """Raises Invalid for what this channel cannot receive."""
     hooks: Sequence[Hook[AppContext]] = ()
     """The paths that it alone serves."""
+    access: Sequence[ExternalAccess] = ()
+    """The same for callers from outside."""
+    change_status: Callable[[Tx, SandboxAccount, SandboxStatusIn, datetime], Awaitable[list[Post]]] | None = None
+    """Changes how the channel rates and limits the account, and returns its callbacks; None if it does neither."""
 
 
 def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:
@@ -81,6 +93,13 @@ def build_plain_message_id() -> str:
 
 BuildCallback = Callable[[AcceptedMessage, ScriptStep, datetime], Post | None]
 """Builds the callback of a step; None if the channel reports nothing for it."""
+
+
+def build_url(context: AppContext, call: HookCall, path: str) -> str:
+    """An address of this simulator that the caller can use."""
+    if call.is_external:
+        return context.settings.server.address + path
+    return f"http://{call.headers.get('host', '')}{path}"
 
 
 def build_answer(value: Any, status: int = 200) -> HookAnswer:
@@ -136,7 +155,13 @@ async def run_script(
 async def call_back(
     tx: Tx, accepted: AcceptedMessage, steps: Sequence[ScriptStep], build_callback: BuildCallback
 ) -> None:
+    account = accepted.account
     for step in steps:
-        post = build_callback(accepted, step, accepted.at + timedelta(seconds=step.after))
-        if post is not None:
-            await schedule(tx, accepted.account.company_id, accepted.account.hook, post.headers, post.body, step.after)
+        at, is_reply = accepted.at + timedelta(seconds=step.after), step.action in {"reply", "choice"}
+        post = build_callback(accepted, step, at)
+        if post is None:
+            continue
+        if is_reply:
+            await people.record_inbound(tx, account.company_id, account.source, accepted.to, at)
+        is_own = is_reply or not accepted.is_external
+        await schedule(tx, account.company_id, account.hook, post.headers, post.body, step.after, is_own=is_own)

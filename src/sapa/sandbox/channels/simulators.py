@@ -9,6 +9,7 @@ from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import FOLDERS
 from sapa.sandbox.channels import files, graph
 from sapa.sandbox.channels.simulator import ChannelSimulator
+from sapa.sandbox.external_access import ExternalAccess
 
 SIMULATORS: Mapping[Source, ChannelSimulator] = {
     simulator.source: simulator
@@ -20,4 +21,10 @@ HOOKS: list[Hook[AppContext]] = [
     *graph.HOOKS,
     Hook(files.PATH, files.answer),
     *(hook for simulator in SIMULATORS.values() for hook in simulator.hooks),
+]
+
+ACCESS: list[ExternalAccess] = [
+    *graph.ACCESS,
+    files.ACCESS,
+    *(access for simulator in SIMULATORS.values() for access in simulator.access),
 ]

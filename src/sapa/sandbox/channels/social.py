@@ -59,8 +59,9 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     accepted = AcceptedMessage(
-        account, to, f"m_{new_token(40)}", now, reference=message.get("metadata"), choice=_first_choice(message)
-    )
+        account, to, f"m_{new_token(40)}", now,
+        reference=message.get("metadata"), choice=_first_choice(message), is_external=call.is_external,
+    )  # fmt: skip
     return await run_script(
         context, call, accepted, get_script(to),
         accept=lambda accepted: build_answer({"recipient_id": accepted.to, "message_id": accepted.message_id}),
@@ -194,6 +195,7 @@ def _post(account: SandboxAccount, events: list[dict[str, Any]]) -> Post:
 def build_simulator(source: Source, path: str) -> ChannelSimulator:
     return ChannelSimulator(
         source=source,
+        path=path,
         get_address=on_loopback(path),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,

@@ -57,7 +57,7 @@ def _check(stored: Json, template: Json) -> None:
     for number, component in enumerate(sent):
         _check_shape(f"template.components.{number}", component)
     parts = index_components(stored["components"])
-    is_named = stored.get("parameter_format") == "NAMED"
+    is_named = str(stored.get("parameter_format")).upper() == "NAMED"
     is_code = str(stored.get("category")).upper() == "AUTHENTICATION"
     _check_part("", parts, sent, is_named, is_code)
     _check_offer(parts, sent)
@@ -162,17 +162,18 @@ def _check_button(place: str, index: int, button: Json, sent: Json) -> None:
     if type in NO_PARAMETERS:
         words = f"is of type {NO_PARAMETERS[type]} and does not support parameters"
         _refuse(100, "Invalid parameter", f"{place}buttons: Button at index {index} {words}")
-    if sent.get("sub_type") != SUB_TYPES.get(type):
+    sub_type = str(sent.get("sub_type")).lower()
+    if sub_type != SUB_TYPES.get(type):
         name = BUTTON_NAMES.get(type) or "".join(part.title() for part in type.split("_"))
         _refuse(132018, _ISSUE, f"{place}buttons: Button at index {index} must be of type {name}")
-    kind, parameters = PARAMETER_OF.get(str(sent["sub_type"])), sent.get("parameters") or [{}]
+    kind, parameters = PARAMETER_OF.get(sub_type), sent.get("parameters") or [{}]
     if kind is None:
         return
     value = parameters[0].get(kind)
     if not isinstance(value, str) or not value:
         words = f"{place}buttons: Button at index {index} of type {BUTTON_NAMES.get(type, type)} requires a parameter"
         _refuse(131008, "Required parameter is missing", words)
-    longest = 15 if type == "OTP" else LONGEST[str(sent["sub_type"])]
+    longest = 15 if type == "OTP" else LONGEST[sub_type]
     if len(str(value)) > longest:
         _refuse(131009, "Parameter value is not valid", f"{place}buttons: The parameter is longer than {longest}")
 

@@ -81,7 +81,7 @@ def _review(body: Json) -> None:
     if category == "AUTHENTICATION":
         _review_authentication(parts)
         return
-    is_named = body.get("parameter_format") == "NAMED"
+    is_named = str(body.get("parameter_format")).upper() == "NAMED"
     _review_header(parts.get("HEADER"), is_named)
     _review_body(parts["BODY"], is_named, 600 if "LIMITED_TIME_OFFER" in parts else 1024)
     _review_footer(parts.get("FOOTER"))

@@ -3,6 +3,7 @@
 The name selects what happens after the review.
 """
 
+import time
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -14,12 +15,12 @@ from msgspec.structs import replace
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.sandbox.callbacks import schedule
-from sapa.sandbox.channels import outbox, queries
+from sapa.sandbox.channels import outbox, queries, refusals
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.graph_errors import GraphRefusal, build_refusal
 from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.queries import TemplateRow
-from sapa.sandbox.channels.simulator import Post, build_answer
+from sapa.sandbox.channels.simulator import Post, build_answer, build_url
 from sapa.sandbox.channels.template_checks import find_mistake, find_status_mistake
 from sapa.sandbox.channels.template_review import review
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -78,7 +79,16 @@ async def edit(context: AppContext, account: SandboxAccount, call: HookCall, id:
     return answer
 
 
-async def find_refusal(context: AppContext, account: SandboxAccount, template: Json) -> GraphRefusal | None:
+async def show(context: AppContext, account: SandboxAccount, id: str) -> HookAnswer | None:
+    """GET /{template}; None if there is no such template."""
+    async with context.database.connection() as db:
+        row = await _find_by_id(db, account, id)
+    return None if row is None else build_answer(_show(row))
+
+
+async def find_refusal(
+    context: AppContext, account: SandboxAccount, template: Json, is_to_user_id: bool = False
+) -> GraphRefusal | None:
     """Why a message with this template is refused; None if it is accepted."""
     name, language = str(template.get("name")), str((template.get("language") or {}).get("code"))
     async with context.database.connection() as db:
@@ -86,7 +96,17 @@ async def find_refusal(context: AppContext, account: SandboxAccount, template: J
     mistake = find_status_mistake(row.status if row else None, name, language)
     if mistake is not None or row is None:
         return mistake
-    return find_mistake(msgspec.json.decode(row.content, type=Json), template)
+    stored = msgspec.json.decode(row.content, type=Json)
+    if is_to_user_id and stored["category"] == "AUTHENTICATION":
+        return refusals.build_error(131062)
+    return find_mistake(stored, template)
+
+
+async def find_category(db: Connection, account: SandboxAccount, template: Json) -> str | None:
+    """As pricing names it; None for a template that the account does not have."""
+    name, language = str(template.get("name")), str((template.get("language") or {}).get("code"))
+    row = await queries.find_template(db, account.company_id, _owner(account), name, language)
+    return str(msgspec.json.decode(row.content, type=Json)["category"]).lower() if row else None
 
 
 async def _create(tx: Tx, account: SandboxAccount, body: Json) -> HookAnswer:
@@ -156,7 +176,8 @@ def _build_callbacks(
 
 
 def _post(account: SandboxAccount, field: str, value: Json) -> Post:
-    entry = {"id": account.public["waba_id"], "changes": [{"field": field, "value": value}]}
+    change = {"field": field, "value": value}
+    entry = {"id": account.public["waba_id"], "time": int(time.time()), "changes": [change]}
     return sign_post(account, {"object": "whatsapp_business_account", "entry": [entry]})
 
 
@@ -170,8 +191,14 @@ async def _list(context: AppContext, account: SandboxAccount, call: HookCall) ->
     page = wanted[start : start + size]
     paging: Json = {"cursors": {"before": str(start), "after": str(start + len(page))}}
     if start + size < len(wanted):
-        paging["next"] = f"http://{call.headers.get('host', '')}{call.path}?after={start + size}"
-    return build_answer({"data": [_show(row) for row in page], "paging": paging})
+        paging["next"] = build_url(context, call, f"{call.path}?limit={size}&after={start + size}")
+    summary = {
+        "total_count": len(wanted),
+        "message_template_count": len(rows),
+        "message_template_limit": MAX_TEMPLATES,
+        "are_translations_complete": True,
+    }
+    return build_answer({"data": [_show(row) for row in page], "paging": paging, "summary": summary})
 
 
 async def _delete(tx: Tx, account: SandboxAccount, call: HookCall) -> HookAnswer:
@@ -197,9 +224,9 @@ def _show(row: TemplateRow) -> Json:
         "language": row.language,
         "status": row.status,
         "category": content["category"],
-        "parameter_format": content.get("parameter_format", "POSITIONAL"),
+        "parameter_format": str(content.get("parameter_format", "POSITIONAL")).upper(),
         "components": content["components"],
-        "quality_score": content.get("quality_score", {"score": "UNKNOWN"}),
+        "quality_score": {"date": int(time.time()), **content.get("quality_score", {"score": "UNKNOWN"})},
         "rejected_reason": row.reason or "NONE",
     }
     if "message_send_ttl_seconds" in content:

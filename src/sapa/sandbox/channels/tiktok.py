@@ -23,10 +23,12 @@ from sapa.sandbox.channels.simulator import (
     Post,
     build_answer,
     build_plain_message_id,
+    build_url,
     new_token,
     on_loopback,
     run_script,
 )
+from sapa.sandbox.external_access import ExternalAccess, RefusedCall
 from sapa.sandbox.inbound_contents import SimulatedContents, SimulatedReferral
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -43,10 +45,12 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 _FILE = "media_image"
 MOST_UPLOADED = 3 * 1_048_576
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
+MOST_BYTES = 4 * 1_048_576
+"""Pictures are uploaded here."""
 
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
-    account = find_account(context, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
+    account = _find_caller(context, call)
     path = call.path.removeprefix(PREFIX + _VERSION)
     if path == "tt_user/oauth2/refresh_token/":
         return _fail(40002, "Sandbox tokens do not expire.")
@@ -58,12 +62,34 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
         case "POST", "business/message/media/upload/":
             return await _take_file(context, account, call)
         case "POST", "business/message/media/download/":
-            return _succeed({"download_url": f"http://{call.headers.get('host', '')}{PATH}{_FILE}"})
+            return _succeed({"download_url": build_url(context, call, PATH + _FILE)})
         case "GET", "business/get/":
             return _succeed({"username": "sandbox", "display_name": "Sandbox"})
         case "GET", "business/message/capabilities/get/":
             return _succeed({"capability_infos": [{"capability_type": "IMAGE_SEND", "capability_result": True}]})
     return _fail(40002, f"The path {path} does not exist.")
+
+
+def _find_caller(context: AppContext, call: HookCall) -> SandboxAccount | None:
+    return find_account(context, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
+
+
+def _find_company_id(context: AppContext, call: HookCall) -> int | None:
+    account = _find_caller(context, call)
+    return account.company_id if account else None
+
+
+def _refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    """Unlike other errors, a missing token is a 401."""
+    match reason:
+        case "unauthorized":
+            return _fail(*_ERRORS[190], 401)
+        case "too_many":
+            return build_error(130429)
+        case "too_large":
+            return _fail(40002, "The request is too large.", 413)
+        case "malformed":
+            return _fail(40002, "The request is malformed.")
 
 
 async def _accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
@@ -73,7 +99,7 @@ async def _accept_message(context: AppContext, account: SandboxAccount, call: Ho
         return _fail(40002, "recipient, recipient_type or message_type is missing or invalid.")
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
-    accepted = AcceptedMessage(account, to, new_token(19), now)
+    accepted = AcceptedMessage(account, to, new_token(19), now, is_external=call.is_external)
     content = {"type": type.lower(), type.lower(): body[type.lower()]}
     return await run_script(
         context, call, accepted, get_script(to),
@@ -198,6 +224,7 @@ def check_inbound(body: SandboxInboundIn) -> None:
 SIMULATORS = [
     ChannelSimulator(
         source=Source.SHORT_VIDEO,
+        path=PREFIX + _VERSION.rstrip("/"),
         get_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
@@ -206,5 +233,10 @@ SIMULATORS = [
         has_echoes=True,
         check_inbound=check_inbound,
         hooks=[Hook(PREFIX, answer)],
+        access=[
+            ExternalAccess(
+                prefix=PREFIX, serve=answer, find_company_id=_find_company_id, refuse=_refuse, most_bytes=MOST_BYTES
+            )
+        ],
     )
 ]

@@ -1,22 +1,24 @@
 """Simulates the WhatsApp Cloud API: responses, errors and callbacks."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from sapa.access.actions import read_clock
 from sapa.context import AppContext
+from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.channels import media, outbox, templates
+from sapa.sandbox.channels import limits, number_status, outbox, refusals, templates
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import MIME_TYPES
-from sapa.sandbox.channels.graph_errors import build_refusal
+from sapa.sandbox.channels.graph_errors import GraphRefusal, build_refusal
 from sapa.sandbox.channels.graph_posts import sign_post
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.media import UploadForm
-from sapa.sandbox.channels.scripts import ScriptStep, get_script
+from sapa.sandbox.channels.message_checks import check_read_mark, find_late_failure, find_mistake, get_type
+from sapa.sandbox.channels.people import build_user_id, get_number, is_user_id
+from sapa.sandbox.channels.scripts import SENT, Script, ScriptStep, get_script
 from sapa.sandbox.channels.simulator import (
     AcceptedMessage,
     ChannelSimulator,
@@ -32,62 +34,39 @@ from sapa.sandbox.channels.whatsapp_contents import (
     build_preference,
     build_side_parts,
 )
+from sapa.sandbox.channels.whatsapp_files import find_wrong_file
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 SOURCES = (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX)
-
-_ERRORS: Mapping[int, tuple[int, str]] = {
-    190: (401, "Error validating access token: the session has expired"),
-    130429: (429, "Rate limit hit: too many messages were sent from this number in a short time"),
-    131000: (500, "Something went wrong"),
-    131008: (400, "Required parameter is missing"),
-    131009: (400, "Parameter value is not valid"),
-    131026: (400, "Message undeliverable"),
-    131047: (400, "Re-engagement message: more than 24 hours have passed since the recipient last replied"),
-    131053: (400, "Media upload error"),
-    131049: (400, "This message was not delivered to maintain healthy ecosystem engagement"),
-    131056: (400, "(Business account, consumer account) pair rate limit hit"),
-    132000: (400, "Number of parameters does not match the expected number of params"),
-    132001: (400, "Template name does not exist in the translation"),
-}
-
-_UPLOADS = (
-    "audio/aac, audio/mp4, audio/mpeg, audio/amr, audio/ogg, audio/opus, application/vnd.ms-powerpoint, "
-    "application/msword, application/vnd.openxmlformats-officedocument.wordprocessingml.document, "
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation, "
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/pdf, text/plain, "
-    "application/vnd.ms-excel, image/jpeg, image/png, image/webp, video/mp4, video/3gpp"
-)
-_MB = 1_048_576
-_MOST_BYTES = {"image": 5 * _MB, "video": 16 * _MB, "audio": 16 * _MB}
-_SENT_AS = {"image": "image/", "video": "video/", "audio": "audio/", "sticker": "image/webp"}
+FREE_ENTRY: Mapping[str, Any] = {
+    "billable": False, "pricing_model": "PMP", "type": "free_entry_point", "category": "referral_conversion",
+}  # fmt: skip
+FREE_ENTRY_WINDOW = timedelta(hours=72)
 
 
 async def accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{phone_number_id}/messages"""
     body = msgspec.json.decode(call.body, type=dict[str, Any])
-    to = str(body.get("recipient") or body.get("to") or "").removeprefix("+")
     if body.get("status") == "read":
-        return await _record(context, account, call, build_answer({"success": True}))
-    if body.get("messaging_product") != "whatsapp" or not to or not body.get("type"):
-        return build_error(131008)
-    if body["type"] == "template" and (refusal := await templates.find_refusal(context, account, body["template"])):
+        refusal = check_read_mark(body)
+        return await _record(context, account, call, _answer(refusal) or build_answer({"success": True}))
+    if refusal := await _find_refusal(context, account, call, body):
         return await _record(context, account, call, build_refusal(refusal))
-    if refused := await _check_uploaded(context, account, body):
-        return await _record(context, account, call, refused)
-    if body["type"] == "reaction":
-        sent = {"messaging_product": "whatsapp", "messages": [{"id": f"wamid.{new_token(32)}"}]}
-        return await _record(context, account, call, build_answer(sent))
+    to = _get_recipient(body)
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
+        script = await _choose_script(db, account, call, body, now)
+        is_template = get_type(body) == "template"
+        category = await templates.find_category(db, account, body["template"]) if is_template else None
     accepted = AcceptedMessage(
         account, to, f"wamid.{new_token(32)}", now,
         reference=body.get("biz_opaque_callback_data"),
-        is_template=body["type"] == "template",
+        is_template=is_template,
         choice=_first_choice(body.get("interactive") or {}),
+        is_external=call.is_external,
+        pricing=build_pricing(category, script),
     )  # fmt: skip
-    script = get_script(to)
-    recipient_id = script.alias or to
+    recipient_id = script.alias or get_number(to)
     return await run_script(
         context, call, accepted, script,
         accept=lambda accepted: _accept(accepted, recipient_id),
@@ -97,6 +76,40 @@ async def accept_message(context: AppContext, account: SandboxAccount, call: Hoo
     )  # fmt: skip
 
 
+async def _find_refusal(
+    context: AppContext, account: SandboxAccount, call: HookCall, body: dict[str, Any]
+) -> GraphRefusal | None:
+    """Why the message is refused at once; None if it is accepted, or its recipient's script decides."""
+    if refusal := find_mistake(account.public["phone_number"], body):
+        return refusal
+    if get_type(body) == "template":
+        refusal = await templates.find_refusal(context, account, body["template"], is_to_user_id=body.get("to") is None)
+        if refusal is not None:
+            return refusal
+    if refusal := await find_wrong_file(context, account, body):
+        return refusal
+    return await limits.count_turn(context, account, _get_recipient(body)) if call.is_external else None
+
+
+async def _choose_script(
+    db: Connection, account: SandboxAccount, call: HookCall, body: dict[str, Any], now: datetime
+) -> Script:
+    """The recipient's, unless the message fails after it was accepted."""
+    to = _get_recipient(body)
+    if get_type(body) == "reaction":  # Sapa keeps no message for it that could be reported on
+        return Script((SENT,) if call.is_external else ())
+    if failure := find_late_failure(body):
+        return Script([ScriptStep(1, "failed", failure[0], details=failure[1])])
+    is_free_form = call.is_external and get_type(body) != "template"
+    if is_free_form and not await limits.is_window_open(db, account, to, now):
+        return Script([ScriptStep(1, "failed", 131047)])
+    return get_script(get_number(to))
+
+
+def _get_recipient(body: Mapping[str, Any]) -> str:
+    return str(body.get("to") or body.get("recipient") or "").removeprefix("+")
+
+
 async def _record(context: AppContext, account: SandboxAccount, call: HookCall, answer: HookAnswer) -> HookAnswer:
     """What no recipient's script decides."""
     async with context.database.transaction() as tx:
@@ -104,81 +117,16 @@ async def _record(context: AppContext, account: SandboxAccount, call: HookCall, 
     return answer
 
 
-async def accept_file(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
-    """POST /{phone_number_id}/media"""
-    form = media.parse_form(call)
-    answer = await _store_file(context, account, form)
-    return await media.record(context, account, call, form, answer)
-
-
-async def _store_file(context: AppContext, account: SandboxAccount, form: UploadForm) -> HookAnswer:
-    if form.fields.get("messaging_product") != "whatsapp":
-        return _refuse_parameter("The parameter messaging_product is required.")
-    file = form.files.get("file")
-    if file is None:
-        return _refuse_parameter("The parameter file is required.")
-    media_type = file.media_type.partition(";")[0].strip() or form.fields.get("type", "")
-    if media_type not in _UPLOADS.split(", "):
-        return _refuse_parameter(
-            f"Param file must be a file with one of the following types: {_UPLOADS}. "
-            f"Received file of type '{media_type}'."
-        )
-    if not 0 < len(file.content) <= _MOST_BYTES.get(media_type.partition("/")[0], 100 * _MB):
-        return build_error(131053)
-    return build_answer({"id": await media.store(context, account, media_type, file.content)})
-
-
-def _refuse_parameter(words: str) -> HookAnswer:
-    error = {"message": f"(#100) {words}", "type": "OAuthException", "code": 100, "fbtrace_id": new_token(11)}
-    return build_answer({"error": error}, 400)
-
-
-async def _check_uploaded(context: AppContext, account: SandboxAccount, body: Mapping[str, Any]) -> HookAnswer | None:
-    """A file that is sent by its id has to be one that was uploaded, and of the message's type."""
-    for type, content in _list_media(body):
-        if "id" not in content:
-            continue
-        found = await media.find(context, account, str(content["id"]))
-        if found is None:
-            return build_error(131009)
-        if not found.media_type.startswith(_SENT_AS.get(type, "")):
-            return build_error(131053)
-    return None
-
-
-def _list_media(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The media of a message, or of the headers of a template and of its cards."""
-    type = str(body["type"])
-    if type in {*_SENT_AS, "document"} and isinstance(body.get(type), dict):
-        return [(type, body[type])]
-    components = list((body.get("template") or {}).get("components") or [])
-    cards = [card for component in components for card in component.get("cards") or []]
-    components += [component for card in cards for component in card.get("components") or []]
-    parameters = [each for component in components for each in component.get("parameters") or []]
-    return [
-        (each["type"], each[each["type"]])
-        for each in parameters
-        if each.get("type") in {"image", "video", "document"} and isinstance(each.get(each["type"]), dict)
-    ]
+def _answer(refusal: GraphRefusal | None) -> HookAnswer | None:
+    return None if refusal is None else build_refusal(refusal)
 
 
 def build_error(code: int) -> HookAnswer:
-    status, words = _ERRORS.get(code, (400, "Message failed to send"))
-    return build_answer({"error": _error(code, words)}, status)
-
-
-def _error(code: int, words: str) -> dict[str, Any]:
-    return {
-        "message": f"(#{code}) {words}",
-        "type": "OAuthException",
-        "code": code,
-        "error_data": {"messaging_product": "whatsapp", "details": words},
-        "fbtrace_id": new_token(11),
-    }
+    return build_refusal(refusals.build_error(code))
 
 
 def _accept(accepted: AcceptedMessage, recipient_id: str) -> HookAnswer:
-    contact = {"input": accepted.to, ("user_id" if _is_user_id(recipient_id) else "wa_id"): recipient_id}
+    contact = {"input": accepted.to, ("user_id" if is_user_id(recipient_id) else "wa_id"): recipient_id}
     message = {"id": accepted.message_id, **({"message_status": "accepted"} if accepted.is_template else {})}
     return build_answer({"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]})
 
@@ -190,7 +138,8 @@ def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, re
         return build_inbound(
             accepted.account, SimulatedInbound(recipient_id, f"wamid.{new_token(32)}", at, "OK", choice, quoted=quoted)
         )
-    return _post(accepted.account, "messages", {"statuses": [_status(accepted, step, at, recipient_id)]})
+    statuses = [_status(accepted, step, at, recipient_id)]
+    return _post(accepted.account, "messages", {"contacts": [_contact(recipient_id)], "statuses": statuses})
 
 
 def _status(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient_id: str) -> dict[str, Any]:
@@ -198,18 +147,27 @@ def _status(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient
         "id": accepted.message_id,
         "status": step.action,
         "timestamp": str(int(at.timestamp())),
-        ("recipient_user_id" if _is_user_id(recipient_id) else "recipient_id"): recipient_id,
+        **_name_person(recipient_id, "recipient_id", "recipient_user_id"),
     }
     if accepted.reference:
         status["biz_opaque_callback_data"] = accepted.reference
     if step.action == "failed":
-        words = _ERRORS[step.code][1]
-        status["errors"] = [{"code": step.code, "title": words, "message": words, "error_data": {"details": words}}]
+        status["errors"] = [_build_failure(step)]
     else:
-        category = "utility" if accepted.is_template else "service"
-        pricing = {"billable": accepted.is_template, "pricing_model": "PMP", "type": "regular", "category": category}
-        status["pricing"] = pricing
+        status["pricing"] = accepted.pricing
+        if accepted.pricing == FREE_ENTRY:
+            ends = accepted.at + FREE_ENTRY_WINDOW
+            origin = {"type": FREE_ENTRY["category"]}
+            conversation = {"id": accepted.message_id[-32:], "origin": origin}
+            status["conversation"] = conversation | {"expiration_timestamp": str(int(ends.timestamp()))}
     return status
+
+
+def build_pricing(category: str | None, script: Script) -> Mapping[str, Any]:
+    """Each message is charged, also an answer to a customer, unless the customer came by an advertisement."""
+    if script.is_free:
+        return FREE_ENTRY
+    return {"billable": True, "pricing_model": "PMP", "type": "regular", "category": category or "service"}
 
 
 def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
@@ -219,8 +177,8 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
         words = contents.error.message
         error = {"code": contents.error.code, "title": words, "message": words, "error_data": {"details": words}}
         return _post(account, "messages", {"errors": [error]})
+    sender, contact = _people(inbound)
     if contents.preference is not None:
-        _, contact = _people(inbound)
         ids: dict[str, Any] = {name: contact[name] for name in ("wa_id", "user_id") if name in contact}
         return _post(account, "user_preferences", {"contacts": [contact], **build_preference(inbound, ids)})
     content = build_contents(contents) or _content(inbound)
@@ -233,18 +191,37 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
     if inbound.quoted:
         message["context"] = {**message.get("context", {}), "from": ours, "id": inbound.quoted}
     if inbound.is_echo:
-        echo = {"from": ours, "to": inbound.sender.removeprefix("+"), **message}
-        return _post(account, "smb_message_echoes", {"message_echoes": [echo]})
-    sender, contact = _people(inbound)
+        echo = {"from": ours, **_name_person(inbound.sender, "to", "to_user_id"), **message}
+        return _post(account, "smb_message_echoes", {"contacts": [contact], "message_echoes": [echo]})
     return _post(account, "messages", {"contacts": [contact], "messages": [{**sender, **message}]})
 
 
 def _people(inbound: SimulatedInbound) -> tuple[dict[str, str], dict[str, Any]]:
-    profile = {"profile": {"name": inbound.name or "Sandbox customer"}}
-    if _is_user_id(inbound.sender):
-        return {"from_user_id": inbound.sender}, {**profile, "user_id": inbound.sender}
-    digits = inbound.sender.removeprefix("+")
-    return {"from": digits}, {**profile, "wa_id": digits}
+    """The sender's ids in the message, and their contact."""
+    return _name_person(inbound.sender, "from", "from_user_id"), _contact(inbound.sender, inbound.name)
+
+
+def _build_failure(step: ScriptStep) -> dict[str, Any]:
+    error = refusals.get_error(step.code)
+    details = step.details or error.details or error.message
+    return {
+        "code": step.code,
+        "title": error.message,
+        "message": error.message,
+        "error_data": {"details": details},
+        "href": "https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes/",
+    }
+
+
+def _contact(person: str, name: str | None = None) -> dict[str, Any]:
+    return {"profile": {"name": name or "Sandbox customer"}, **_name_person(person, "wa_id", "user_id")}
+
+
+def _name_person(person: str, number: str, user_id: str) -> dict[str, str]:
+    """By the number and the user id; people who hide their number have the latter only."""
+    if is_user_id(person):
+        return {user_id: person}
+    return {number: person.removeprefix("+"), user_id: build_user_id(person)}
 
 
 def _content(inbound: SimulatedInbound) -> dict[str, Any]:
@@ -273,10 +250,6 @@ def _first_choice(interactive: Mapping[str, Any]) -> tuple[str, str, str] | None
     return None
 
 
-def _is_user_id(name: str) -> bool:
-    return not name.removeprefix("+").isdigit()
-
-
 def _post(account: SandboxAccount, field: str, value: dict[str, Any]) -> Post:
     public = account.public
     metadata = {
@@ -291,11 +264,13 @@ def _post(account: SandboxAccount, field: str, value: dict[str, Any]) -> Post:
 SIMULATORS = [
     ChannelSimulator(
         source=source,
+        path="/sandbox/graph/v25.0",
         get_address=on_loopback("/sandbox/graph/v25.0"),
         build_inbound=build_inbound,
         build_message_id=lambda: f"wamid.{new_token(32)}",
         contents=CONTENTS,
         has_echoes=source is Source.MSGAPP_COEX,
+        change_status=number_status.change,
     )
     for source in SOURCES
 ]

@@ -26,8 +26,11 @@ from sapa.sandbox.channels.simulator import (
     on_loopback,
     run_script,
 )
+from sapa.sandbox.external_access import ExternalAccess, RefusedCall
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
+
+PREFIX = "/sandbox/widget/"
 
 _ERRORS: Mapping[int, tuple[int, str, str]] = {
     190: (401, "secret_revoked", "The secret was revoked."),
@@ -40,25 +43,47 @@ _NO_VISITOR = (404, "unknown_visitor", "No visitor has this id.")
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     """POST /sandbox/widget/messages"""
-    secret = call.headers.get("authorization", "").removeprefix("Bearer ")
-    account = find_account(context, secret, "secret", [Source.WIDGET])
+    account = _find_caller(context, call)
     if account is None:
-        return build_answer({"error": {"code": "unauthorized", "message": "The secret is invalid."}}, 401)
+        return _refuse(call, "unauthorized")
     delivery = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
     async with context.database.connection() as db:
         now = (await read_clock(db, account.company_id)).now
     message_id = f"{delivery.visitor_id}.{new_token(16)}"
     choice = _first_choice(delivery)
     accepted = AcceptedMessage(
-        account, delivery.visitor_id, message_id, now, reference=delivery.reference, choice=choice
-    )
+        account, delivery.visitor_id, message_id, now,
+        reference=delivery.reference, choice=choice, is_external=call.is_external,
+    )  # fmt: skip
     return await run_script(
         context, call, accepted, _get_script(delivery.visitor_id),
         accept=lambda accepted: build_answer({"messageId": accepted.message_id}),
         refuse=build_error,
-        broken=build_answer({"error": {"code": "broken", "message": "Something went wrong."}}, 500),
+        broken=_build_failure(500, "broken", "Something went wrong."),
         build_callback=build_callback,
     )  # fmt: skip
+
+
+def _find_caller(context: AppContext, call: HookCall) -> SandboxAccount | None:
+    secret = call.headers.get("authorization", "").removeprefix("Bearer ")
+    return find_account(context, secret, "secret", [Source.WIDGET])
+
+
+def _find_company_id(context: AppContext, call: HookCall) -> int | None:
+    account = _find_caller(context, call)
+    return account.company_id if account else None
+
+
+def _refuse(call: HookCall, reason: RefusedCall) -> HookAnswer:
+    match reason:
+        case "unauthorized":
+            return _build_failure(401, reason, "The secret is invalid.")
+        case "too_many":
+            return build_error(130429)
+        case "too_large":
+            return _build_failure(413, reason, "The message is too large.")
+        case "malformed":
+            return _build_failure(400, reason, "The message cannot be read.")
 
 
 def _get_script(visitor_id: str) -> Script:
@@ -68,8 +93,11 @@ def _get_script(visitor_id: str) -> Script:
 
 
 def build_error(code: int) -> HookAnswer:
-    status, own_code, words = _ERRORS.get(code, _NO_VISITOR)
-    return build_answer({"error": {"code": own_code, "message": words}}, status)
+    return _build_failure(*_ERRORS.get(code, _NO_VISITOR))
+
+
+def _build_failure(status: int, code: str, words: str) -> HookAnswer:
+    return build_answer({"error": {"code": code, "message": words}}, status)
 
 
 def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime) -> Post | None:
@@ -120,10 +148,12 @@ def check_inbound(body: SandboxInboundIn) -> None:
 SIMULATORS = [
     ChannelSimulator(
         source=Source.WIDGET,
+        path="/sandbox/widget",
         get_address=on_loopback("/sandbox/widget"),
         build_inbound=build_inbound,
         build_message_id=build_plain_message_id,
         check_inbound=check_inbound,
-        hooks=[Hook("/sandbox/widget/", answer)],
+        hooks=[Hook(PREFIX, answer)],
+        access=[ExternalAccess(prefix=PREFIX, serve=answer, find_company_id=_find_company_id, refuse=_refuse)],
     )
 ]

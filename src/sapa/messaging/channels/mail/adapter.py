@@ -69,6 +69,8 @@ class Mail:
         most_files=10,
         has_threads=True,
         has_quotes=True,
+        has_unsubscribe_links=True,
+        has_forgeable_senders=True,
     )
 
     def get_server(self, account: Mapping[str, str]) -> str:

@@ -24,6 +24,9 @@ from sapa.messaging.channels.render import describe, list_rows, paragraphs, rend
 POLICY = policy.SMTP.clone(cte_type="7bit", raise_on_defect=False)
 MAX_REFERENCES = 20
 MAX_SUBJECT_LENGTH = 78
+UNSUBSCRIBE = "UNSUBSCRIBE"
+"""The subject of a mail that unsubscribes, one of the words that people can write."""
+LABELS = {"id": "Berhenti berlangganan", "en": "Unsubscribe"}
 
 _is_message_id = re.compile(r"<[^<>\s]{1,900}>").fullmatch
 
@@ -46,6 +49,8 @@ def build_mail(account: Mapping[str, str], message: OutgoingMessage) -> EmailMes
         mail["Reply-To"] = _build_address(reply_to)
     if message.is_automatic:
         mail["Auto-Submitted"] = "auto-replied"
+    for name, value in _unsubscribe(account, message).items():
+        mail[name] = value
     mail.set_content(_build_text(message) + "\n")
     mail.add_alternative(_build_page(account, message), subtype="html")
     for file in message.attachments:
@@ -93,14 +98,33 @@ def _thread(message: OutgoingMessage) -> dict[str, str]:
     return {"In-Reply-To": str(answered), "References": " ".join(references)}
 
 
+def _unsubscribe(account: Mapping[str, str], message: OutgoingMessage) -> dict[str, str]:
+    """The headers of RFC 2369 and RFC 8058, by which mail programs offer a button."""
+    if message.unsubscribe_url is None:
+        return {}
+    ways = [f"<{message.unsubscribe_url}>"]
+    if (reply_to := build_reply_address(account, message.reference)) is not None:
+        ways.append(f"<mailto:{quote(reply_to, safe='@+')}?subject={UNSUBSCRIBE}>")
+    return {"List-Unsubscribe": ", ".join(ways), "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
+
+
 def _build_text(message: OutgoingMessage) -> str:
     content = message.content
-    is_attached = isinstance(content, Media) and bool(message.attachments)
-    return (content.caption or "") if isinstance(content, Media) and is_attached else render(content)
+    if isinstance(content, Media) and message.attachments:
+        return content.caption or ""
+    text = render(content)
+    return f"{text}\n\n{_get_label(message)}: {message.unsubscribe_url}" if message.unsubscribe_url else text
 
 
 def _build_page(account: Mapping[str, str], message: OutgoingMessage) -> str:
-    return f"<!doctype html>\n<html><body>\n{_build_body(account, message)}\n</body></html>\n"
+    link = _link(message.unsubscribe_url, _get_label(message)) if message.unsubscribe_url else ""
+    return f"<!doctype html>\n<html><body>\n{_build_body(account, message)}{link}\n</body></html>\n"
+
+
+def _get_label(message: OutgoingMessage) -> str:
+    """In the template's language: only templates are marketing messages."""
+    language = message.content.language if isinstance(message.content, TemplateCall) else ""
+    return LABELS["en" if language.startswith("en") else "id"]
 
 
 def _build_body(account: Mapping[str, str], message: OutgoingMessage) -> str:

@@ -10,6 +10,8 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
+    AccountReport,
+    BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
@@ -24,12 +26,13 @@ from sapa.messaging.channels.interface import (
     SendRefusal,
     Source,
 )
-from sapa.messaging.channels.whatsapp import templates
+from sapa.messaging.channels.reading import text
+from sapa.messaging.channels.whatsapp import ratings, templates
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, build_reaction, build_read_mark, parse_sent
 from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.messaging.channels.whatsapp.media import FILE_RULES, UPLOAD_SECONDS, upload_file
-from sapa.messaging.channels.whatsapp.people import BSUID
+from sapa.messaging.channels.whatsapp.people import BSUID, only_digits
 from sapa.values.provider_accounts import AccountField
 
 NUMBER = r"[0-9]{1,40}"
@@ -74,7 +77,12 @@ class WhatsApp:
         self.capabilities = capabilities
 
     async def verify(self, connection: ChannelAccount) -> None:
-        await meta.get_node(connection, connection.account["phone_number_id"], fields="id,display_phone_number")
+        """Callbacks about the account name the number: with another one they would be skipped."""
+        id, expected = connection.account["phone_number_id"], connection.account["phone_number"]
+        found = await meta.get_node(connection, id, fields="id,display_phone_number")
+        number = only_digits(text(found, "display_phone_number"))
+        if number is not None and number != only_digits(expected):
+            raise BadAccount(f"the id belongs to the number +{number}, not to {expected}")
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         return parse_sent(await meta.post(connection, _path(connection), build_message(message)), message.to)
@@ -121,6 +129,9 @@ class WhatsApp:
     ) -> SendRefusal | None:
         response = await meta.post(connection, _path(connection), build_read_mark(message_id, is_typing))
         return meta.read_refusal(response, classify)
+
+    async def read_rating(self, connection: ChannelAccount) -> AccountReport:
+        return await ratings.read_rating(connection)
 
 
 def _path(connection: ChannelAccount) -> str:

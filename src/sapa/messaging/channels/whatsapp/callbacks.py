@@ -24,9 +24,11 @@ from sapa.messaging.channels.received_parts import (
     ReferredProduct,
     encode_parts,
 )
+from sapa.messaging.channels.whatsapp.account_callbacks import ACCOUNT_FIELDS, is_of_number
 from sapa.messaging.channels.whatsapp.contents import read_contents
 from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.messaging.channels.whatsapp.people import People, identify, only_digits
+from sapa.messaging.channels.whatsapp.pricing import read_pricing
 from sapa.messaging.channels.whatsapp.template_callbacks import TEMPLATE_FIELDS
 
 _STATUSES: Mapping[str, Status] = {
@@ -43,23 +45,27 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         item
         for entry in nodes(parse_object(body), "entry")
         for change in nodes(entry, "changes")
-        for item in _read_change(account, text(entry, "id"), text(change, "field") or "", node(change, "value"))
+        for item in _read_change(account, entry, text(change, "field") or "", node(change, "value"))
     ]
     return assign_keys(items, body)
 
 
-def _read_change(account: Mapping[str, str], owner: str | None, field: str, value: Node) -> Iterator[Item]:
+def _read_change(account: Mapping[str, str], entry: Node, field: str, value: Node) -> Iterator[Item]:
     """One app may have several numbers and business accounts with one callback address: only this account's changes are
-    read. Those of templates name no number, only the business account."""
+    read. Those of templates and of the account name no number, only the business account."""
+    is_own = text(entry, "id") in {None, account.get("waba_id")}
     if (read_template := TEMPLATE_FIELDS.get(field)) is not None:
-        if owner in {None, account.get("waba_id")}:
+        if is_own:
             yield from read_template(value)
         return
-    number_id = text(value, "metadata", "phone_number_id")
-    is_ours = owner in {None, account.get("waba_id")} if number_id is None else number_id == account["phone_number_id"]
-    if not is_ours:
+    if (read_account := ACCOUNT_FIELDS.get(field)) is not None:
+        if is_own and is_of_number(account, value):
+            yield read_account(value, seconds(entry, "time"))
         return
-    if (read := _FIELDS.get(field)) is not None:
+    number_id = text(value, "metadata", "phone_number_id")
+    if not (is_own if number_id is None else number_id == account["phone_number_id"]):
+        return
+    if (read := MESSAGE_FIELDS.get(field)) is not None:
         yield from read(value)
         yield from _read_errors(value)
     elif value:
@@ -88,6 +94,7 @@ def _read_preferences(value: Node) -> Iterator[Item]:
     for preference in nodes(value, "user_preferences"):
         number, user_id = text(preference, "wa_id"), text(preference, "user_id")
         category, choice = text(preference, "category"), (text(preference, "value") or "").lower()
+        is_marketing = category == "marketing_messages"
         yield build_notice(
             "preference",
             category or "user_preferences",
@@ -95,7 +102,7 @@ def _read_preferences(value: Node) -> Iterator[Item]:
             find_seconds(preference, "timestamp"),
             sender=people.identify(number, user_id),
             sender_name=people.find_name(number, user_id),
-            preference=MarketingPreference(choice, category, text(preference, "detail")),
+            preference=MarketingPreference(choice, category, text(preference, "detail")) if is_marketing else None,
         )
 
 
@@ -223,10 +230,11 @@ def _read_status(status: Node) -> Iterator[Item]:
         reason=describe(graph_error) if graph_error else None,
         category=meaning.category if meaning else None,
         is_retryable=meaning is not None and meaning.retry_after is not None,
+        pricing=read_pricing(status, recipient),
     )
 
 
-_FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
+MESSAGE_FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
     "messages": _read_messages,
     "smb_message_echoes": _read_echoes,
     "history": _read_history,

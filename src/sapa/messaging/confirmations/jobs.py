@@ -1,0 +1,43 @@
+"""The worker sends queued confirmations."""
+
+import asyncio
+
+import structlog
+
+from sapa.access import actions as access
+from sapa.context import AppContext
+from sapa.db.connection import DatabaseAway
+from sapa.messaging.confirmations import actions
+from sapa.messaging.confirmations.types import DueConfirmation
+from sapa.work.loops import repeat
+
+PAUSE_SECONDS = 1.0
+BATCH = 20
+CONCURRENCY = 4
+
+log = structlog.get_logger()
+
+
+async def send_queued(context: AppContext, stopping: asyncio.Event) -> None:
+    """The worker's service: a few at a time, companies in turn."""
+
+    async def step() -> bool:
+        due = await actions.list_due(context, BATCH)
+        slots = asyncio.Semaphore(CONCURRENCY)
+        await asyncio.gather(*(_send(context, slots, one) for one in due))
+        return len(due) >= BATCH
+
+    await repeat(step, stopping, every=PAUSE_SECONDS)
+
+
+async def _send(context: AppContext, slots: asyncio.Semaphore, due: DueConfirmation) -> None:
+    """A failure of one does not stop the others; its outcome is unknown after its lease."""
+    async with slots:
+        try:
+            async with context.database.connection() as db:
+                company = await access.get_company(db, due.company_id)
+            await actions.process(context, company, due)
+        except DatabaseAway:
+            raise
+        except Exception:
+            log.exception("confirmation failed", company_id=due.company_id, message_id=due.message_id)
