@@ -95,7 +95,7 @@ def filter_query(context: Any, query: dict[str, Any] | None) -> bool:
     """Without one value in place of a list, which is a list of one value on the wire."""
     parameters = context.operation.definition.raw.get("parameters", [])
     lists = {one["name"] for one in parameters if one.get("schema", {}).get("type") == "array"}
-    return all(isinstance(query[name], list) for name in lists & set(query or {}))
+    return all(isinstance(value, list) for name, value in (query or {}).items() if name in lists)
 
 
 def _find_codes(case: Any, status: int) -> list[str] | None:
