@@ -33,7 +33,7 @@ async def list_imports(page: PageRequest) -> Response:
     return page.show("imports.html", imports=found["data"], resources=RESOURCES, chosen=page.form_value("resource"))
 
 
-@console.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports)
+@console.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports, has_file=True)
 async def upload(page: PageRequest) -> Response:
     file = page.form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
@@ -89,7 +89,7 @@ async def export(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
     resources = AsyncExitStack()
-    opening = exports.open_snapshot(page.context.long_reads.snapshot(company.id), company, resource)
+    opening = exports.open_snapshot(page.context.long_reads.stream(company.id), company, resource)
     snapshot = await resources.enter_async_context(opening)
     headers = HEADERS | {"content-disposition": f'attachment; filename="{resource}.{format}"'}
     return Download(exports.write(snapshot, format), headers, MEDIA_TYPES[format], resources)

@@ -52,6 +52,8 @@ class HttpConnection(asyncio.Protocol):
         self._body_left: int | None = None
         """None for a chunked body, whose end only the parser finds."""
         self._drained = 0
+        self._framing = 0
+        """Bytes of a chunked body since the last one that was content."""
         self._is_reading = True
         self.is_paused = False
         """The caller has not read what was sent."""
@@ -66,8 +68,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-        self._client = transport.get_extra_info("peername")[:2]
-        self._server = transport.get_extra_info("sockname")[:2]
+        self._server = self._connection.socket.getsockname()[:2]
         self._served.connections.add(self)
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -113,6 +114,8 @@ class HttpConnection(asyncio.Protocol):
 
     def _parse_head(self) -> bool:
         """Returns whether the head was complete."""
+        while self._part.startswith(b"\r\n"):  # some callers send a line break after a body
+            self._part = self._part[2:]
         data = self._part
         end = data.find(b"\r\n\r\n")
         size = len(data) if end < 0 else end + 4
@@ -143,7 +146,10 @@ class HttpConnection(asyncio.Protocol):
         self._part = self._part[len(part) :]
         if self._body_left is not None:
             self._body_left -= len(part)
+        self._framing += len(part)
         self._feed(part)
+        if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._refusal is None:
+            self._refuse(HeadersTooLarge("The chunk sizes or trailers of the body are larger than 32 KiB."))
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -165,20 +171,28 @@ class HttpConnection(asyncio.Protocol):
         self._url = url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value))
+        """Trailers, which come after a chunked body, are dropped: as headers they would pass the checks of the head."""
+        if self._is_in_head:
+            self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         hosts, expects_continue = 0, False
-        self._body_left, self._drained = None, 0
+        self._body_left, self._drained, self._framing = None, 0, 0
+        version = self._parser.get_http_version()
         for name, value in self._headers:
             if name == b"host":
                 hosts += 1
             elif name == b"content-length":
                 self._body_left = int(value)
+            elif name == b"transfer-encoding" and (value.lower() != b"chunked" or version == "1.0"):
+                self._refusal = Invalid("The only transfer encoding is chunked, and only in HTTP/1.1.")
             elif name == b"expect":
                 expects_continue = value.lower() == b"100-continue"
-        if hosts != 1:
+        if version not in {"1.0", "1.1"}:
+            self._refusal = Invalid("Use HTTP/1.1.")
+        elif hosts != 1:
             self._refusal = Invalid("Send exactly one Host header.")
+        if self._refusal is not None:
             raise self._refusal
         self._is_in_body = True
         if not self.is_paused:
@@ -186,7 +200,7 @@ class HttpConnection(asyncio.Protocol):
         self._start_cycle(expects_continue)
 
     def on_body(self, body: bytes) -> None:
-        cycle = self._cycle
+        cycle, self._framing = self._cycle, 0
         if cycle is None or cycle.is_complete:
             self._drained += len(body)
             if self._drained > MOST_DRAINED_BYTES:
@@ -214,7 +228,7 @@ class HttpConnection(asyncio.Protocol):
             "query_string": query,
             "root_path": "",
             "headers": self._headers,
-            "client": self._client,
+            "client": self._connection.client,
             "server": self._server,
             "state": self._served.state.copy(),
         }
