@@ -9,6 +9,7 @@ from typing import Any
 
 import h11
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -310,18 +311,24 @@ def connect_and_reset(port: int) -> None:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-async def test_callers_who_reset_their_connections_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some are gone before they are accepted. Their places are free again, at the latest after the time for a head."""
-    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 1.0)
+async def answer_after_resets() -> None:
     async with asyncio.timeout(SECONDS), serve(echo, most=20) as port:
         for _ in range(100):
-            connect_and_reset(port)  # the server has no turn to accept it meanwhile
+            connect_and_reset(port)  # gone before it is accepted
+            await asyncio.sleep(0)
         await asyncio.sleep(3)
         for _ in range(40):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(Sent(b"hello").encode())
             assert (await read_answers(reader, ["POST"]))[0].body == b"hello"
             writer.close()
+
+
+def test_callers_who_reset_their_connections_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after the time for a head, when they are closed. With the loop that serves: others report a reset."""
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 1.0)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(answer_after_resets())
 
 
 async def test_trailers_without_end_are_refused() -> None:
