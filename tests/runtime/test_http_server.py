@@ -339,3 +339,17 @@ async def test_trailers_without_end_are_refused() -> None:
                 writer.write(b"a: b\r\n" * 1000)
                 await writer.drain()
                 await asyncio.sleep(0.01)
+
+
+async def test_a_caller_that_got_no_continue_is_not_read_on() -> None:
+    """It may leave out the body, so that what follows is another request."""
+
+    async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await respond(send, b"no", (b"content-length", b"2"))
+
+    async with connect(refuse) as (reader, writer):
+        expecting = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+        writer.write(expecting + Sent(b"hello").encode())
+        (answer,) = await read_answers(reader, ["POST"])
+        assert answer.headers[b"connection"] == b"close"
+        assert await reader.read() == b""

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+from collections.abc import Callable
 from hashlib import sha256
 
 from starlette.datastructures import FormData
@@ -9,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
+from sapa.context import LargeBodies
 from sapa.http.bodies import MOST_UPLOADED
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
@@ -28,27 +30,27 @@ def build_token(secret: str) -> str:
 class FormBody:
     """The body of a form, within a limit. Only a few large ones are read at once, as in the API."""
 
-    def __init__(self, receive: Receive, most: int, large_bodies: asyncio.Semaphore) -> None:
+    def __init__(self, receive: Receive, most: int, owner: str, large_bodies: LargeBodies) -> None:
         self._receive = receive
         self._most = most
+        self._owner = owner
         self._large_bodies = large_bodies
         self._taken = 0
-        self._is_large = False
+        self._release: Callable[[], None] | None = None
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._taken += len(message.get("body", b""))
         if self._taken > self._most:
             raise PayloadTooLarge(f"The request's body is larger than {self._most // 1024} KiB.")
-        if self._taken > LARGE_BYTES and not self._is_large:
-            await self._large_bodies.acquire()
-            self._is_large = True
+        if self._taken > LARGE_BYTES and self._release is None:
+            self._release = await self._large_bodies.take(self._owner)
         return message
 
     def release(self) -> None:
         """The form is answered."""
-        if self._is_large:
-            self._large_bodies.release()
+        if self._release is not None:
+            self._release()
 
 
 async def read_form(request: Request, has_file: bool) -> FormData:

@@ -250,9 +250,10 @@ def _serve(
     context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(incoming: Request) -> Response:
-        body = FormBody(incoming.receive, route.most_bytes, context.large_bodies)
+        secret = incoming.cookies.get(COOKIE, "")
+        body = FormBody(incoming.receive, route.most_bytes, secret, context.large_bodies)
         request = Request(incoming.scope, body.receive)
-        secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
+        visitor = request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
         browser_key = request.cookies.get(BROWSER_COOKIE) or token_urlsafe(32)
         language = translations.choose(request)
         page = PageRequest(context, api, live, request, secret, visitor, browser_key, None, None, language)

@@ -1,5 +1,6 @@
 """Request bodies: JSON is read strictly, and errors name the field and say how to fix it."""
 
+import json
 import re
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(?P<wanted>[^`]*)` of length (?P<sign>[<>])= (?P<bound>\d+)")
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+_find_small_number = re.compile(rb"[0-9][eE]-[0-9]{3}").search
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _TYPE_NAMES = {
@@ -83,7 +85,7 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     if b"\0" in raw or (b"\\u0000" in raw and _ESCAPED_NUL.search(raw)):
         raise Invalid("The body contains a NUL character, which cannot be stored. Remove it.")
     try:
-        return _decode(raw, decoder)
+        body = _decode(raw, decoder)
     except msgspec.ValidationError as error:
         raise translate_validation_error(str(error), decoder.type) from None
     except RecursionError:
@@ -91,6 +93,19 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = "it is empty" if not raw else str(error)
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
+    if _find_small_number(raw):
+        _refuse_vanishing_numbers(raw)
+    return body
+
+
+def _refuse_vanishing_numbers(raw: bytes) -> None:
+    """Those so small that they would be stored as 0, such as in additionalData."""
+    json.loads(raw, parse_float=_check_number)
+
+
+def _check_number(text: str) -> None:
+    if float(text) == 0 and text.lower().partition("e")[0].strip("-0."):
+        raise Invalid(f"The number {text[:40]} is too small. Use at most 300 decimal places.")
 
 
 def _decode(raw: bytes, decoder: BodyDecoder) -> Any:

@@ -39,6 +39,9 @@ def list_exposures(settings: Settings) -> list[Exposure]:
     if not is_loopback(listen.host) and settings.metrics.token is None:
         fix = "Set SAPA_METRICS_TOKEN, or SAPA_METRICS_LISTEN to a loopback address."
         found.append(Exposure("metrics", f"/metrics is open to everybody who reaches {listen}", fix))
+    if not is_loopback(server.host) and server.trusted_proxies and server.public_url is None:
+        fix = "Set SAPA_PUBLIC_URL to the https address that people use."
+        found.append(Exposure("public URL", f"links in mail and pages lead to {server.address}", fix))
     public = urlsplit(server.public_url or "")
     if public.scheme == "http" and not is_loopback(public.hostname or ""):
         fix = "Serve HTTPS and set SAPA_PUBLIC_URL to the https address."

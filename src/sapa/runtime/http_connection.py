@@ -60,7 +60,7 @@ class HttpConnection(asyncio.Protocol):
         self._method = b""
         self._url = b""
         self._headers: Headers = []
-        self._refusal: ApiError | None = None
+        self._pending_refusal: ApiError | None = None
         """Of the request that follows the one under way."""
 
     # What the transport calls
@@ -101,7 +101,7 @@ class HttpConnection(asyncio.Protocol):
     # Reading
 
     def _parse(self) -> None:
-        while self._part and self._refusal is None and not self._transport.is_closing():
+        while self._part and self._pending_refusal is None and not self._transport.is_closing():
             if self._is_in_body:
                 self._parse_body()
             elif self._cycle is not None:
@@ -114,9 +114,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _parse_head(self) -> bool:
         """Returns whether the head was complete."""
-        while self._part.startswith(b"\r\n"):  # some callers send a line break after a body
-            self._part = self._part[2:]
-        data = self._part
+        data = self._part = self._part.removeprefix(b"\r\n")  # some callers send a line break after a body
         end = data.find(b"\r\n\r\n")
         size = len(data) if end < 0 else end + 4
         if size > MOST_HEAD_BYTES:
@@ -148,23 +146,23 @@ class HttpConnection(asyncio.Protocol):
             self._body_left -= len(part)
         self._framing += len(part)
         self._feed(part)
-        if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._refusal is None:
+        if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._pending_refusal is None:
             self._refuse(HeadersTooLarge("The chunk sizes or trailers of the body are larger than 32 KiB."))
 
     def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._refusal = self._refusal or Invalid("The request is not valid HTTP/1.1.")
+            self._pending_refusal = self._pending_refusal or Invalid("The request is not valid HTTP/1.1.")
             if self._cycle is None or self._is_in_body:
-                self._refuse(self._refusal)
+                self._refuse(self._pending_refusal)
 
     # What the parser calls
 
     def on_message_begin(self) -> None:
         if not self._is_in_head:
-            self._refusal = Invalid("A request directly follows a chunked body. Wait for the response first.")
-            raise self._refusal
+            self._pending_refusal = Invalid("A request directly follows a chunked body. Wait for the response first.")
+            raise self._pending_refusal
         self._headers = []
 
     def on_url(self, url: bytes) -> None:
@@ -185,15 +183,15 @@ class HttpConnection(asyncio.Protocol):
             elif name == b"content-length":
                 self._body_left = int(value)
             elif name == b"transfer-encoding" and (value.lower() != b"chunked" or version == "1.0"):
-                self._refusal = Invalid("The only transfer encoding is chunked, and only in HTTP/1.1.")
+                self._pending_refusal = Invalid("The only transfer encoding is chunked, and only in HTTP/1.1.")
             elif name == b"expect":
                 expects_continue = value.lower() == b"100-continue"
         if version not in {"1.0", "1.1"}:
-            self._refusal = Invalid("Use HTTP/1.1.")
+            self._pending_refusal = Invalid("Use HTTP/1.1.")
         elif hosts != 1:
-            self._refusal = Invalid("Send exactly one Host header.")
-        if self._refusal is not None:
-            raise self._refusal
+            self._pending_refusal = Invalid("Send exactly one Host header.")
+        if self._pending_refusal is not None:
+            raise self._pending_refusal
         self._is_in_body = True
         if not self.is_paused:
             self._connection.end_wait()
@@ -259,8 +257,8 @@ class HttpConnection(asyncio.Protocol):
 
     def _end_cycle(self) -> None:
         cycle, self._cycle = self._cycle, None
-        if self._refusal is not None:
-            self._refuse(self._refusal)
+        if self._pending_refusal is not None:
+            self._refuse(self._pending_refusal)
         elif cycle is None or not cycle.keeps_alive:
             self._transport.close()
         else:

@@ -114,6 +114,7 @@ def test_an_authenticated_message_of_the_company_is_an_echo(results: str) -> Non
         "mx.shop.example; none",
         "mx.shop.example; dmarc=fail header.from=shop.example",
         "mx.shop.example; dmarc=pass header.from=shop.example.evil.example",
+        "mx.shop.example; spf=pass smtp.mailfrom=shop.example; dmarc=fail header.from=shop.example",
         "mx.shop.example; dkim=pass header.d=notshop.example",
         "mx.shop.example; spf=pass smtp.mailfrom=evil.example",
         "mx.shop.example; spf=softfail (dmarc=pass header.from=shop.example) smtp.mailfrom=x",

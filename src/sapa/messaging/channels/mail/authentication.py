@@ -45,6 +45,8 @@ def summarise(results: Sequence[MethodResult]) -> SenderAuthentication | None:
 def is_authentic(results: Sequence[MethodResult], domain: str) -> bool:
     """Whether the sender's domain is proven: by DMARC, or by a signature or a server of that domain."""
     domain = domain.lower()
+    if any(each.method == "dmarc" and each.result == "fail" for each in results):
+        return False
     return any(each.result == "pass" and _is_about(each, domain) for each in results)
 
 
