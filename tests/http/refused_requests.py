@@ -37,6 +37,7 @@ REASONS: dict[str, list[str]] = {
         r"must have at most \d+ characters of text on",
         r"must not have parameters",
         r"must number its parameters",
+        r"must be the id by which \w+ knows",
     ],
     "It names something that does not exist, or that is not for this.": [
         r"is (?:not )?the id of",
@@ -64,6 +65,7 @@ REASONS: dict[str, list[str]] = {
         r"must be more than 0 and at most",
         r"must have at most \d+ (?:digits|decimal places|bytes)",
         r"is too large to be exact",
+        r"^The number .+ is too small",
         r"must not contain (?:spaces|a comma|a user name)",
         r"must not be (?:blank|empty)",
         r"must not (?:start or )?end with",
