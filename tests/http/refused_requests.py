@@ -65,7 +65,7 @@ REASONS: dict[str, list[str]] = {
         r"must be more than 0 and at most",
         r"must have at most \d+ (?:digits|decimal places|bytes)",
         r"is too large to be exact",
-        r"^The number .+ is too small",
+        r"is too small a number",
         r"must not contain (?:spaces|a comma|a user name)",
         r"must not be (?:blank|empty)",
         r"must not (?:start or )?end with",

@@ -151,8 +151,7 @@ async def test_numbers_that_would_become_zero_are_refused(
     installation: Installation, key: MadeKey, number: bytes
 ) -> None:
     reply = post(installation, key, b'{"email":"a@example.com","additionalData":{"n":%b}}' % number)
-    assert (reply.status, reply.code) == (400, "VALIDATION_ERROR")
-    assert number.decode() in reply.json()["error"]["message"]
+    assert refusal(reply) == (400, "VALIDATION_ERROR", ["additionalData.n"])
 
 
 @pytest.mark.parametrize("number", [b"0e-999", b"0.00E-400", b"1e-300", b'"1e-999"'])

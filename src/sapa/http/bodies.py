@@ -86,6 +86,8 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
         raise Invalid("The body contains a NUL character, which cannot be stored. Remove it.")
     try:
         body = _decode(raw, decoder)
+        if _find_small_number(raw):
+            _refuse_vanishing_numbers(raw)
     except msgspec.ValidationError as error:
         raise translate_validation_error(str(error), decoder.type) from None
     except RecursionError:
@@ -93,19 +95,22 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = "it is empty" if not raw else str(error)
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
-    if _find_small_number(raw):
-        _refuse_vanishing_numbers(raw)
     return body
 
 
 def _refuse_vanishing_numbers(raw: bytes) -> None:
     """Those so small that they would be stored as 0, such as in additionalData."""
-    json.loads(raw, parse_float=_check_number)
+    if field := _find_vanishing(json.loads(raw, parse_float=str.encode)):
+        raise Invalid.field(field, "is too small a number. Use at most 300 decimal places")
 
 
-def _check_number(text: str) -> None:
-    if float(text) == 0 and text.lower().partition("e")[0].strip("-0."):
-        raise Invalid(f"The number {text[:40]} is too small. Use at most 300 decimal places.")
+def _find_vanishing(value: Any, path: str = "") -> str | None:
+    """Where such a number is. Numbers with a fraction or an exponent are bytes here."""
+    if isinstance(value, bytes):
+        return path if float(value) == 0 and value.lower().partition(b"e")[0].strip(b"-0.") else None
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    steps = ((f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip("."), each) for key, each in inner)
+    return next((found for step, each in steps if (found := _find_vanishing(each, step))), None)
 
 
 def _decode(raw: bytes, decoder: BodyDecoder) -> Any:
