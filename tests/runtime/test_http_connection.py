@@ -29,6 +29,7 @@ REFUSED = {
     "signed length": POST + b"Content-Length: +2\r\n\r\n{}",
     "broken chunk": POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
     "a preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
+    "empty lines": b"\r\n\r\n" + GET + HOST + b"\r\n",
     "another version": b"GET /healthz HTTP/2.0\r\n" + HOST + b"\r\n",
     "no version": b"GET /healthz\r\n" + HOST + b"\r\n",
     "another encoding of chunks": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",

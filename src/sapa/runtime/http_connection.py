@@ -119,6 +119,8 @@ class HttpConnection(asyncio.Protocol):
         size = len(data) if end < 0 else end + 4
         if size > MOST_HEAD_BYTES:
             self._refuse(HeadersTooLarge())
+        elif data.startswith(b"\r\n"):
+            self._refuse(Invalid("The request begins with empty lines. Send at most one."))
         elif data.count(b"\n", 0, size) != data.count(b"\r\n", 0, size):
             self._refuse(Invalid("A line of the request's head ends without CR. End each line with CR LF."))
         elif end < 0:
