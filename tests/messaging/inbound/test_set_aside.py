@@ -30,7 +30,7 @@ PARK = "UPDATE channel_callbacks SET due_at = now() + interval '1 hour' WHERE co
 BODIES = "SELECT body FROM messages WHERE company_id = $1 ORDER BY id"
 TRIES = "UPDATE channel_callbacks SET tries = $2 WHERE company_id = $1"
 TAKE_OVER = "UPDATE channel_lanes SET holder = 'another worker', leased_until = now() + interval '1 minute'"
-POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<" * 300_000
+POISON = b"From: mallory@example.net\r\nContent-Type: text/html\r\n\r\n" + b"<b>" * 100_000
 
 
 class MailHook:
