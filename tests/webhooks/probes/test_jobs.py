@@ -4,6 +4,7 @@ import asyncio
 from datetime import datetime
 
 import msgspec
+import pytest
 
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
@@ -135,6 +136,7 @@ def test_probes_come_after_1_5_15_and_60_minutes_and_then_hourly_for_three_days(
     assert times == [1, 5, 15, 60, *(hour * 60 for hour in range(2, 73))]
 
 
+@pytest.mark.long
 async def test_the_schedule_is_kept_and_ends_and_the_endpoint_can_still_be_resumed(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:
