@@ -37,7 +37,7 @@ REASONS: dict[str, list[str]] = {
         r"must have at most \d+ characters of text on",
         r"must not have parameters",
         r"must number its parameters",
-        r"must be the id by which \w+ knows",
+        r"must be the (?:[\w-]+ )?id by which [\w ]+ knows",
     ],
     "It names something that does not exist, or that is not for this.": [
         r"is (?:not )?the id of",
