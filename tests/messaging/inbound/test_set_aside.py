@@ -120,6 +120,7 @@ async def test_a_callback_that_fails_three_times_is_set_aside_and_its_lane_goes_
     assert (await hook.list_callbacks())[0]["tries"] == MAX_TRIES
 
 
+@pytest.mark.long
 async def test_a_callback_that_was_set_aside_can_be_started_again(hook: MailHook, processor: CallbackProcessor) -> None:
     await hook.post(POISON)
     for _ in range(MAX_TRIES):
