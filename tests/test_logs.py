@@ -146,10 +146,10 @@ def test_lines_beyond_the_limit_are_dropped_counted_and_reported(pipe: Pipe) -> 
         writer.write(b'{"event":"line","number":%d,"rest":"%s"}\n' % (number, b"x" * 1000))
     lines = [msgspec.json.decode(line) for line in read_lines(pipe.reader.fileno(), writer)]
     stored = [line["number"] for line in lines if line["event"] == "line"]
-    (report,) = [line for line in lines if line["event"] != "line"]
-    assert (report["event"], report["level"]) == ("log lines dropped", "warning")
+    reports = [line for line in lines if line["event"] != "line"]
+    assert {(report["event"], report["level"]) for report in reports} == {("log lines dropped", "warning")}
     assert 0 < len(stored) < 50
-    assert stored == list(range(len(stored)))
-    assert report["lines"] == 50 - len(stored)
+    assert stored == sorted(stored)
+    assert sum(report["lines"] for report in reports) == 50 - len(stored)
     writer.write(b'{"event":"later"}\n')
     assert read_lines(pipe.reader.fileno(), writer) == [b'{"event":"later"}']

@@ -165,3 +165,8 @@ async def test_forms_of_strangers_are_small(installation: Installation) -> None:
     async with open_browser(installation) as client:
         response = await client.post("/sign-in", data={"email": "x" * 70_000})
         assert response.status_code == 413
+
+
+async def test_forms_without_a_file_are_not_large(owner: httpx.AsyncClient) -> None:
+    response = await owner.post("/live/people", data={"email": "x" * 1_100_000})
+    assert response.status_code == 413

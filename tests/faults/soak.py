@@ -227,8 +227,8 @@ async def list_lost(database: Database, company: Environments, traffic: Traffic,
         await eventually(partial(has_all, shop, wanted), SETTLE_SECONDS)
     if missing := wanted - {arrival.event_id for arrival in shop.arrivals}:
         lost.append(f"{len(missing)} of {len(wanted)} deliveries did not arrive")
-    made = f"{len(traffic.customers)} customers, {len(traffic.orders)} orders, {len(traffic.messages)} messages"
-    print(f"made: {made}; {len(wanted)} events")
+    counts = f"{len(traffic.customers)} customers, {len(traffic.orders)} orders, {len(traffic.messages)} messages"
+    print(f"made: {counts}; {len(wanted)} events")
     return lost
 
 
@@ -238,8 +238,9 @@ async def has_all(shop: Shop, wanted: set[str]) -> bool | None:
 
 def main(minutes: float) -> int:
     with TemporaryDirectory() as folder:
-        variables = {"SAPA_TRUSTED_PROXIES": "127.0.0.1", "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
-        installation = start_installation(Path(folder) / "data", **variables)
+        installation = start_installation(
+            Path(folder) / "data", SAPA_TRUSTED_PROXIES="127.0.0.1", SAPA_WEBHOOK_ALLOW_INSECURE="1"
+        )
         try:
             return asyncio.run(soak(installation, minutes))
         finally:

@@ -26,6 +26,7 @@ def server(installation: Installation) -> Iterator[ApiServer]:
         yield running
 
 
+@pytest.mark.long
 async def test_a_known_browser_gets_in_while_strangers_guess(
     database: Database, company: Environments, server: ApiServer
 ) -> None:

@@ -48,6 +48,7 @@ def measure_beside(caller: httpx.Client, attack: list[str]) -> tuple[float, int]
     return measured, int(answers)
 
 
+@pytest.mark.long  # compares times
 @pytest.mark.parametrize("place", ["its own address", "the API's address"])
 async def test_eight_clients_that_hammer_the_metrics_slow_nobody_down(
     database: Database, company: Environments, server: ApiServer, place: str

@@ -75,6 +75,7 @@ async def test_poison_in_three_companies_stops_none(
             assert "The last one" in [row["body"] for row in await db.fetch(BODIES, company_id)]
 
 
+@pytest.mark.long
 async def test_a_parser_that_hangs_is_killed_and_its_callback_tried_again(
     victim: Installation, database: Database, companies: Sequence[Environments]
 ) -> None:

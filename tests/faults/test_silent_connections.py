@@ -63,7 +63,10 @@ def silent(api: ApiServer) -> Iterator[Connect]:
             one.close()
 
 
-@pytest.mark.parametrize("variables", [{}, ROOMY], ids=["closed beyond the limit", "all open"])
+@pytest.mark.parametrize(
+    "variables",
+    [pytest.param({}, id="closed beyond the limit"), pytest.param(ROOMY, id="all open", marks=pytest.mark.long)],
+)
 def test_healthz_answers_while_silent_sockets_are_open(installation: Installation, variables: dict[str, str]) -> None:
     with run_api(installation, SAPA_PROCESSES="2", **variables) as api, silent_sockets(api.port):
         for _ in range(10):

@@ -54,6 +54,7 @@ async def test_readers_that_fall_asleep_hold_no_connection_of_the_api(
                 assert (await caller.get(f"{server.address}/customer/v1/customers")).status_code == 200
 
 
+@pytest.mark.long
 async def test_readers_that_leave_free_their_turn_and_leave_no_traceback(
     installation: Installation, database: Database, company: Environments, server: ApiServer
 ) -> None:

@@ -37,6 +37,7 @@ REASONS: dict[str, list[str]] = {
         r"must have at most \d+ characters of text on",
         r"must not have parameters",
         r"must number its parameters",
+        r"must be the (?:[\w-]+ )?id by which [\w ]+ knows",
     ],
     "It names something that does not exist, or that is not for this.": [
         r"is (?:not )?the id of",
@@ -64,6 +65,7 @@ REASONS: dict[str, list[str]] = {
         r"must be more than 0 and at most",
         r"must have at most \d+ (?:digits|decimal places|bytes)",
         r"is too large to be exact",
+        r"is too small a number",
         r"must not contain (?:spaces|a comma|a user name)",
         r"must not be (?:blank|empty)",
         r"must not (?:start or )?end with",
@@ -95,7 +97,7 @@ def filter_query(context: Any, query: dict[str, Any] | None) -> bool:
     """Without one value in place of a list, which is a list of one value on the wire."""
     parameters = context.operation.definition.raw.get("parameters", [])
     lists = {one["name"] for one in parameters if one.get("schema", {}).get("type") == "array"}
-    return all(isinstance(query[name], list) for name in lists & set(query or {}))
+    return all(isinstance(value, list) for name, value in (query or {}).items() if name in lists)
 
 
 def _find_codes(case: Any, status: int) -> list[str] | None:

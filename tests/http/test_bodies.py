@@ -146,6 +146,20 @@ async def test_numbers_that_cannot_be_stored_exactly_are_refused(
     assert [name[: len(field)] for name in fields] == [field]
 
 
+@pytest.mark.parametrize("number", [b"1e-999999999", b"-0.1E-400", b"2e-0324"])
+async def test_numbers_that_would_become_zero_are_refused(
+    installation: Installation, key: MadeKey, number: bytes
+) -> None:
+    reply = post(installation, key, b'{"email":"a@example.com","additionalData":{"n":%b}}' % number)
+    assert refusal(reply) == (400, "VALIDATION_ERROR", ["additionalData.n"])
+
+
+@pytest.mark.parametrize("number", [b"0e-999", b"0.00E-400", b"1e-300", b'"1e-999"'])
+async def test_other_small_numbers_are_stored(installation: Installation, key: MadeKey, number: bytes) -> None:
+    reply = post(installation, key, b'{"email":"a@example.com","additionalData":{"n":%b}}' % number)
+    assert reply.status == 201
+
+
 @pytest.mark.parametrize("body", [b"[]", b'"text"', b"1", b"null", b"true"])
 async def test_a_body_that_is_no_object_is_refused(installation: Installation, key: MadeKey, body: bytes) -> None:
     reply = post(installation, key, body)

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from sapa import context
+from sapa.context import MOST_WAITING_BODIES, LargeBodies, TooManyLargeBodies
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.incoming import LARGE_BYTES, IncomingBody
 
+OWNER = "somebody"
 SECONDS = 30.0
 
 
@@ -26,39 +29,78 @@ class Sender:
 async def test_no_more_than_the_limit_is_read() -> None:
     sender = Sender(b"x" * 1000, b"x" * 1000, b"x" * 1000)
     with pytest.raises(PayloadTooLarge, match=r"larger than 1 KiB\."):
-        await IncomingBody(sender.receive, asyncio.Semaphore(2)).read(1500, SECONDS)
+        await IncomingBody(sender.receive, LargeBodies()).read(1500, SECONDS, OWNER)
     assert len(sender.left) == 1
     with pytest.raises(PayloadTooLarge):
-        await IncomingBody(sender.receive, asyncio.Semaphore(2)).read(1500, SECONDS, "1501")
+        await IncomingBody(sender.receive, LargeBodies()).read(1500, SECONDS, OWNER, "1501")
     assert len(sender.left) == 1
-    assert await IncomingBody(Sender(b"ab", b"c").receive, asyncio.Semaphore(2)).read(3, SECONDS) == b"abc"
+    assert await IncomingBody(Sender(b"ab", b"c").receive, LargeBodies()).read(3, SECONDS, OWNER) == b"abc"
 
 
 async def test_a_body_that_breaks_off_is_refused() -> None:
     sender = Sender(b"x", b"y")
     sender.left.pop()
-    incoming = IncomingBody(sender.receive, asyncio.Semaphore(2))
-    assert await incoming.read(10, SECONDS) == b"x"
+    incoming = IncomingBody(sender.receive, LargeBodies())
+    assert await incoming.read(10, SECONDS, OWNER) == b"x"
     with pytest.raises(Invalid):
-        await incoming.read(10, SECONDS)
+        await incoming.read(10, SECONDS, OWNER)
+
+
+PIECE = b"x" * (LARGE_BYTES + 1)
+MOST = 4 * LARGE_BYTES
 
 
 async def test_a_third_large_body_waits_until_one_is_released() -> None:
-    permits = asyncio.Semaphore(2)
-    piece = b"x" * (LARGE_BYTES + 1)
-    senders = [Sender(piece, piece) for _ in range(3)]
-    bodies = [IncomingBody(sender.receive, permits) for sender in senders]
-    for body in bodies[:2]:
-        await body.read(4 * LARGE_BYTES, SECONDS)
-    waiting = asyncio.create_task(bodies[2].read(4 * LARGE_BYTES, seconds=0.01))
+    large_bodies = LargeBodies()
+    senders = [Sender(PIECE, PIECE) for _ in range(3)]
+    bodies = [IncomingBody(sender.receive, large_bodies) for sender in senders]
+    for number, body in enumerate(bodies[:2]):
+        await body.read(MOST, SECONDS, str(number))
+    waiting = asyncio.create_task(bodies[2].read(MOST, 0.01, "2"))
     await asyncio.sleep(0.05)  # longer than its time: waiting does not count
     assert len(senders[2].left) == 1
-    small = IncomingBody(Sender(b"small").receive, permits)
-    assert await small.read(10, SECONDS) == b"small"
+    small = IncomingBody(Sender(b"small").receive, large_bodies)
+    assert await small.read(10, SECONDS, OWNER) == b"small"
     bodies[0].release()
     bodies[0].release()
-    assert len(await waiting) == 2 * len(piece)
-    assert permits.locked()
+    assert len(await waiting) == 2 * len(PIECE)
+
+
+async def test_large_bodies_of_one_owner_leave_room_for_others() -> None:
+    large_bodies = LargeBodies()
+    senders = [Sender(PIECE, PIECE) for _ in range(3)]
+    first, second, other = (IncomingBody(sender.receive, large_bodies) for sender in senders)
+    await first.read(MOST, SECONDS, OWNER)
+    waiting = asyncio.create_task(second.read(MOST, SECONDS, OWNER, str(2 * len(PIECE))))
+    assert len(await other.read(MOST, SECONDS, "another")) == 2 * len(PIECE)
+    assert len(senders[1].left) == 2  # nothing is read of a body that announced its length
+    first.release()
+    assert len(await waiting) == 2 * len(PIECE)
+
+
+async def test_large_bodies_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "TURN_SECONDS", 0.01)
+    large_bodies = LargeBodies()
+    held = IncomingBody(Sender(PIECE, PIECE).receive, large_bodies)
+    await held.read(MOST, SECONDS, OWNER)
+    with pytest.raises(TooManyLargeBodies):
+        await IncomingBody(Sender(PIECE, PIECE).receive, large_bodies).read(MOST, SECONDS, OWNER)
+    held.release()
+    again = IncomingBody(Sender(PIECE, PIECE).receive, large_bodies)
+    assert len(await again.read(MOST, SECONDS, OWNER)) == 2 * len(PIECE)
+
+
+async def test_few_large_bodies_wait() -> None:
+    large_bodies = LargeBodies()
+    held = IncomingBody(Sender(PIECE, PIECE).receive, large_bodies)
+    await held.read(MOST, SECONDS, OWNER)
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(large_bodies.take(OWNER)) for _ in range(MOST_WAITING_BODIES)]
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyLargeBodies):
+            await large_bodies.take(OWNER)
+        for each in waiting:
+            each.cancel()
 
 
 async def test_a_slow_body_is_refused() -> None:
@@ -67,4 +109,4 @@ async def test_a_slow_body_is_refused() -> None:
         return {}
 
     with pytest.raises(RequestTimeout):
-        await IncomingBody(receive, asyncio.Semaphore(2)).read(10, seconds=0.01)
+        await IncomingBody(receive, LargeBodies()).read(10, 0.01, OWNER)

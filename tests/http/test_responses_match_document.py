@@ -258,6 +258,8 @@ async def succeed_reading(caller: Caller) -> None:
     assert (await caller.call(method="HEAD")).status_code == 200
     if "etag" in response.headers:
         same = await caller.call(headers={"if-none-match": response.headers["etag"]})
+        if same.status_code == 200:  # it has just changed, as a message does when it is delivered
+            same = await caller.call(headers={"if-none-match": same.headers["etag"]})
         assert same.status_code == 304
 
 

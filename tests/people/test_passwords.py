@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.people import passwords
-from sapa.people.passwords import MOST_CHARACTERS, MOST_HASHED_AT_ONCE, HashQueue, find_weakness, list_personal_words
+from sapa.people.passwords import (
+    LEET,
+    MOST_CHARACTERS,
+    MOST_HASHED_AT_ONCE,
+    MOST_LEET,
+    HashQueue,
+    find_weakness,
+    limit_leet,
+    list_personal_words,
+)
 from sapa.people.types import SignInBusy, WeakPassword
 
 PERSON = ["Toko Kopi Gayo", "budi.santoso@tokokopi.example", "Budi Santoso"]
@@ -67,6 +76,14 @@ def test_personal_words_are_those_of_names_and_addresses() -> None:
 def test_any_text_is_judged(password: str) -> None:
     reason = find_weakness(password, PERSON)
     assert reason is None or reason.endswith(("words of your own", "characters"))
+
+
+@given(st.text(alphabet=LEET + "a1~", max_size=72))
+def test_the_estimator_gets_few_symbols_that_may_stand_for_letters(password: str) -> None:
+    limited = limit_leet(password)
+    assert len(limited) == len(password)
+    assert len(set(limited) & set(LEET)) <= MOST_LEET
+    assert all(ours == theirs or ours == "~" for ours, theirs in zip(limited, password, strict=True))
 
 
 @pytest.mark.parametrize("shape", ["<a ", "a1!", "qwerty", "p@ssw0rd", "2024-01-01 ", "abcABC123", "\u202e", "é"])

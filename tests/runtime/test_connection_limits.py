@@ -29,7 +29,7 @@ class Callers:
         ours, theirs = socket.socketpair()
         self._sockets += [ours, theirs]
         theirs.setblocking(False)
-        connection = self.limits.admit(ours, address)
+        connection = self.limits.admit(ours, (address, 1))
         if connection is not None:
             self._peers[connection] = theirs
         return connection

@@ -30,7 +30,15 @@ def test_other_hosts_may_be_reached_from_elsewhere(host: str) -> None:
         ({"SAPA_PUBLIC_URL": "http://sapa.example.com"}, ["public URL"]),
         ({"SAPA_HOST": EVERYWHERE}, ["network"]),
         ({"SAPA_HOST": "::", "SAPA_PUBLIC_URL": "http://sapa.example.com"}, ["network", "public URL"]),
-        ({"SAPA_HOST": EVERYWHERE, "SAPA_TRUSTED_PROXIES": "10.0.0.1"}, []),
+        ({"SAPA_HOST": EVERYWHERE, "SAPA_TRUSTED_PROXIES": "10.0.0.1"}, ["public URL"]),
+        (
+            {
+                "SAPA_HOST": EVERYWHERE,
+                "SAPA_TRUSTED_PROXIES": "10.0.0.1",
+                "SAPA_PUBLIC_URL": "https://sapa.example.com",
+            },
+            [],
+        ),
         ({"SAPA_HOST": EVERYWHERE, "SAPA_TLS_CERT": __file__, "SAPA_TLS_KEY": __file__}, []),
         ({"SAPA_METRICS_LISTEN": "0.0.0.0:9100"}, ["metrics"]),
         ({"SAPA_SANDBOX_SMTP_LISTEN": "0.0.0.0:2525"}, ["sandbox mail"]),

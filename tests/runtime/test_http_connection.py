@@ -6,7 +6,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sapa.db.pool import Database
 from tests.conftest import Installation
+from tests.factories import Environments, make_key
 from tests.http.wire import send_bytes
 
 HOST = b"Host: sapa.example.com\r\n"
@@ -27,8 +29,18 @@ REFUSED = {
     "signed length": POST + b"Content-Length: +2\r\n\r\n{}",
     "broken chunk": POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
     "a preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
+    "empty lines": b"\r\n\r\n" + GET + HOST + b"\r\n",
+    "another version": b"GET /healthz HTTP/2.0\r\n" + HOST + b"\r\n",
+    "no version": b"GET /healthz\r\n" + HOST + b"\r\n",
+    "another encoding of chunks": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "chunks in HTTP/1.0": POST.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "a tunnel": b"CONNECT example.com:443 HTTP/1.1\r\n" + HOST + b"\r\n",
 }
+
+
+@pytest.fixture
+async def key(database: Database, company: Environments) -> str:
+    return (await make_key(database, company.live)).raw
 
 
 @pytest.mark.parametrize("request_bytes", REFUSED.values(), ids=REFUSED.keys())
@@ -52,6 +64,21 @@ def test_a_head_over_32_kib_is_refused(installation: Installation, size: int, st
 def test_many_small_headers_over_32_kib_are_refused(installation: Installation) -> None:
     headers = b"".join(b"a%d: b\r\n" % number for number in range(5_000))
     assert send_bytes(installation, GET + HOST + headers + b"\r\n").code == "HEADERS_TOO_LARGE"
+
+
+@pytest.mark.parametrize("before", [b"", b"\r\n"])
+@pytest.mark.parametrize("after", [b"", b" ", b"\t "])
+async def test_white_space_around_a_request_means_nothing(
+    installation: Installation, key: str, before: bytes, after: bytes
+) -> None:
+    head = b"GET /customer/v1/customers HTTP/1.1\r\n" + HOST + b"X-Api-Key: " + key.encode() + after + b"\r\n\r\n"
+    assert send_bytes(installation, before + head).status == 200
+
+
+async def test_a_trailer_is_no_header(installation: Installation, key: str) -> None:
+    head = b"POST /customer/v1/customers HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    trailer = b"X-Api-Key: " + key.encode() + b"\r\n\r\n"
+    assert send_bytes(installation, head + b"2\r\n{}\r\n0\r\n" + trailer).status == 401
 
 
 def test_the_offer_of_another_protocol_is_ignored_and_the_body_is_read(installation: Installation) -> None:

@@ -2,17 +2,20 @@
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import h11
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
 from sapa.http.allow_list import AllowList
+from sapa.runtime import connection_limits
 from sapa.runtime.connection_limits import ConnectionLimits
 from sapa.runtime.http_connection import MOST_UNREAD_BYTES, HttpConnection
 from sapa.runtime.http_server import Acceptor
@@ -75,8 +78,8 @@ async def echo(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def serve(app: App) -> AsyncIterator[int]:
-    served, limits = ServedApp(app), ConnectionLimits(100, 100, AllowList([]))
+async def serve(app: App, most: int = 100) -> AsyncIterator[int]:
+    served, limits = ServedApp(app), ConnectionLimits(most, most, AllowList([]))
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     port: int = listener.getsockname()[1]
@@ -301,3 +304,52 @@ async def test_what_arrives_for_later_requests_is_limited() -> None:
         first, *later = await read_answers(reader, ["POST"] * (count + 1))
         assert first.body == b"a"
         assert [answer.body == body for answer in later] == [True] * count
+
+
+def connect_and_reset(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+async def answer_after_resets() -> None:
+    async with asyncio.timeout(SECONDS), serve(echo, most=20) as port:
+        for _ in range(100):
+            connect_and_reset(port)  # gone before it is accepted
+            await asyncio.sleep(0)
+        await asyncio.sleep(3)
+        for _ in range(40):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(Sent(b"hello").encode())
+            assert (await read_answers(reader, ["POST"]))[0].body == b"hello"
+            writer.close()
+
+
+def test_callers_who_reset_their_connections_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after the time for a head, when they are closed. With the loop that serves: others report a reset."""
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 1.0)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(answer_after_resets())
+
+
+async def test_trailers_without_end_are_refused() -> None:
+    async with connect(echo) as (reader, writer):
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n")
+        with suppress(ConnectionError):  # the server closes while we are still sending
+            while not reader.at_eof():
+                writer.write(b"a: b\r\n" * 1000)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+
+
+async def test_a_caller_that_got_no_continue_is_not_read_on() -> None:
+    """It may leave out the body, so that what follows is another request."""
+
+    async def refuse(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        await respond(send, b"no", (b"content-length", b"2"))
+
+    async with connect(refuse) as (reader, writer):
+        expecting = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+        writer.write(expecting + Sent(b"hello").encode())
+        (answer,) = await read_answers(reader, ["POST"])
+        assert answer.headers[b"connection"] == b"close"
+        assert await reader.read() == b""

@@ -232,6 +232,7 @@ async def test_the_command_does_it_and_shows_how_far_it_is(
     await shop.read_everything(NEW)
 
 
+@pytest.mark.long
 def test_the_worker_of_a_running_installation_does_it(installation: Installation) -> None:
     sapa(installation.data, "secrets", "rotate", "--json").json()
     deadline = time.monotonic() + PATIENCE

@@ -34,7 +34,7 @@ async def list_settlements(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/settlements", roles=DEVELOPERS, shown_by=list_settlements)
+@console.post("/{environment}/settlements", roles=DEVELOPERS, shown_by=list_settlements, has_file=True)
 async def upload_settlement(page: PageRequest) -> Response:
     file = page.form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:

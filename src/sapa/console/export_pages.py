@@ -23,7 +23,7 @@ async def export(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
     resources = AsyncExitStack()
-    opening = exports.open_snapshot(page.context.long_reads.snapshot(company.id), company, resource)
+    opening = exports.open_snapshot(page.context.long_reads.stream(company.id), company, resource)
     snapshot = await resources.enter_async_context(opening)
     headers = HEADERS | {"content-disposition": f'attachment; filename="{resource}.{format}"'}
     return Download(exports.write(snapshot, format), headers, MEDIA_TYPES[format], resources)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+from collections.abc import Callable
 from hashlib import sha256
 
 from starlette.datastructures import FormData
@@ -9,37 +10,52 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
+from sapa.context import LargeBodies
 from sapa.http.bodies import MOST_UPLOADED
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
+from sapa.http.incoming import LARGE_BYTES
 
 MOST_FIELDS = 200
 MOST_FILES = 10
 MOST_OPEN_BYTES = 65_536
-"""For forms that are open to anybody; the others may hold a file."""
-MOST_BYTES = MOST_UPLOADED + 1_048_576
+"""For forms that are open to anybody."""
+MOST_BYTES = LARGE_BYTES
+MOST_BYTES_WITH_FILE = MOST_UPLOADED + LARGE_BYTES
 
 
 def build_token(secret: str) -> str:
     return hmac.new(secret.encode(), b"form", sha256).hexdigest()
 
 
-def limit_body(receive: Receive, most: int) -> Receive:
-    taken = 0
+class FormBody:
+    """The body of a form, within a limit. Only a few large ones are read at once, as in the API."""
 
-    async def receive_some() -> Message:
-        nonlocal taken
-        message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > most:
-            raise PayloadTooLarge(f"The request's body is larger than {most // 1024} KiB.")
+    def __init__(self, receive: Receive, most: int, owner: str, large_bodies: LargeBodies) -> None:
+        self._receive = receive
+        self._most = most
+        self._owner = owner
+        self._large_bodies = large_bodies
+        self._taken = 0
+        self._release: Callable[[], None] | None = None
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._taken += len(message.get("body", b""))
+        if self._taken > self._most:
+            raise PayloadTooLarge(f"The request's body is larger than {self._most // 1024} KiB.")
+        if self._taken > LARGE_BYTES and self._release is None:
+            self._release = await self._large_bodies.take(self._owner)
         return message
 
-    return receive_some
+    def release(self) -> None:
+        """The form is answered."""
+        if self._release is not None:
+            self._release()
 
 
-async def read_form(request: Request, is_open: bool) -> FormData:
-    seconds = BODY_SECONDS if is_open else UPLOAD_SECONDS
+async def read_form(request: Request, has_file: bool) -> FormData:
+    seconds = UPLOAD_SECONDS if has_file else BODY_SECONDS
     try:
         async with asyncio.timeout(seconds):
             form = await request.form(max_fields=MOST_FIELDS, max_files=MOST_FILES)

@@ -40,7 +40,7 @@ async def list_imports(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports)
+@console.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports, has_file=True)
 async def upload(page: PageRequest) -> Response:
     """A file with our own fields is imported at once; of any other, a preview is shown first."""
     media_type, content = await _read_file(page)

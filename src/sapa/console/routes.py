@@ -19,7 +19,15 @@ from starlette.routing import Match, Route
 
 from sapa.console import translations
 from sapa.console.execute import InProcessApi
-from sapa.console.forms import MOST_BYTES, MOST_OPEN_BYTES, build_token, comes_from_here, limit_body, read_form
+from sapa.console.forms import (
+    MOST_BYTES,
+    MOST_BYTES_WITH_FILE,
+    MOST_OPEN_BYTES,
+    FormBody,
+    build_token,
+    comes_from_here,
+    read_form,
+)
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
 from sapa.context import AppContext, SecretKeyMissing
@@ -194,6 +202,7 @@ class ConsoleRoute(Struct, frozen=True):
     handler: Handler
     shown_by: Handler | None
     """Shows the form again, with its errors."""
+    has_file: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -207,12 +216,12 @@ class ConsoleRoutes:
         self.pages: list[ConsoleRoute] = []
 
     def get(self, path: str, roles: Sequence[Role] | None) -> Callable[[Handler], Handler]:
-        return self._declare("GET", path, roles, None)
+        return self._declare("GET", path, roles, None, False)
 
     def post(
-        self, path: str, roles: Sequence[Role] | None, shown_by: Handler | None = None
+        self, path: str, roles: Sequence[Role] | None, shown_by: Handler | None = None, has_file: bool = False
     ) -> Callable[[Handler], Handler]:
-        return self._declare("POST", path, roles, shown_by)
+        return self._declare("POST", path, roles, shown_by, has_file)
 
     def routes(self, context: AppContext, api: InProcessApi, live: Live) -> list[Route]:
         """Fixed paths before parameters: `new` is not an id, and `people` not an environment."""
@@ -225,10 +234,10 @@ class ConsoleRoutes:
         return [*routes, Route(f"/console{fallback.path}", _serve(context, api, live, fallback), methods=METHODS)]
 
     def _declare(
-        self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
+        self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None, has_file: bool
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by))
+            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by, has_file))
             return handler
 
         return declare
@@ -241,12 +250,17 @@ def _serve(
     context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(incoming: Request) -> Response:
-        request = Request(incoming.scope, limit_body(incoming.receive, _get_limit(context, route)))
-        secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
+        secret = incoming.cookies.get(COOKIE, "")
+        body = FormBody(incoming.receive, _get_limit(context, route), secret, context.large_bodies)
+        request = Request(incoming.scope, body.receive)
+        visitor = request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
         browser_key = request.cookies.get(BROWSER_COOKIE) or token_urlsafe(32)
         language = translations.choose(request)
         page = PageRequest(context, api, live, request, secret, visitor, browser_key, None, None, language)
-        response = await _respond(context, route, page)
+        try:
+            response = await _respond(context, route, page)
+        finally:
+            body.release()
         if page.signed_in is None and VISITOR_COOKIE not in request.cookies:
             set_cookie(page, response, VISITOR_COOKIE, visitor)
         return protect(response, page.is_secure)
@@ -255,7 +269,11 @@ def _serve(
 
 
 def _get_limit(context: AppContext, route: ConsoleRoute) -> int:
-    return MOST_OPEN_BYTES if route.is_open else max(MOST_BYTES, context.settings.files.most_bytes + MOST_OPEN_BYTES)
+    if route.is_open:
+        return MOST_OPEN_BYTES
+    if not route.has_file:
+        return MOST_BYTES
+    return max(MOST_BYTES_WITH_FILE, context.settings.files.most_bytes + MOST_OPEN_BYTES)
 
 
 async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) -> Response:
@@ -322,7 +340,7 @@ async def _admit(context: AppContext, route: ConsoleRoute, page: PageRequest) ->
 
 
 async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:
-    page.form = await read_form(page.request, route.is_open)
+    page.form = await read_form(page.request, route.has_file)
     if not hmac.compare_digest(page.form_value("token").encode(), page.token.encode()):
         raise StaleForm
     if route.is_open and not comes_from_here(page.request):

@@ -77,7 +77,7 @@ async def watch_ticket(page: PageRequest) -> Response:
     return watch(page, read)
 
 
-@console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
 async def reply_to_ticket(page: PageRequest) -> Response:
     """A text, files, or both; several messages on a channel whose messages have one file."""
     text, my_id = page.form_value("body").replace("\r\n", "\n"), (await read_team(page)).my_id
@@ -147,7 +147,7 @@ async def reopen_ticket(page: PageRequest) -> Response:
     return await _do(page, "reopen", None)
 
 
-@console.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
 async def send_template(page: PageRequest) -> Response:
     ticket, team = await _get_ticket(page), await read_team(page)
     template = (await _ask(page, "GET", f"/templates/{page.form_value('template')}"))["data"]

@@ -64,7 +64,7 @@ def _read_typed(page: PageRequest, step: str) -> dict[str, str]:
     return {name: page.form_value(f"{step}.{name}") for name in ("template", "params", "sources")}
 
 
-@console.post("/{environment}/settings/tracking", roles=DEVELOPERS, shown_by=show_tracking)
+@console.post("/{environment}/settings/tracking", roles=DEVELOPERS, shown_by=show_tracking, has_file=True)
 async def change_tracking_page(page: PageRequest) -> Response:
     stored = (await page.call("GET", "/shipping/tracking-page"))["data"]
     body = {

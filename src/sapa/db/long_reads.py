@@ -9,7 +9,9 @@ from weakref import WeakValueDictionary
 from sapa.db import queries
 from sapa.db.pool import Database, Tx
 
-CONNECTIONS = 4
+CONNECTIONS = 6
+MOST_STREAMS = 4
+"""Those that last as long as their reader likes leave room for the others."""
 MOST_OF_A_COMPANY = 2
 WAIT_SECONDS = 5.0
 POLL_SECONDS = 0.2
@@ -26,6 +28,7 @@ class LongReads:
     def __init__(self, url: str) -> None:
         self._database = Database(url, CONNECTIONS, "sapa long reads")
         self._places = asyncio.Semaphore(CONNECTIONS)
+        self._streams = asyncio.Semaphore(MOST_STREAMS)
         self._turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -43,6 +46,12 @@ class LongReads:
                 if time.monotonic() > deadline:
                     raise TooManyLongReads
                 await asyncio.sleep(POLL_SECONDS)
+
+    @asynccontextmanager
+    async def stream(self, company_id: int) -> AsyncIterator[Tx]:
+        """The same for a file that is sent while it is read."""
+        async with _wait_for(self._streams, time.monotonic() + WAIT_SECONDS), self.snapshot(company_id) as tx:
+            yield tx
 
     async def close(self) -> None:
         await self._database.close()

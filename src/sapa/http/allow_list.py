@@ -86,7 +86,7 @@ def client_address(peer: str, forwarded: str | None, trusted: AllowList) -> str:
         return _normalise(peer)
     for hop in reversed(forwarded.split(",")):
         address = _parse_hop(hop)
-        if not trusted.contains(address):
+        if address and not trusted.contains(address):
             return _normalise(address)
     return _normalise(peer)
 

@@ -1,5 +1,6 @@
 """Request bodies: JSON is read strictly, and errors name the field and say how to fix it."""
 
+import json
 import re
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(?P<wanted>[^`]*)` of length (?P<sign>[<>])= (?P<bound>\d+)")
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+_find_small_number = re.compile(rb"[0-9][eE]-[0-9]{3}").search
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _TYPE_NAMES = {
@@ -84,7 +86,9 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     if b"\0" in raw or (b"\\u0000" in raw and _ESCAPED_NUL.search(raw)):
         raise Invalid("The body contains a NUL character, which cannot be stored. Remove it.")
     try:
-        return _decode(raw, decoder)
+        body = _decode(raw, decoder)
+        if _find_small_number(raw):
+            _refuse_vanishing_numbers(raw)
     except msgspec.ValidationError as error:
         raise translate_validation_error(str(error), decoder.type) from None
     except RecursionError:
@@ -92,6 +96,22 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = "it is empty" if not raw else str(error)
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
+    return body
+
+
+def _refuse_vanishing_numbers(raw: bytes) -> None:
+    """Those so small that they would be stored as 0, such as in additionalData."""
+    if field := _find_vanishing(json.loads(raw, parse_float=str.encode)):
+        raise Invalid.field(field, "is too small a number. Use at most 300 decimal places")
+
+
+def _find_vanishing(value: Any, path: str = "") -> str | None:
+    """Where such a number is. Numbers with a fraction or an exponent are bytes here."""
+    if isinstance(value, bytes):
+        return path if float(value) == 0 and value.lower().partition(b"e")[0].strip(b"-0.") else None
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    steps = ((f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip("."), each) for key, each in inner)
+    return next((found for step, each in steps if (found := _find_vanishing(each, step))), None)
 
 
 def _decode(raw: bytes, decoder: BodyDecoder) -> Any:

@@ -1,6 +1,7 @@
 """Files that are read from the database while they are sent."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 
@@ -10,6 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 STALL_SECONDS = 60.0
 """A reader that takes nothing in this time has its connection closed."""
+MOST_SECONDS = 3600.0
+"""For a whole file: its snapshot keeps the database from tidying up."""
 
 log = structlog.get_logger()
 
@@ -37,10 +40,14 @@ class Download(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._resources, aclosing(self._parts) as parts:
             left = asyncio.create_task(_wait_until_left(receive))
+            deadline = time.monotonic() + MOST_SECONDS
             try:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 async for part in parts:
                     if not await _send_part(send, part, left):
+                        return
+                    if time.monotonic() > deadline:
+                        log.info("download stopped", reason=f"it took longer than {MOST_SECONDS:.0f} seconds")
                         return
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             except OSError:

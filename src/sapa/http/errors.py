@@ -7,7 +7,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from sapa.context import SecretKeyMissing
+from sapa.context import SecretKeyMissing, TooManyLargeBodies
 from sapa.db.connection import DatabaseAway
 from sapa.db.long_reads import TooManyLongReads
 from sapa.db.pool import BUSY, RETRYABLE
@@ -85,12 +85,14 @@ BY_CONSTRAINT: dict[str, type[ApiError]] = {}
 
 
 def translate(error: Exception) -> ApiError | None:
-    """The error that the caller gets: ours, or that of a violated constraint, a missing secret key or too many long
-    reads; else None."""
+    """The error that the caller gets: ours, or that of a violated constraint, a missing secret key, or too many
+    long reads or large bodies; else None."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, SecretKeyMissing):
         return ServiceUnavailable(str(error))
+    if isinstance(error, TooManyLargeBodies):
+        return ServiceUnavailable(str(error), headers={"retry-after": "10"})
     if isinstance(error, TooManyLongReads):
         return RateLimitExceeded(str(error), headers={"retry-after": "5"})
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):

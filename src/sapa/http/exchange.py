@@ -101,7 +101,8 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
         if uploads
         else (("application/json",), MOST_BYTES, BODY_SECONDS)
     )
-    body = exchange.body = await exchange.incoming.read(most, seconds, exchange.header(b"content-length"))
+    owner = str(exchange.key.company.id) if exchange.key else exchange.address
+    body = exchange.body = await exchange.incoming.read(most, seconds, owner, exchange.header(b"content-length"))
     if not body and not is_needed:
         return "", body
     _refuse_compressed(exchange)

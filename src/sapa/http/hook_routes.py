@@ -20,7 +20,7 @@ def hook_route(context: AppContext, hook: Hook[AppContext], find_limit: FindLimi
             raise NotFound
         incoming = IncomingBody(request.receive, context.large_bodies)
         try:
-            body = await incoming.read(most, HOOK_SECONDS, request.headers.get("content-length"))
+            body = await incoming.read(most, HOOK_SECONDS, request.url.path, request.headers.get("content-length"))
             response = await answer_hook(context, [hook], _build_call(request, body))
         finally:
             incoming.release()

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
 from typing import Any
 
+from sapa.context import LargeBodies
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 
 LARGE_BYTES = 1_048_576
@@ -12,26 +13,28 @@ INCOMPLETE = "The body is incomplete. Send the whole body."
 
 
 class IncomingBody:
-    """The body of one request. Only a few large ones are in memory at once, from their second MiB until `release`."""
+    """The body of one request. Only a few large ones are in memory at once, until `release`."""
 
-    def __init__(self, receive: Callable[[], Awaitable[Any]], large_bodies: asyncio.Semaphore) -> None:
+    def __init__(self, receive: Callable[[], Awaitable[Any]], large_bodies: LargeBodies) -> None:
         self._receive = receive
         self._large_bodies = large_bodies
-        self._is_large = False
+        self._release: Callable[[], None] | None = None
 
-    async def read(self, most: int, seconds: float, length: str | None = None) -> bytes:
-        """Nothing is read of a body whose announced length is too large. The time in which a large body waits for its
-        turn does not count."""
-        if length is not None and length.isdecimal() and int(length) > most:
+    async def read(self, most: int, seconds: float, owner: str, length: str | None = None) -> bytes:
+        """Nothing is read of a body whose announced length is too large. A large one waits for its turn: before it is
+        read, or, if its length was not announced, after its first MiB. The time of waiting does not count."""
+        announced = int(length) if length is not None and length.isdecimal() else 0
+        if announced > most:
             raise _build_refusal(most)
         content = BytesIO()
+        if announced > LARGE_BYTES:
+            self._release = await self._large_bodies.take(owner)
         try:
             async with asyncio.timeout(seconds) as deadline:
                 while await self._read_chunk(content, most):
-                    if not self._is_large and content.tell() > LARGE_BYTES:
+                    if self._release is None and content.tell() > LARGE_BYTES:
                         deadline.reschedule(None)
-                        await self._large_bodies.acquire()
-                        self._is_large = True
+                        self._release = await self._large_bodies.take(owner)
                         deadline.reschedule(asyncio.get_running_loop().time() + seconds)
         except TimeoutError:
             raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
@@ -57,9 +60,8 @@ class IncomingBody:
 
     def release(self) -> None:
         """The request is answered, and its body is no longer in use."""
-        if self._is_large:
-            self._is_large = False
-            self._large_bodies.release()
+        if self._release is not None:
+            self._release()
 
     async def _read_chunk(self, content: BytesIO, most: int) -> bool:
         """Returns whether more will come."""

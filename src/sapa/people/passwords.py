@@ -24,6 +24,10 @@ MOST_HASHED_AT_ONCE = 20
 NICENESS = 10
 MOST_ESTIMATED = 72
 """The estimator's time grows with the cube of the length."""
+LEET = "@({[<!|$+%"
+MOST_LEET = 2
+"""Different symbols that may stand for letters. The estimator's time grows exponentially with their number: two, beside
+all digits, take a third of a second."""
 LEAST_SCORE = 3
 """Of 0 to 4: more than 10^8 guesses."""
 LEAST_UNPERSONAL = 8
@@ -137,10 +141,17 @@ def _is_personal(password: str, words: Sequence[str]) -> bool:
 
 def _estimate(password: str, words: list[str]) -> str | None:
     # Imported here: its word lists take 14 MB, and few processes ever set a password.
-    found: dict[str, Any] = import_module("zxcvbn").zxcvbn(password[:MOST_ESTIMATED], words, MOST_ESTIMATED)
+    text = limit_leet(password[:MOST_ESTIMATED])
+    found: dict[str, Any] = import_module("zxcvbn").zxcvbn(text, words, MOST_ESTIMATED)
     if found["score"] >= LEAST_SCORE:
         return None
     longest = max(found["sequence"], key=lambda match: len(match["token"]))
     if longest.get("dictionary_name") == "user_inputs":
         return _PERSONAL
     return _REASONS.get(longest["pattern"], _GUESSABLE)
+
+
+def limit_leet(text: str) -> str:
+    """Further symbols become one that stands for itself only, so that the password seems weaker."""
+    used = list(dict.fromkeys(char for char in text if char in LEET))
+    return text.translate(dict.fromkeys(map(ord, used[MOST_LEET:]), "~"))

@@ -25,6 +25,7 @@ class Connection(Struct, eq=False):
     """An accepted connection. It always waits for its caller, except while a request is under way."""
 
     socket: socket.socket
+    client: tuple[str, int]
     network: str
     deadline: float = inf
     """On the process's monotonic clock; infinite while a request is under way."""
@@ -40,12 +41,11 @@ class Connection(Struct, eq=False):
         self.deadline, self.has_asked = time.monotonic() + seconds, True
 
     def end_wait(self) -> None:
-        """A whole head arrived, or the connection is about to be closed."""
+        """A whole head arrived."""
         self.deadline = inf
 
     def close(self) -> None:
         """Whatever reads from the connection, the TLS handshake or the HTTP protocol, sees its end."""
-        self.end_wait()
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
@@ -66,19 +66,20 @@ class ConnectionLimits:
         self._networks: dict[str, Connections] = {}
         self._warned_at = -WARNING_SECONDS
 
-    def admit(self, accepted: socket.socket, address: str) -> Connection | None:
+    def admit(self, accepted: socket.socket, client: tuple[str, int]) -> Connection | None:
         """Trusted proxies have no limit of their own."""
+        address = client[0]
         network, is_trusted = get_network(address), self._trusted.contains(address)
         same = {} if is_trusted else self._networks.get(network, {})
         if len(same) >= self._most_per_network:
             self._warn("connections of one address at their limit", address=address, limit=self._most_per_network)
-            if not _make_room(same):
+            if not self._make_room(same):
                 return None
         if len(self._all) >= self._most:
             self._warn("connections at their limit", limit=self._most)
-            if not _make_room(self._all):
+            if not self._make_room(self._all):
                 return None
-        connection = Connection(accepted, network)
+        connection = Connection(accepted, client, network)
         connection.await_head()
         self._all[connection] = same[connection] = None
         if not is_trusted:
@@ -87,7 +88,6 @@ class ConnectionLimits:
 
     def release(self, connection: Connection) -> None:
         """The connection is closed. May be called twice."""
-        connection.end_wait()
         self._all.pop(connection, None)
         same = self._networks.get(connection.network, {})
         same.pop(connection, None)
@@ -97,20 +97,24 @@ class ConnectionLimits:
     def close_overdue(self) -> None:
         now = time.monotonic()
         for connection in [one for one in self._all if one.deadline <= now]:
-            connection.close()
+            self._close(connection)
+
+    def _make_room(self, full: Connections) -> bool:
+        """Closes the oldest connection that waits for a head, else the one that has been idle for longest."""
+        silent = (one for one in full if one.deadline < inf and not one.has_asked)
+        oldest = next(silent, None) or min(full, key=lambda one: one.deadline)
+        is_waiting = oldest.deadline < inf
+        if is_waiting:
+            self._close(oldest)
+        return is_waiting
+
+    def _close(self, connection: Connection) -> None:
+        """Its place is free at once, whatever becomes of its transport."""
+        connection.close()
+        self.release(connection)
 
     def _warn(self, event: str, **details: object) -> None:
         now = time.monotonic()
         if now - self._warned_at >= WARNING_SECONDS:
             self._warned_at = now
             log.warning(event, advice="List a proxy of your own in SAPA_TRUSTED_PROXIES.", **details)
-
-
-def _make_room(full: Connections) -> bool:
-    """Closes the oldest connection that waits for a head, else the one that has been idle for longest."""
-    silent = (one for one in full if one.deadline < inf and not one.has_asked)
-    oldest = next(silent, None) or min(full, key=lambda one: one.deadline)
-    is_waiting = oldest.deadline < inf
-    if is_waiting:
-        oldest.close()
-    return is_waiting

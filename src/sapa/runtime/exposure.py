@@ -43,6 +43,9 @@ def list_exposures(settings: Settings) -> list[Exposure]:
     if mail is not None and not is_loopback(mail[0]) and not server.tls_cert:
         fix = "Set SAPA_TLS_CERT and SAPA_TLS_KEY, or SAPA_SANDBOX_SMTP_LISTEN to a loopback address."
         found.append(Exposure("sandbox mail", f"passwords for {mail[0]}:{mail[1]} are sent without encryption", fix))
+    if not is_loopback(server.host) and server.trusted_proxies and server.public_url is None:
+        fix = "Set SAPA_PUBLIC_URL to the https address that people use."
+        found.append(Exposure("public URL", f"links in mail and pages lead to {server.address}", fix))
     public = urlsplit(server.public_url or "")
     if public.scheme == "http" and not is_loopback(public.hostname or ""):
         fix = "Serve HTTPS and set SAPA_PUBLIC_URL to the https address."

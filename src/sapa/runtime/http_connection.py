@@ -52,13 +52,15 @@ class HttpConnection(asyncio.Protocol):
         self._body_left: int | None = None
         """None for a chunked body, whose end only the parser finds."""
         self._drained = 0
+        self._framing = 0
+        """Bytes of a chunked body since the last one that was content."""
         self._is_reading = True
         self.is_paused = False
         """The caller has not read what was sent."""
         self._method = b""
         self._url = b""
         self._headers: Headers = []
-        self._refusal: ApiError | None = None
+        self._pending_refusal: ApiError | None = None
         """Of the request that follows the one under way."""
 
     # What the transport calls
@@ -66,8 +68,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-        self._client = transport.get_extra_info("peername")[:2]
-        self._server = transport.get_extra_info("sockname")[:2]
+        self._server = self._connection.socket.getsockname()[:2]
         self._served.connections.add(self)
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -100,7 +101,7 @@ class HttpConnection(asyncio.Protocol):
     # Reading
 
     def _parse(self) -> None:
-        while self._part and self._refusal is None and not self._transport.is_closing():
+        while self._part and self._pending_refusal is None and not self._transport.is_closing():
             if self._is_in_body:
                 self._parse_body()
             elif self._cycle is not None:
@@ -113,11 +114,13 @@ class HttpConnection(asyncio.Protocol):
 
     def _parse_head(self) -> bool:
         """Returns whether the head was complete."""
-        data = self._part
+        data = self._part = self._part.removeprefix(b"\r\n")  # some callers send a line break after a body
         end = data.find(b"\r\n\r\n")
         size = len(data) if end < 0 else end + 4
         if size > MOST_HEAD_BYTES:
             self._refuse(HeadersTooLarge())
+        elif data.startswith(b"\r\n"):
+            self._refuse(Invalid("The request begins with empty lines. Send at most one."))
         elif data.count(b"\n", 0, size) != data.count(b"\r\n", 0, size):
             self._refuse(Invalid("A line of the request's head ends without CR. End each line with CR LF."))
         elif end < 0:
@@ -143,50 +146,61 @@ class HttpConnection(asyncio.Protocol):
         self._part = self._part[len(part) :]
         if self._body_left is not None:
             self._body_left -= len(part)
+        self._framing += len(part)
         self._feed(part)
+        if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._pending_refusal is None:
+            self._refuse(HeadersTooLarge("The chunk sizes or trailers of the body are larger than 32 KiB."))
 
     def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._refusal = self._refusal or Invalid("The request is not valid HTTP/1.1.")
+            self._pending_refusal = self._pending_refusal or Invalid("The request is not valid HTTP/1.1.")
             if self._cycle is None or self._is_in_body:
-                self._refuse(self._refusal)
+                self._refuse(self._pending_refusal)
 
     # What the parser calls
 
     def on_message_begin(self) -> None:
         if not self._is_in_head:
-            self._refusal = Invalid("A request directly follows a chunked body. Wait for the response first.")
-            raise self._refusal
+            self._pending_refusal = Invalid("A request directly follows a chunked body. Wait for the response first.")
+            raise self._pending_refusal
         self._headers = []
 
     def on_url(self, url: bytes) -> None:
         self._url = url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value))
+        """Trailers, which come after a chunked body, are dropped: as headers they would pass the checks of the head."""
+        if self._is_in_head:
+            self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         hosts, expects_continue = 0, False
-        self._body_left, self._drained = None, 0
+        self._body_left, self._drained, self._framing = None, 0, 0
+        version = self._parser.get_http_version()
         for name, value in self._headers:
             if name == b"host":
                 hosts += 1
             elif name == b"content-length":
                 self._body_left = int(value)
+            elif name == b"transfer-encoding" and (value.lower() != b"chunked" or version == "1.0"):
+                self._pending_refusal = Invalid("The only transfer encoding is chunked, and only in HTTP/1.1.")
             elif name == b"expect":
                 expects_continue = value.lower() == b"100-continue"
-        if hosts != 1:
-            self._refusal = Invalid("Send exactly one Host header.")
-            raise self._refusal
+        if version not in {"1.0", "1.1"}:
+            self._pending_refusal = Invalid("Use HTTP/1.1.")
+        elif hosts != 1:
+            self._pending_refusal = Invalid("Send exactly one Host header.")
+        if self._pending_refusal is not None:
+            raise self._pending_refusal
         self._is_in_body = True
         if not self.is_paused:
             self._connection.end_wait()
         self._start_cycle(expects_continue)
 
     def on_body(self, body: bytes) -> None:
-        cycle = self._cycle
+        cycle, self._framing = self._cycle, 0
         if cycle is None or cycle.is_complete:
             self._drained += len(body)
             if self._drained > MOST_DRAINED_BYTES:
@@ -214,7 +228,7 @@ class HttpConnection(asyncio.Protocol):
             "query_string": query,
             "root_path": "",
             "headers": self._headers,
-            "client": self._client,
+            "client": self._connection.client,
             "server": self._server,
             "state": self._served.state.copy(),
         }
@@ -245,8 +259,8 @@ class HttpConnection(asyncio.Protocol):
 
     def _end_cycle(self) -> None:
         cycle, self._cycle = self._cycle, None
-        if self._refusal is not None:
-            self._refuse(self._refusal)
+        if self._pending_refusal is not None:
+            self._refuse(self._pending_refusal)
         elif cycle is None or not cycle.keeps_alive:
             self._transport.close()
         else:

@@ -118,7 +118,7 @@ class Acceptor:
             except OSError as error:
                 self._pause(error)
                 return
-            connection = self._limits.admit(accepted, peer[0])
+            connection = self._limits.admit(accepted, peer[:2])
             if connection is None:
                 accepted.close()
                 continue

@@ -16,28 +16,28 @@ class AppDidNotStart(Exception):
 async def run_lifespan(app: App) -> AsyncIterator[dict[str, Any]]:
     """Yields the state that the application has made for its requests."""
     state: dict[str, Any] = {}
-    orders: asyncio.Queue[Message] = asyncio.Queue()
-    reports: asyncio.Queue[Message] = asyncio.Queue()
+    to_app: asyncio.Queue[Message] = asyncio.Queue()
+    from_app: asyncio.Queue[Message] = asyncio.Queue()
     scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": state}
-    running = asyncio.ensure_future(app(scope, orders.get, reports.put))
-    await _order(running, orders, reports, "startup")
+    running = asyncio.ensure_future(app(scope, to_app.get, from_app.put))
+    await _tell(running, to_app, from_app, "startup")
     try:
         yield state
     finally:
-        await _order(running, orders, reports, "shutdown")
+        await _tell(running, to_app, from_app, "shutdown")
         await running
 
 
-async def _order(
-    running: asyncio.Future[None], orders: asyncio.Queue[Message], reports: asyncio.Queue[Message], step: str
+async def _tell(
+    running: asyncio.Future[None], to_app: asyncio.Queue[Message], from_app: asyncio.Queue[Message], step: str
 ) -> None:
-    await orders.put({"type": f"lifespan.{step}"})
-    report = asyncio.create_task(reports.get())
-    either: set[asyncio.Future[Any]] = {running, report}
+    await to_app.put({"type": f"lifespan.{step}"})
+    response = asyncio.create_task(from_app.get())
+    either: set[asyncio.Future[Any]] = {running, response}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    if not report.done():
-        report.cancel()
+    if not response.done():
+        response.cancel()
         await running  # raises what ended it
         raise AppDidNotStart(f"the application ended at {step}")
-    if report.result()["type"] != f"lifespan.{step}.complete":
-        raise AppDidNotStart(report.result().get("message", ""))
+    if response.result()["type"] != f"lifespan.{step}.complete":
+        raise AppDidNotStart(response.result().get("message", ""))

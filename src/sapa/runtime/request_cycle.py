@@ -159,6 +159,8 @@ class RequestCycle:
                 self.keeps_alive = False
         if self._is_chunked and self._scope["http_version"] == "1.0":
             self._is_chunked = self.keeps_alive = False
+        if self._expects_continue:  # the caller may leave the body out, and send its next request instead
+            self.keeps_alive = False
         if self._is_chunked:
             lines.append(b"transfer-encoding: chunked\r\n")
         if not self.keeps_alive:

@@ -9,7 +9,7 @@ then begins a cell, and is escaped, too.
 import re
 
 _FORMULA = r"['\"]*[=@+\-\t\r]"
-_SPLIT = r"[;\t\n]"
+_SPLIT = r"[;\t\r\n]"
 _is_number = re.compile(r"[+-]?[0-9][0-9.]*").fullmatch
 _replace_risky = re.compile(rf"(\A|{_SPLIT})(?={_FORMULA})").sub
 _replace_escaped = re.compile(rf"(\A|{_SPLIT})'(?={_FORMULA})").sub

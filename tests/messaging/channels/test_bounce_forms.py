@@ -10,7 +10,7 @@ import pytest
 
 from sapa.messaging.channels.interface import Identity, ReceivedItem, Source, StatusReport
 from sapa.messaging.channels.mail.adapter import MAIL
-from sapa.messaging.channels.mail.bounces import is_bounce, list_failures
+from sapa.messaging.channels.mail.bounces import MAX_RECIPIENTS, is_bounce, list_failures
 from sapa.messaging.channels.mail.mime import parse_mail
 from tests.messaging.channels.accounts import ACCOUNTS
 from tests.messaging.channels.bounce_mails import RECIPIENT, REFERENCE, BounceMail, list_delays, list_permanent
@@ -45,6 +45,55 @@ def test_the_recipient_and_the_reason_are_found() -> None:
 @pytest.mark.parametrize("mail", list(list_delays()), ids=lambda mail: mail.name)
 def test_a_delay_is_not_a_failure(mail: BounceMail) -> None:
     assert not any(isinstance(item, StatusReport) for item in MAIL.read_callback(ACCOUNT, mail.content))
+
+
+@pytest.mark.parametrize(
+    ("sender", "subject", "text"),
+    [
+        ("budi@example.com", "Automatic reply: Delivery problem with order 12", "I am on holiday until Monday."),
+        ("budi@example.com", "Out of office", "My old mailbox does not exist any more. Write to budi2@example.com."),
+    ],
+)
+def test_the_automatic_reply_of_a_person_is_not_a_bounce(sender: str, subject: str, text: str) -> None:
+    mail = f"""Return-Path: <>
+From: Budi <{sender}>
+To: halo@shop.example
+Subject: {subject}
+Auto-Submitted: auto-replied
+In-Reply-To: <{REFERENCE}@shop.example>
+
+{text}
+"""
+    [item] = MAIL.read_callback(ACCOUNT, mail.encode())
+    assert isinstance(item, ReceivedItem)
+    assert item.is_automatic
+
+
+def test_what_a_person_writes_from_the_postmasters_address_is_kept() -> None:
+    mail = """From: Ibu Sri <postmaster@tiny.example>
+To: halo@shop.example
+Subject: My parcel was not delivered
+
+Where is my order 77?
+"""
+    [item] = MAIL.read_callback(ACCOUNT, mail.encode())
+    assert isinstance(item, ReceivedItem)
+
+
+def test_the_recipients_of_all_reports_in_a_mail_are_limited() -> None:
+    block = "action: failed\nfinal-recipient: rfc822; a@example.com\n\n"
+    reports = f"--b\nContent-Type: message/delivery-status\n\n{block * 90}\n" * 5
+    mail = f"""From: mailer-daemon@example.com
+Content-Type: multipart/report; report-type=delivery-status; boundary=b
+
+{reports}--b
+Content-Type: message/rfc822
+
+Message-ID: <{REFERENCE}@shop.example>
+
+--b--
+"""
+    assert len(MAIL.read_callback(ACCOUNT, mail.encode())) == MAX_RECIPIENTS
 
 
 def test_a_customers_mail_that_quotes_ours_is_not_a_bounce() -> None:

@@ -123,6 +123,7 @@ def test_the_time_grows_no_faster_than_the_size(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.long
 def test_the_largest_mail_takes_less_than_a_process_may(shape: str) -> None:
     body = b"From: ayu@example.com\r\n" + SHAPES[shape](1_000_000)
     started = time.process_time()

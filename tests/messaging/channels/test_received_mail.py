@@ -96,6 +96,7 @@ def read_checked(results: str, **headers: str) -> Any:
         "MX.shop.example 1; spf=fail smtp.mailfrom=other.example; dkim=pass (2048-bit) header.d=shop.example",
         "mx.shop.example; dkim=pass header.i=@mail.shop.example",
         "mx.shop.example; spf=pass (ok; really) smtp.mailfrom=halo@shop.example",
+        'mx.shop.example; dmarc=pass header.from="shop.example"',
     ],
 )
 def test_an_authenticated_message_of_the_company_is_an_echo(results: str) -> None:
@@ -113,9 +114,15 @@ def test_an_authenticated_message_of_the_company_is_an_echo(results: str) -> Non
         "mx.shop.example; none",
         "mx.shop.example; dmarc=fail header.from=shop.example",
         "mx.shop.example; dmarc=pass header.from=shop.example.evil.example",
+        "mx.shop.example; spf=pass smtp.mailfrom=shop.example; dmarc=fail header.from=shop.example",
         "mx.shop.example; dkim=pass header.d=notshop.example",
         "mx.shop.example; spf=pass smtp.mailfrom=evil.example",
         "mx.shop.example; spf=softfail (dmarc=pass header.from=shop.example) smtp.mailfrom=x",
+        'mx.shop.example; spf=pass smtp.mailfrom="x smtp.mailfrom=shop.example"@evil.example',
+        'mx.shop.example; spf=none smtp.mailfrom="x;dmarc=pass header.from=shop.example"@evil.example',
+        r'mx.shop.example; spf=none smtp.mailfrom="x\";dmarc=pass header.from=shop.example;\""@evil.example',
+        'mx.shop.example; spf=pass smtp.mailfrom="("@evil.example; dkim=none (") dmarc=pass header.from=shop.example',
+        "mx.shop.example; spf=pass smtp.mailfrom=evil.example smtp.mailfrom=shop.example",
         "mx.evil.example; dmarc=pass header.from=shop.example",
         "mx.shop.example.evil.example; dmarc=pass header.from=shop.example",
     ],

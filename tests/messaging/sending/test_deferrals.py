@@ -63,6 +63,7 @@ async def test_a_deferred_mail_is_sent_again_until_it_is_accepted(sandbox: httpx
     assert await count_sent(sandbox) == 3
 
 
+@pytest.mark.long
 async def test_a_mail_that_is_deferred_for_too_long_fails(sandbox: httpx.AsyncClient) -> None:
     id = (await send(sandbox, "tempfail@simulator.test", "MAIL", subject="Pesanan")).json()["data"]["messageId2"]
     passed = timedelta()

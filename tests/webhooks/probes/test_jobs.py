@@ -4,10 +4,12 @@ import asyncio
 from datetime import datetime
 
 import msgspec
+import pytest
 
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
 from sapa.webhooks.deliveries import actions as deliveries
+from sapa.webhooks.dispatch.slots import MOST_PER_ENDPOINT
 from sapa.webhooks.dispatch.types import MOST_FAILURES
 from sapa.webhooks.endpoints import actions
 from sapa.webhooks.types import (
@@ -91,7 +93,8 @@ async def test_a_probe_is_the_oldest_delivery_and_a_success_brings_everything_in
     numbers = [arrival.number for arrival in station.arrivals]
     assert sorted(numbers) == list(range(20))
     first_attempts = [number for number in numbers if number >= MOST_FAILURES]
-    assert first_attempts == sorted(first_attempts)
+    # They start in order, and a few are under way at once.
+    assert all(abs(number - MOST_FAILURES - place) < MOST_PER_ENDPOINT for place, number in enumerate(first_attempts))
     endpoint = await find(post, seal, client.test, id)
     assert (endpoint.failures, endpoint.reason, endpoint.suspended_at, endpoint.next_probe_at) == (0, None, None, None)
 
@@ -133,6 +136,7 @@ def test_probes_come_after_1_5_15_and_60_minutes_and_then_hourly_for_three_days(
     assert times == [1, 5, 15, 60, *(hour * 60 for hour in range(2, 73))]
 
 
+@pytest.mark.long
 async def test_the_schedule_is_kept_and_ends_and_the_endpoint_can_still_be_resumed(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:

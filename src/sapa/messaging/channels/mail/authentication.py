@@ -13,7 +13,9 @@ MAX_RESULTS = 50
 _METHODS = ("spf", "dkim", "dmarc")
 _RESULTS = {"pass", "fail", "softfail", "neutral", "none", "policy", "temperror", "permerror"}
 _find_result = re.compile(r"([a-z][a-z0-9-]{0,30})(?:/[0-9]{1,3})?\s*=\s*([a-z]{1,20})").match
-_list_properties = re.compile(r"\b([a-z]{1,20}\.[a-z][a-z0-9-]{0,30})\s*=\s*\"?([^\s;\"]{1,320})").findall
+_list_properties = re.compile(r"\s([a-z]{1,20}\.[a-z][a-z0-9-]{0,30})\s*=\s*([^\s;]{1,320})").findall
+_CHARACTER = re.compile(r"\\.|[^\\]", re.DOTALL)
+_is_plain = re.compile(r"[0-9a-z.@_+-]*").fullmatch
 
 
 class MethodResult(Struct, frozen=True):
@@ -27,7 +29,7 @@ def list_results(mail: MailPart, authority: str) -> list[MethodResult]:
     everybody can write one. The configured server removes headers that pretend to be its own."""
     found: list[MethodResult] = []
     for value in mail.list_raw("Authentication-Results") if authority else ():
-        identifier, *results = _drop_comments(value.lower()).split(";")
+        identifier, *results = _drop_foreign_text(value.lower()).split(";")
         if identifier.split()[:1] == [authority.lower()]:
             found += [each for result in results if (each := _parse_result(result.strip())) is not None]
     return found[:MAX_RESULTS]
@@ -43,6 +45,8 @@ def summarise(results: Sequence[MethodResult]) -> SenderAuthentication | None:
 def is_authentic(results: Sequence[MethodResult], domain: str) -> bool:
     """Whether the sender's domain is proven: by DMARC, or by a signature or a server of that domain."""
     domain = domain.lower()
+    if any(each.method == "dmarc" and each.result == "fail" for each in results):
+        return False
     return any(each.result == "pass" and _is_about(each, domain) for each in results)
 
 
@@ -72,14 +76,25 @@ def _parse_result(text: str) -> MethodResult | None:
     found = _find_result(text)
     if found is None or found[1] not in _METHODS or found[2] not in _RESULTS:
         return None
-    return MethodResult(found[1], found[2], dict(_list_properties(text)))
+    return MethodResult(found[1], found[2], dict(reversed(_list_properties(text))))
 
 
-def _drop_comments(value: str) -> str:
-    plain, depth = list[str](), 0
-    for char in value:
-        depth += char == "("
-        if not depth:
-            plain.append(char)
-        depth -= char == ")" and depth > 0
+def _drop_foreign_text(value: str) -> str:
+    """Without comments and quoted strings, which may be the sender's words, such as the first part of its address. Only
+    a quoted string that could stand there without quotes is kept."""
+    plain, quoted, depth = list[str](), None, 0
+    for each in _CHARACTER.findall(value):
+        if quoted is not None and each != '"':
+            quoted.append(each)
+        elif quoted is not None:
+            plain.append(text if _is_plain(text := "".join(quoted)) else "")
+            quoted = None
+        elif each == '"' and not depth:
+            quoted = list[str]()
+        elif each == "(":
+            depth += 1
+        elif each == ")":
+            depth -= depth > 0
+        elif not depth:
+            plain.append(each)
     return "".join(plain)

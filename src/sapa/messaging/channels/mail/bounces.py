@@ -81,21 +81,33 @@ def _read_address(mail: MailPart, field: str) -> str:
         return ""
 
 
+def read_bounce(account: Mapping[str, str], mail: MailPart, at: datetime) -> Sequence[Item] | None:
+    """A failed status for each recipient that the mail names as failed. A delayed mail may still arrive. None if it is
+    no bounce."""
+    if not is_bounce(mail):
+        return None
+    id = _find_original(account, mail)
+    if id is None:  # a person may write from postmaster's address
+        return [] if _is_report(mail) else None
+    return [_report(id, at, failure) for failure in list_failures(mail)]
+
+
 def is_bounce(mail: MailPart) -> bool:
     report_type = _find_report_type(mail)
     if report_type is not None:
         return report_type == "delivery-status"
-    if any(part.type in _STATUS_TYPES for part in mail.walk()) or mail.has_header("X-Failed-Recipients"):
+    if _is_report(mail):
         return True
-    is_from_server = is_daemon(mail) or mail.header("Return-Path").strip() == "<>"
-    return is_from_server and bool(_is_failure_subject(mail.header("Subject")) or _is_failure_text(_read_text(mail)))
+    text = _read_text(mail)
+    if is_daemon(mail):
+        return bool(_is_failure_subject(mail.header("Subject")) or _is_failure_text(text))
+    # A person's automatic reply has no return path either. It has no server's reply code.
+    is_nobody = mail.header("Return-Path").strip() == "<>"
+    return is_nobody and bool(_find_permanent(text) or _find_reply(text)) and bool(_is_failure_text(text))
 
 
-def read_bounce(account: Mapping[str, str], mail: MailPart, at: datetime) -> Sequence[Item]:
-    """A failed status for each recipient that the mail names as failed. A delayed mail may still arrive."""
-    failures = list_failures(mail)
-    id = _find_original(account, mail) if failures else None
-    return [] if id is None else [_report(id, at, failure) for failure in failures]
+def _is_report(mail: MailPart) -> bool:
+    return mail.has_header("X-Failed-Recipients") or any(part.type in _STATUS_TYPES for part in mail.walk())
 
 
 def list_failures(mail: MailPart) -> Sequence[FailedRecipient]:
@@ -136,7 +148,7 @@ def _list_recipients(mail: MailPart) -> Sequence[Mapping[str, str]]:
         if part.type in _STATUS_TYPES
         for block in re.split(rb"\r?\n[ \t]*\r?\n", part.content(MAX_TEXT_BYTES), maxsplit=MAX_RECIPIENTS)
     ]
-    return [block for block in blocks if "action" in block or "final-recipient" in block]
+    return [block for block in blocks if "action" in block or "final-recipient" in block][:MAX_RECIPIENTS]
 
 
 def _is_failed(block: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ MAX_HTML_BYTES = 524_288
 _BREAKS = {"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote"}
 _HIDDEN = {"head", "title"}
 _find_opaque_end = {name: re.compile(f"</{name}", re.IGNORECASE).search for name in ("script", "style")}
+_find_markup = re.compile(r"<(?=[a-zA-Z/!?])").search
 _find_name = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]{0,20})").match
 _find_tag_end = re.compile(r"""=\s*(["'])|>""").search
 _drop_long_numbers = re.compile(r"&#[xX]?[0-9a-fA-F]{8,};?").sub
@@ -17,10 +18,11 @@ def extract_text(page: str) -> str:
     """What a reader sees. A tag, comment or script that does not end hides the rest of the page, as in a browser."""
     parts, position, hidden = list[str](), 0, 0
     while position < len(page):
-        start = page.find("<", position)
+        found = _find_markup(page, position)
+        start = found.start() if found else len(page)
         if not hidden:
-            parts.append(_read_text(page[position : start if start >= 0 else len(page)]))
-        if start < 0:
+            parts.append(_read_text(page[position:start]))
+        if found is None:
             break
         name = _read_tag_name(page, start)
         position = _skip_markup(page, start, name)
@@ -30,8 +32,6 @@ def extract_text(page: str) -> str:
             hidden = max(0, hidden + (-1 if page.startswith("</", start) else 1))
         elif name == "body":
             hidden = 0
-        elif position == start + 1 and not hidden:
-            parts.append("<")
     return _join_lines("".join(parts))
 
 
@@ -41,7 +41,7 @@ def _read_tag_name(page: str, start: int) -> str:
 
 
 def _skip_markup(page: str, start: int, name: str) -> int:
-    """Where the tag or comment that starts here ends; the next character if it is neither."""
+    """Where the tag, comment or declaration that starts here ends."""
     if page.startswith("<!--", start):
         return _after(page.find("-->", start + 4), 3, page)
     if name:
@@ -51,9 +51,7 @@ def _skip_markup(page: str, start: int, name: str) -> int:
             return end
         closing = find_end(page, end)
         return closing.start() if closing else len(page)
-    if page.startswith(("<!", "<?", "</"), start):
-        return _after(page.find(">", start), 1, page)
-    return start + 1
+    return _after(page.find(">", start), 1, page)
 
 
 def _skip_tag(page: str, position: int) -> int:

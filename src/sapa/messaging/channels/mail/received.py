@@ -16,7 +16,7 @@ from sapa.messaging.channels.interface import (
     StatusReport,
 )
 from sapa.messaging.channels.mail.authentication import is_authentic, list_results, summarise
-from sapa.messaging.channels.mail.bounces import UUID, is_bounce, is_daemon, read_bounce
+from sapa.messaging.channels.mail.bounces import UUID, is_daemon, read_bounce
 from sapa.messaging.channels.mail.html_text import MAX_HTML_BYTES, extract_text
 from sapa.messaging.channels.mail.mime import MailPart, parse_mail
 from sapa.messaging.channels.mail.written import MAX_REFERENCES, get_domain, list_message_ids
@@ -37,8 +37,9 @@ _find_reference = re.compile(rf"\+({UUID})@").search
 
 def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
     mail = parse_mail(body)
-    if is_bounce(mail):
-        return read_bounce(account, mail, read_date(mail))
+    reports = read_bounce(account, mail, read_date(mail))
+    if reports is not None:
+        return reports
     return assign_keys([_read_message(account, mail, body)], body)
 
 
