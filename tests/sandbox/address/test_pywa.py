@@ -249,7 +249,8 @@ async def test_pywa_reads_carts_answers_places_cards_ads_and_changes(bot: PywaBo
     for name, content in KINDS.items():
         await called_back.receive(text="Halo" if name in BESIDE else "", **{name: content})
     for name, content in OF_A_MESSAGE.items():
-        await called_back.receive(text="", **{name: {"messageId": first["messageId"], **content}})
+        fields: dict[str, Any] = {name: {"messageId": first["messageId"], **content}}
+        await called_back.receive(text="", **fields)
     messages = await bot.wait_for("Message", 8)
     by_type = {message.type.value: message for message in messages}
     (product,) = by_type["order"].order.products

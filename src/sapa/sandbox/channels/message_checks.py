@@ -96,7 +96,7 @@ def _check(own_number: str, body: Json) -> None:
     _CHECKS[kind](body)
 
 
-def get_type(body: Json) -> str:
+def get_type(body: Mapping[str, Any]) -> str:
     """A message without a type is a text."""
     return str(body.get("type", "text")).lower()
 
