@@ -7,7 +7,8 @@ from msgspec import Meta, Raw, Struct
 from sapa.http.errors import ApiError
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.http.schemas import DocumentedAs
-from sapa.messaging.channels.interface import MediaType, Quality, Source
+from sapa.messaging.channels.account_reports import Quality
+from sapa.messaging.channels.interface import MediaType, Source
 from sapa.sandbox.inbound_contents import SimulatedContents
 from sapa.values.enum_names import EnumName
 

@@ -10,7 +10,8 @@ from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channel_status import actions
-from sapa.messaging.channels.interface import AccountReport, AccountWarning, Source
+from sapa.messaging.channels.account_reports import AccountReport, AccountWarning
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from tests.cli.command import sapa

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sapa.messaging.channel_status.merging import FIELDS, list_changes, merge_report, merge_warning
 from sapa.messaging.channel_status.types import StoredStatus, StoredWarning
-from sapa.messaging.channels.interface import AccountReport, AccountWarning
+from sapa.messaging.channels.account_reports import AccountReport, AccountWarning
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 EMPTY = StoredStatus("chan_1", "MSGAPP_CLOUD")

@@ -7,16 +7,8 @@ from typing import Any
 import pytest
 
 from sapa.messaging.channels.abilities import AccountRatings
-from sapa.messaging.channels.interface import (
-    NO_LIMIT,
-    AccountReport,
-    AccountWarning,
-    BadAccount,
-    Item,
-    ReportedPricing,
-    Source,
-    StatusReport,
-)
+from sapa.messaging.channels.account_reports import NO_LIMIT, AccountReport, AccountWarning
+from sapa.messaging.channels.interface import BadAccount, Item, ReportedPricing, Source, StatusReport
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client
 from tests.messaging.channels.accounts import ACCOUNTS, TOKEN, build_connection

@@ -19,7 +19,8 @@ from sapa.messaging.channel_status.types import (
     ChannelWarning,
 )
 from sapa.messaging.channels.abilities import AccountRatings
-from sapa.messaging.channels.interface import NO_LIMIT, AccountReport, AccountWarning, Source
+from sapa.messaging.channels.account_reports import NO_LIMIT, AccountReport, AccountWarning
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.values.company import Company

@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sapa.messaging.channel_status.types import StoredStatus, StoredWarning
-from sapa.messaging.channels.interface import AccountReport, AccountWarning
+from sapa.messaging.channels.account_reports import AccountReport, AccountWarning
 
 FIELDS = {"quality": "quality", "messaging_limit": "messagingLimit", "throughput": "throughput"}
 """The values of a status, and their public names."""

@@ -8,7 +8,8 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.messaging.channel_status.types import DueCheck, StoredStatus, StoredWarning
-from sapa.messaging.channels.interface import Quality, Source, WarningSeverity
+from sapa.messaging.channels.account_reports import Quality, WarningSeverity
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 
 _COLUMNS = ", ".join(StoredStatus.__struct_fields__)

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 
 from sapa.events import Event
 from sapa.http.responses import Timestamp
-from sapa.messaging.channels.interface import Quality, Source, WarningSeverity
+from sapa.messaging.channels.account_reports import Quality, WarningSeverity
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections.types import ConnectionId
 from sapa.values.api_base import Base
 

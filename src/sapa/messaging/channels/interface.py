@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Protocol
 from msgspec import Meta, Struct
 
 from sapa.db.pool import Database
+from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.native_contents import (
     ButtonParameter,
     CatalogProduct,
@@ -42,10 +43,6 @@ class Source(StrEnum):
 MediaType = Annotated[Literal["image", "video", "audio", "document"], EnumName("MediaType")]
 MEDIA_TYPES: Sequence[MediaType] = ("image", "video", "audio", "document")
 Status = Literal["sent", "delivered", "read", "failed"]
-Quality = Annotated[Literal["GREEN", "YELLOW", "RED"], EnumName("ChannelQuality")]
-WarningSeverity = Annotated[Literal["info", "warning", "critical"], EnumName("WarningSeverity")]
-
-NO_LIMIT = 0
 
 
 class ChannelAccount(Struct, frozen=True):
@@ -433,28 +430,6 @@ class ChannelNotice(Struct, frozen=True, kw_only=True, tag=True, tag_field="item
     sender: Sequence[Identity] = ()
     sender_name: str | None = None
     preference: MarketingPreference | None = None
-
-
-class AccountWarning(Struct, frozen=True):
-    """A channel's warning about an account, or the end of one. A later one with the same code replaces it."""
-
-    code: str
-    """The channel's own word."""
-    severity: WarningSeverity
-    message: str
-    expires_at: datetime | None = None
-    is_over: bool = False
-
-
-class AccountReport(Struct, frozen=True, tag=True, tag_field="item"):
-    """What a channel thinks of an account. What it does not mention is None."""
-
-    at: datetime
-    quality: Quality | None = None
-    messaging_limit: int | None = None
-    """How many people may get a message outside of a reply window in a day; `NO_LIMIT` if any number."""
-    throughput: str | None = None
-    warnings: Sequence[AccountWarning] = ()
 
 
 Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict | ChannelNotice | AccountReport

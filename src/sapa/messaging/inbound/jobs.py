@@ -15,8 +15,8 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channel_status import actions as channel_status
+from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.interface import (
-    AccountReport,
     ChannelNotice,
     Item,
     MessageAmendment,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import NO_LIMIT
+from sapa.messaging.channels.account_reports import NO_LIMIT
 from sapa.sandbox.channels import queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.graph_posts import sign_post

@@ -8,9 +8,9 @@ import msgspec
 
 from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
+from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
-    AccountReport,
     BadAccount,
     Capabilities,
     Channel,

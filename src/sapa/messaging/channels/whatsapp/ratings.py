@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import get_args
 
 from sapa.messaging.channels import meta
-from sapa.messaging.channels.interface import NO_LIMIT, AccountReport, ChannelAccount, Quality
+from sapa.messaging.channels.account_reports import NO_LIMIT, AccountReport, Quality
+from sapa.messaging.channels.interface import ChannelAccount
 from sapa.messaging.channels.reading import text
 
 FIELDS = "quality_rating,throughput,whatsapp_business_manager_messaging_limit"
