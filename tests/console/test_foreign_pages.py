@@ -49,7 +49,8 @@ def resource_of(page: ConsoleRoute) -> str:
 def address_of(page: ConsoleRoute, ids: Ids, environment: str) -> str:
     path = page.path.replace("{environment}", environment).replace("{id}", ids[resource_of(page)])
     path = path.replace("{message}", ids["message"]).replace("{redemption}", ids["redemption"])
-    return path.replace("{ending}", "release") + (ids["at"] if resource_of(page) == "requests" else "")
+    path = path.replace("{ending}", "release").replace("{document}", "label")
+    return path + (ids["at"] if resource_of(page) == "requests" else "")
 
 
 class Shop:

@@ -88,9 +88,8 @@ async def test_a_role_opens_its_own_pages_and_no_others(
 
 
 AGENTS_PAGES = (
-    "/companies", "/customers", "/draft-orders", "/inbox", "/loyalty", "/orders", "/products", "/rewards", "/shipments",
-    "/sign-out",
-    "/stores",
+    "/areas", "/companies", "/customers", "/draft-orders", "/inbox", "/labels", "/loyalty", "/orders", "/products",
+    "/rewards", "/scorecards", "/shipments", "/sign-out", "/stores",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from sapa.console.listing import read_list
-from sapa.console.routes import DEVELOPERS, EVERYBODY, PageRequest, console, go_to
+from sapa.console.routes import DEVELOPERS, PageRequest, console, go_to
 from sapa.http.errors import Invalid, PayloadTooLarge
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements.types import MEANINGS
@@ -18,7 +18,7 @@ STATES = ("open", "resolved")
 FIELDS = ("provider", "reference", "remittedOn")
 
 
-@console.get("/{environment}/settlements", roles=EVERYBODY)
+@console.get("/{environment}/settlements", roles=DEVELOPERS)
 async def list_settlements(page: PageRequest) -> Response:
     listing = await read_list(page, "/shipping/settlements", "provider")
     collected = await page.call("GET", "/shipping/shipments", {"codState": "collected", "limit": "1"})
@@ -63,7 +63,7 @@ async def _read_day(page: PageRequest) -> str:
     return day.replace(tzinfo=zone).isoformat()
 
 
-@console.get("/{environment}/settlements/{id}", roles=EVERYBODY)
+@console.get("/{environment}/settlements/{id}", roles=DEVELOPERS)
 async def show_settlement(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     settlement = (await page.call("GET", f"/shipping/settlements/{id}"))["data"]
@@ -78,13 +78,13 @@ async def show_settlement(page: PageRequest) -> Response:
     )
 
 
-@console.get("/{environment}/cod-differences", roles=EVERYBODY)
+@console.get("/{environment}/cod-differences", roles=DEVELOPERS)
 async def list_differences(page: PageRequest) -> Response:
     listing = await read_list(page, "/shipping/cod-differences", "state", "kind", "shipmentId")
     return page.show("cod_differences.html", kinds=list(MEANINGS), states=STATES, **listing)
 
 
-@console.post("/{environment}/cod-differences/{id}/resolve", roles=EVERYBODY, shown_by=list_differences)
+@console.post("/{environment}/cod-differences/{id}/resolve", roles=DEVELOPERS, shown_by=list_differences)
 async def resolve(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     body = {"note": page.form_value("note") or None}
