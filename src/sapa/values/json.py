@@ -70,9 +70,9 @@ def _canonicalise(value: object) -> object:
 
 
 def _canonicalise_fraction(value: float | Decimal) -> object:
+    if not (value.is_finite() if isinstance(value, Decimal) else isfinite(value)):
+        return None
     nearest = float(value)
     if isinstance(value, Decimal) and Decimal(repr(nearest)) != value:
         return str(value)
-    if not isfinite(nearest):
-        return None
     return _encode_value(nearest) if is_exact(nearest) else str(value)

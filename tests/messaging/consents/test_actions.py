@@ -97,13 +97,15 @@ async def test_a_word_stops_promotions_is_confirmed_once_and_opens_no_ticket(
     assert again["id"] != message["id"]
     assert (await sandbox.get("/tickets")).json()["data"] == []
     customer = await find_customer(shop, NUMBER)
-    (consent,) = await list_consents(shop, customer["id"])
-    assert consent["proof"] == {
-        "text": word, "place": "MSGAPP_CLOUD", "reference": message["id"], "obtainedAt": consent["obtainedAt"],
-    }  # fmt: skip
-    shown = (consent["app"], consent["identity"], consent["status"], consent["source"], consent["byPerson"])
-    assert shown == ("CRM", NUMBER, "unsubscribe", "word", True)
-    assert (consent["current"], consent["actor"]) == (True, None)
+    consents = await list_consents(shop, customer["id"])
+    assert {consent["identity"] for consent in consents} == {NUMBER, f"ID.{NUMBER[1:]}"}
+    for consent in consents:
+        assert consent["proof"] == {
+            "text": word, "place": "MSGAPP_CLOUD", "reference": message["id"], "obtainedAt": consent["obtainedAt"],
+        }  # fmt: skip
+        shown = (consent["app"], consent["status"], consent["source"], consent["byPerson"])
+        assert shown == ("CRM", "unsubscribe", "word", True)
+        assert (consent["current"], consent["actor"]) == (True, None)
     assert (await get_subscriptions(shop, customer["id"]))["MSGAPP_CLOUD"] == "unsubscribe"
     await write(sandbox, database, company.test, "Masih ada?")  # by now a second confirmation would be queued and sent
     await asyncio.sleep(1.5)
@@ -124,7 +126,7 @@ async def test_start_lifts_a_stop_and_is_otherwise_a_message_like_any_other(
     customer = await find_customer(shop, NUMBER)
     assert (await get_subscriptions(shop, customer["id"]))["MSGAPP_CLOUD"] == "subscribe"
     current = [consent["current"] for consent in await list_consents(shop, customer["id"])]
-    assert current == [True, False]
+    assert current == [True, True, False, False], "of the number and of the user id"
     await write(sandbox, database, company.test, "START")
     tickets = (await sandbox.get("/tickets")).json()["data"]
     assert len(tickets) == 1
