@@ -278,14 +278,23 @@ def _explain_default(field: Schema) -> Schema:
 def share_examples(components: Mapping[str, Schema]) -> None:
     """A field without an example gets that of a field with the same name and type elsewhere, except for ids."""
     fields = [item for schema in components.values() for item in schema.get("properties", {}).items()]
-    examples: dict[tuple[str, bool], Any] = {}
+    examples: dict[tuple[str, Any], Any] = {}
     for name, field in fields:
         if "examples" in field and "pattern" not in field:
-            examples.setdefault((name, "string" in types_of(field)), field["examples"])
+            examples.setdefault((name, _type_key(field)), field["examples"])
     for name, field in fields:
-        borrowed = examples.get((name, "string" in types_of(field)))
-        if borrowed and not {"examples", "enum", "default", "$ref", "anyOf"} & field.keys():
+        borrowed = examples.get((name, _type_key(field)))
+        fits = borrowed and (borrowed[0] is not None or "null" in types_of(field))
+        if fits and not {"examples", "enum", "default", "$ref", "anyOf"} & field.keys():
             field["examples"] = borrowed
+
+
+def _type_key(schema: Schema) -> Any:
+    """The same for types that differ in null only."""
+    if "$ref" in schema:
+        return schema["$ref"]
+    items = _type_key(schema["items"]) if "items" in schema else None
+    return frozenset(types_of(schema)) - {"null"}, items
 
 
 def types_of(schema: Schema) -> list[str]:
