@@ -9,13 +9,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.http.responses import Timestamp
 from sapa.values.company import Company
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.money import Currency
 
 KEY_ID = IdKind("key_")
 KeyId = Annotated[str, KEY_ID]
 
-Language = Literal["en", "id"]
+Language = Annotated[Literal["en", "id"], EnumName("Language")]
 
 DEFAULT_RATE_LIMIT = 100
 MOST_RATE_LIMIT = 1_000_000
@@ -89,7 +90,7 @@ class CompanySettings(Struct, frozen=True, rename="camel"):
 
     id: Annotated[int, Meta(examples=[1])]
     name: Annotated[str, Meta(examples=["Toko Kopi"])]
-    environment: Annotated[Literal["live", "test"], Meta(examples=["live"])]
+    environment: Annotated[Literal["live", "test"], EnumName("Environment"), Meta(examples=["live"])]
     country: Annotated[str, Meta(examples=["ID"], description="Phone numbers without a country code belong to it.")]
     currency: Annotated[str, Meta(examples=["IDR"])]
     language: Annotated[Language, Meta(examples=["id"])]

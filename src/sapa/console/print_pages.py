@@ -1,6 +1,6 @@
 """Printing: labels, packing slips and manifests of one shipment or of many."""
 
-from typing import cast, get_args
+from typing import cast
 
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from sapa.shipping.labels import actions as labels
 from sapa.shipping.labels.content import Format
 from sapa.shipping.labels.types import BATCH_ID, MOST_SHIPMENTS, Document, LabelSource
 from sapa.shipping.types import SHIPMENT_ID
+from sapa.values.enum_names import words_of
 
 TITLES = {"label": "Labels", "packing_slip": "Packing slips", "manifest": "Pickup manifest"}
 SINGLE = {"label": "label", "packing-slip": "packing_slip"}
@@ -75,7 +76,7 @@ async def print_shipment(page: PageRequest) -> Response:
     id, name = page.request.path_params["id"], page.request.path_params["document"]
     params = page.request.query_params
     format, source = params.get("format", "a6"), params.get("source", "sapa")
-    is_known = name in SINGLE and format in get_args(Format) and source in {"sapa", "carrier"}
+    is_known = name in SINGLE and format in words_of(Format) and source in {"sapa", "carrier"}
     if not SHIPMENT_ID.matches(id) or not is_known:
         raise NotFound
     async with page.context.database.connection() as db:

@@ -19,7 +19,7 @@ from sapa.imports.mappings import actions as mappings
 from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.readings import ReadingOptions
 from sapa.imports.scopes import ANY_READ, ANY_WRITE, list_readable, require_key_scope, require_scope
-from sapa.imports.types import Format, Import, ImportId, ImportStarted, Problem, Resource
+from sapa.imports.types import Format, Import, ImportId, ImportStarted, Problem, Resource, SourceName
 
 routes = Routes(
     "/imports", base=Base.CUSTOMER, tag="Imports", about="Customers, products and orders from CSV and NDJSON files."
@@ -32,10 +32,9 @@ FORMATS: dict[str, Format] = {
 }
 
 Flag = Literal["true", "false"]
-SourceName = Annotated[
-    str,
+Source = Annotated[
+    SourceName,
     Meta(
-        max_length=50,
         examples=["shopify"],
         description="The system that exported the file: shopify, woocommerce, tokopedia, tiktok, shopee, medusa, or"
         " spreadsheet for any other table.",
@@ -56,7 +55,7 @@ class UploadQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 
     resource: Annotated[Resource, Meta(description="What each record of the file is.")]
     dry_run: Annotated[Flag, Meta(description="Check every record and change nothing.")] = "false"
-    source: SourceName | None = None
+    source: Source | None = None
     mapping: (
         Annotated[str, Meta(max_length=100, description="The id of a saved mapping, for the source spreadsheet.")]
         | None
@@ -79,7 +78,7 @@ class UploadQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 class ImportStartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """How to read an uploaded file. Without a source, it has the API's own field names."""
 
-    source: SourceName | None = None
+    source: Source | None = None
     mapping: ImportMapping | None = None
     keep_columns: bool = False
     time_zone: ZoneName | None = None

@@ -32,7 +32,7 @@ from sapa.imports.tables.files import (
     read_first_rows,
 )
 from sapa.imports.tables.types import Table, TableFormat, TableRow, normalise_header
-from sapa.imports.types import Problem, Resource, UnusableFile
+from sapa.imports.types import Problem, Resource, SourceName, UnusableFile
 from sapa.imports.values.dates import get_zone
 from sapa.values.json import encode
 
@@ -77,7 +77,8 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
     """What a file is, and what its first records would become."""
 
     source: Annotated[
-        str | None, Meta(examples=["shopify"], description="What the file was recognised as; null for our own format.")
+        SourceName | None,
+        Meta(examples=["shopify"], description="What the file was recognised as; null for our own format."),
     ]
     details: Annotated[str, Meta(examples=["UTF-8, separated by commas"])]
     columns: list[PreviewColumn]

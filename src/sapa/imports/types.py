@@ -6,6 +6,7 @@ from msgspec import Meta, Raw, Struct
 
 from sapa.http.errors import ApiError, Conflict, Invalid
 from sapa.http.responses import Timestamp
+from sapa.http.schemas import DocumentedAs
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
@@ -16,6 +17,16 @@ Resource = Annotated[Literal["customers", "products", "orders"], EnumName("Impor
 Format = Annotated[Literal["csv", "ndjson", "xlsx"], EnumName("ImportFormat")]
 Status = Annotated[Literal["draft", "queued", "running", "succeeded", "partial", "failed"], EnumName("ImportStatus")]
 Outcome = Literal["created", "updated", "unchanged"]
+SourceName = Annotated[
+    str,
+    DocumentedAs(
+        Annotated[
+            Literal["shopify", "woocommerce", "tokopedia", "tiktok", "shopee", "medusa", "spreadsheet"],
+            EnumName("ImportSource"),
+        ]
+    ),
+]
+"""A system that exports files, or a spreadsheet for any other table."""
 
 LONGEST_MESSAGE = 1_000
 
@@ -33,7 +44,7 @@ class Import(Struct, frozen=True, rename="camel"):
         ),
     ]
     source: Annotated[
-        str | None,
+        SourceName | None,
         Meta(examples=[None], description="The system that exported the file; null for a file with our fields."),
     ]
     effects: Annotated[

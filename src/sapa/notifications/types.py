@@ -1,22 +1,31 @@
 """Notifications: customers are notified of chosen steps of their parcels."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.sending.types import Sources
 from sapa.messaging.templates.types import TemplateSource
+from sapa.values.enum_names import EnumName, words_of
 
-Step = Literal[
-    "booked", "picked_up", "out_for_delivery", "on_hold", "delivery_failed", "delivered", "returning", "returned"
+Step = Annotated[
+    Literal[
+        "booked", "picked_up", "out_for_delivery", "on_hold", "delivery_failed", "delivered", "returning", "returned"
+    ],
+    EnumName("NotificationStep"),
 ]
-STEPS: tuple[Step, ...] = get_args(Step)
+STEPS: tuple[Step, ...] = words_of(Step)
 
-NotificationStatus = Literal["queued", "sending", "sent", "skipped", "failed", "unknown"]
+NotificationStatus = Annotated[
+    Literal["queued", "sending", "sent", "skipped", "failed", "unknown"], EnumName("ShipmentNotificationStatus")
+]
 
-ParamName = Literal["name", "orderNumber", "awb", "courier", "service", "city", "status", "shop", "trackingUrl"]
-PARAM_NAMES: tuple[ParamName, ...] = get_args(ParamName)
+ParamName = Annotated[
+    Literal["name", "orderNumber", "awb", "courier", "service", "city", "status", "shop", "trackingUrl"],
+    EnumName("NotificationParam"),
+]
+PARAM_NAMES: tuple[ParamName, ...] = words_of(ParamName)
 
 
 class NotificationRule(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

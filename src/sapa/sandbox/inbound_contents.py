@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from sapa.values.enum_names import EnumName
+
 Word = Annotated[str, Meta(min_length=1, max_length=256)]
 Url = Annotated[str, Meta(min_length=1, max_length=2048, examples=["https://example.com/p/1"])]
 OriginalId = Annotated[
@@ -34,7 +36,9 @@ class SimulatedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The answer of a flow, or of an address form."""
 
     data: Annotated[dict[str, Any], Meta(examples=[{"city": "Bandung"}])]
-    name: Annotated[Literal["flow", "address_message"], Meta(examples=["flow"])] = "flow"
+    name: Annotated[Literal["flow", "address_message"], EnumName("SimulatedAnswerName"), Meta(examples=["flow"])] = (
+        "flow"
+    )
     token: Annotated[Word, Meta(examples=["order-1042"])] | None = None
 
 
@@ -58,7 +62,9 @@ class SimulatedCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class SimulatedShare(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the customer shares."""
 
-    type: Annotated[Literal["post", "reel", "story_mention", "link"], Meta(examples=["reel"])] = "post"
+    type: Annotated[
+        Literal["post", "reel", "story_mention", "link"], EnumName("SimulatedShareType"), Meta(examples=["reel"])
+    ] = "post"
     url: Url
     id: Word | None = None
     title: Word | None = None
@@ -136,7 +142,9 @@ class SimulatedContents(Struct, frozen=True, kw_only=True, rename="camel", forbi
     reaction: SimulatedReaction | None = None
     preference: (
         Annotated[
-            Literal["stop", "resume", "signup"], Meta(description="The customer's choice about marketing messages.")
+            Literal["stop", "resume", "signup"],
+            EnumName("MarketingChoice"),
+            Meta(description="The customer's choice about marketing messages."),
         ]
         | None
     ) = None

@@ -7,13 +7,14 @@ from msgspec import Meta, Raw, Struct
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.imports.types import Resource
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
 MAPPING_ID = IdKind("imap_")
 MappingId = Annotated[str, MAPPING_ID]
 
-DecimalSign = Literal[".", ","]
-DayOrder = Literal["dmy", "mdy"]
+DecimalSign = Annotated[Literal[".", ","], EnumName("DecimalSign")]
+DayOrder = Annotated[Literal["dmy", "mdy"], EnumName("DayOrder")]
 
 ColumnName = Annotated[str, Meta(min_length=1, max_length=500)]
 FieldName = Annotated[str, Meta(min_length=1, max_length=200)]

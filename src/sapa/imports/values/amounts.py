@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
-from typing import Literal
+from typing import Annotated, Literal
 
 from sapa.imports.cells import BadCell
+from sapa.values.enum_names import EnumName
 
-DecimalSign = Literal[".", ","]
+DecimalSign = Annotated[Literal[".", ","], EnumName("DecimalSign")]
 
 _CURRENCY = re.compile(r"(?:\bRp\.?|\b[A-Z]{3}\b|[$€£¥₹₫฿])\s*", re.IGNORECASE)
 _FACTORS = {"rb": 1_000, "ribu": 1_000, "k": 1_000, "jt": 1_000_000, "juta": 1_000_000}

@@ -4,12 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sapa.imports.cells import BadCell
+from sapa.values.enum_names import EnumName
 
-DayOrder = Literal["dmy", "mdy"]
+DayOrder = Annotated[Literal["dmy", "mdy"], EnumName("DayOrder")]
 
 ADVICE = "must be a date, such as 2026-08-17 10:15 or 17/08/2026"
 LONGEST = 60

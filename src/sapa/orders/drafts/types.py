@@ -29,13 +29,14 @@ from sapa.orders.types import (
     ShippingAddressIn,
     Tags,
 )
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.money import Currency
 
 DRAFT_ORDER_ID = IdKind("dord_")
 DraftOrderId = Annotated[str, DRAFT_ORDER_ID]
 
-DraftStatus = Literal["open", "completed"]
+DraftStatus = Annotated[Literal["open", "completed"], EnumName("DraftOrderStatus")]
 
 
 class DraftCustomer(Struct, frozen=True, rename="camel"):

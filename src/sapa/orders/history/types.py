@@ -6,12 +6,16 @@ from msgspec import Meta, Raw, Struct
 
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.values.change_actor import ChangeActor
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
 HISTORY_ID = IdKind("hist_")
 HistoryId = Annotated[str, HISTORY_ID]
 
-Action = Literal["created", "updated", "edited", "payment_recorded", "refund_recorded", "fulfilled"]
+Action = Annotated[
+    Literal["created", "updated", "edited", "payment_recorded", "refund_recorded", "fulfilled"],
+    EnumName("OrderHistoryAction"),
+]
 
 
 class FieldChange(Struct, frozen=True):

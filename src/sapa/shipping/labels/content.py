@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
-Format = Literal["a6", "roll80"]
+from sapa.values.enum_names import EnumName
+
+Format = Annotated[Literal["a6", "roll80"], EnumName("LabelFormat")]
 
 
 def show_number(number: Decimal) -> str:

@@ -8,6 +8,7 @@ from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
 from sapa.shipping.labels.content import Format
 from sapa.shipping.types import SHIPMENT_ID
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 
 BATCH_ID = IdKind("lbl_")
@@ -20,10 +21,12 @@ PrintFormat = Annotated[
 ]
 Document = Annotated[
     Literal["label", "packing_slip", "manifest"],
+    EnumName("PrintedDocument"),
     Meta(description="A label or a packing slip for each shipment, or one pickup manifest for each courier."),
 ]
 LabelSource = Annotated[
     Literal["sapa", "carrier"],
+    EnumName("LabelSource"),
     Meta(description="Whose labels: ours, or the carrier's own where it has them, in the carrier's format."),
 ]
 
@@ -47,7 +50,9 @@ class LabelBatch(Struct, frozen=True, rename="camel"):
     document: Document
     format: PrintFormat
     source: LabelSource
-    status: Annotated[Literal["queued", "running", "succeeded", "failed"], Meta(examples=["queued"])]
+    status: Annotated[
+        Literal["queued", "running", "succeeded", "failed"], EnumName("LabelBatchStatus"), Meta(examples=["queued"])
+    ]
     shipments: Annotated[int, Meta(examples=[120], description="How many shipments it contains.")]
     size: Annotated[int | None, Meta(description="Bytes of the file, once it is made.")]
     error: Annotated[str | None, Meta(description="Why it could not be made.")]

@@ -10,12 +10,15 @@ from sapa.http.responses import Timestamp
 from sapa.shipping.providers import Provider
 from sapa.shipping.states import Status
 from sapa.shipping.types import ShipmentId
+from sapa.values.enum_names import EnumName
 
 UNKNOWN = "unknown"
 """The service or the area of a shipment that names none."""
 
-Grouping = Literal["carrier", "service", "area", "all"]
-Figure = Literal["parcels", "delivered", "timed", "late", "failed_attempts", "returned", "lost"]
+Grouping = Annotated[Literal["carrier", "service", "area", "all"], EnumName("ScorecardGrouping")]
+Figure = Annotated[
+    Literal["parcels", "delivered", "timed", "late", "failed_attempts", "returned", "lost"], EnumName("ScorecardFigure")
+]
 
 FIGURES: dict[Figure, str] = {
     "parcels": "all parcels that were picked up",

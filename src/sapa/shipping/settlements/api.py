@@ -1,7 +1,7 @@
 """How settlements and differences are reached."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -27,6 +27,7 @@ from sapa.shipping.settlements.types import (
     SettlementLine,
 )
 from sapa.shipping.types import SHIPMENT_ID
+from sapa.values.enum_names import EnumName, words_of
 
 routes = Routes(
     "/shipping",
@@ -37,7 +38,7 @@ routes = Routes(
     refusal=Unauthorized,
 )
 
-State = Literal["open", "resolved"]
+State = Annotated[Literal["open", "resolved"], EnumName("CodDifferenceState")]
 
 
 class StatementQuery(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -153,6 +154,6 @@ def _filters(query: DifferencesQuery) -> dict[str, Any]:
 def _cells(query: DifferencesQuery) -> list[str] | None:
     if query.state is None and query.kind is None:
         return None
-    kinds = [query.kind] if query.kind else get_args(DifferenceKind)
-    states = [query.state] if query.state else get_args(State)
+    kinds = [query.kind] if query.kind else words_of(DifferenceKind)
+    states = [query.state] if query.state else words_of(State)
     return [f"{kind}/{state}" for kind in kinds for state in states]

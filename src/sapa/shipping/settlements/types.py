@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
 from sapa.shipping.providers import Provider
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
 from sapa.values.money import Currency
 
@@ -20,9 +21,12 @@ DifferenceId = Annotated[str, DIFFERENCE_ID]
 
 MOST_LINES = 2_000
 
-DifferenceKind = Literal[
-    "order_amount", "cod_amount", "cod_fee", "carrier_fee", "insurance_fee", "remitted_amount", "unknown_parcel",
-    "not_cash_on_delivery", "not_delivered", "remitted_before", "returned",
+DifferenceKind = Annotated[
+    Literal[
+        "order_amount", "cod_amount", "cod_fee", "carrier_fee", "insurance_fee", "remitted_amount", "unknown_parcel",
+        "not_cash_on_delivery", "not_delivered", "remitted_before", "returned",
+    ],
+    EnumName("CodDifferenceKind"),
 ]  # fmt: skip
 
 MEANINGS: dict[DifferenceKind, str] = {

@@ -19,6 +19,7 @@ from sapa.shipping.providers import PROVIDERS, Provider
 from sapa.shipping.shipments import actions, queries
 from sapa.shipping.states import STATUSES, Status
 from sapa.shipping.types import LOCATION_ID, SHIPMENT_ID, Shipment, ShipmentId
+from sapa.values.enum_names import EnumName
 from sapa.values.text_folding import fold
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipments", product="CRM", refusal=Unauthorized)
@@ -45,6 +46,7 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
     cod_state: (
         Annotated[
             Literal["expected", "collected", "remitted"],
+            EnumName("CodState"),
             Meta(description="Cash on delivery that is still to be collected, to be remitted, or was remitted."),
         ]
         | None

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from sapa.http.responses import Timestamp
+from sapa.values.enum_names import EnumName
 
-PageLanguage = Literal["id", "en"]
+PageLanguage = Annotated[Literal["id", "en"], EnumName("Language")]
 
 MOST_LOGO_BYTES = 20 * 1024
 
