@@ -135,3 +135,24 @@ async def a_settlement(api: httpx.AsyncClient) -> str:
 async def a_difference(api: httpx.AsyncClient) -> str:
     params = {"settlementId": await a_settlement(api)}
     return str((await api.get("/shipping/cod-differences", params=params)).json()["data"][0]["id"])
+
+
+async def a_shipment(api: httpx.AsyncClient) -> str:
+    """A draft that no carrier has to hear of."""
+    body = {"provider": "custom", "delivery": {"name": "Ayu", "address": "Jl. Merdeka 17"}}
+    answer = await api.post("/shipping/shipments", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def a_channel_event(api: httpx.AsyncClient) -> str:
+    base, sender = f"{root_of(api)}/messaging/v1", f"+62812{uuid4().int % 10**8:08d}"
+    body = {"source": "MSGAPP_CLOUD", "from": sender, "preference": "stop"}
+    answer = await api.post(f"{base}/sandbox/inbound", json=body)
+    assert answer.status_code == 200, answer.text
+
+    async def look() -> str | None:
+        events = (await api.get(f"{base}/channel-events")).json()["data"]
+        return next((str(event["id"]) for event in events if event["clientNumber"] == sender), None)
+
+    return await eventually(look)

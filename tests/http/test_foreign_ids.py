@@ -26,8 +26,17 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
-from tests.http.samples import a_difference, a_settlement, a_ticket, address_of, an_agent, root_of, sample_body
-from tests.http.wire import eventually
+from tests.http.samples import (
+    a_channel_event,
+    a_difference,
+    a_settlement,
+    a_shipment,
+    a_ticket,
+    address_of,
+    an_agent,
+    root_of,
+    sample_body,
+)
 
 UUID = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
 
@@ -79,14 +88,6 @@ async def an_import_mapping(api: httpx.AsyncClient) -> str:
     return str(answer.json()["data"]["id"])
 
 
-async def a_shipment(api: httpx.AsyncClient) -> str:
-    """A draft that no carrier has to hear of."""
-    body = {"provider": "custom", "delivery": {"name": "Ayu", "address": "Jl. Merdeka 17"}}
-    answer = await api.post("/shipping/shipments", json=body)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["data"]["id"])
-
-
 async def a_file_of_labels(api: httpx.AsyncClient) -> str:
     """Made by the worker: only then does getting it succeed with a body."""
     answer = await api.post("/shipping/labels", json={"ids": [await a_shipment(api)]})
@@ -106,19 +107,6 @@ async def a_message(api: httpx.AsyncClient) -> str:
     answer = await api.post(f"{root_of(api)}/messaging/v1/messages/send", json=body)
     assert answer.status_code == 200, answer.text
     return str(answer.json()["data"]["messageId2"])
-
-
-async def a_channel_event(api: httpx.AsyncClient) -> str:
-    base, sender = f"{root_of(api)}/messaging/v1", f"+62812{uuid4().int % 10**8:08d}"
-    body = {"source": "MSGAPP_CLOUD", "from": sender, "preference": "stop"}
-    answer = await api.post(f"{base}/sandbox/inbound", json=body)
-    assert answer.status_code == 200, answer.text
-
-    async def look() -> str | None:
-        events = (await api.get(f"{base}/channel-events")).json()["data"]
-        return next((str(event["id"]) for event in events if event["clientNumber"] == sender), None)
-
-    return await eventually(look)
 
 
 async def a_template(api: httpx.AsyncClient) -> str:
@@ -165,6 +153,8 @@ REFUSED_TO_OWNERS = {
     "POST /imports/{id}/preview",
     "POST /imports/{id}/start",
     "POST /shipping/shipments/{id}/return",
+    "POST /messages/{messageId2}/read",
+    "POST /messages/{messageId2}/typing",
 }
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
 

@@ -79,7 +79,7 @@ class ImportStartIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     """How to read an uploaded file. Without a source, it has the API's own field names."""
 
     source: Source | None = None
-    mapping: ImportMapping | None = None
+    mapping: Annotated[ImportMapping | None, Meta(examples=[None], description="For the source spreadsheet.")] = None
     keep_columns: bool = False
     time_zone: ZoneName | None = None
     effects: Annotated[bool, Meta(description="Defaults to false with a source or a mapping.")] | None = None

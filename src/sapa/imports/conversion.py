@@ -226,7 +226,8 @@ def _describe(rows: list[TableRow]) -> str:
         kind = f"{profile.resource} from {LABELS[profile.source]}"
         return f"It looks like {kind}: import it as {profile.resource} with the source {profile.source}."
     return (
-        f"Its header is: {', '.join(guess_header(rows).names[:8])}. Use --from {spreadsheet.NAME} to map its columns."
+        f"Its header is: {', '.join(guess_header(rows).names[:8])}. Import it with the source {spreadsheet.NAME} to map"
+        " its columns."
     )
 
 

@@ -33,8 +33,8 @@ class NotificationRule(Struct, frozen=True, kw_only=True, rename="camel", forbid
 
     step: Annotated[Step, Meta(examples=["out_for_delivery"])]
     template_name: Annotated[str, Meta(min_length=1, max_length=512, examples=["parcel_update"])]
-    template_source: TemplateSource | None = None
-    language: Annotated[str, Meta(max_length=20)] | None = None
+    template_source: Annotated[TemplateSource | None, Meta(examples=["CRM"])] = None
+    language: Annotated[Annotated[str, Meta(max_length=20)] | None, Meta(examples=["id"])] = None
     sources: Sources | None = None
     params: Annotated[
         list[ParamName],

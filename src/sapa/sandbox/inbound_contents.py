@@ -129,32 +129,36 @@ class SimulatedKind(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     content: Annotated[dict[str, Any], Meta(examples=[{"depth": 3}])] = {}
 
 
+NOT_SHOWN = Meta(examples=[None])
+"""The example of a message is a text."""
+
+
 class SimulatedContents(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """At most one of them, except that a text may have a referral, a product or a story, and be forwarded."""
 
-    order: SimulatedCart | None = None
-    flow: SimulatedAnswer | None = None
-    location: SimulatedLocation | None = None
-    contact_cards: Annotated[list[SimulatedCard], Meta(min_length=1, max_length=20)] | None = None
-    share: SimulatedShare | None = None
-    edit: SimulatedEdit | None = None
-    revocation: SimulatedRevocation | None = None
-    reaction: SimulatedReaction | None = None
-    preference: (
-        Annotated[
-            Literal["stop", "resume", "signup"],
-            EnumName("MarketingChoice"),
-            Meta(description="The customer's choice about marketing messages."),
-        ]
-        | None
-    ) = None
-    error: SimulatedError | None = None
-    unknown: SimulatedKind | None = None
-    referral: Annotated[
-        SimulatedReferral | None, Meta(description="Beside a message; on Messenger also alone, on TikTok only alone.")
+    order: Annotated[SimulatedCart | None, NOT_SHOWN] = None
+    flow: Annotated[SimulatedAnswer | None, NOT_SHOWN] = None
+    location: Annotated[SimulatedLocation | None, NOT_SHOWN] = None
+    contact_cards: Annotated[
+        Annotated[list[SimulatedCard], Meta(min_length=1, max_length=20)] | None,
+        NOT_SHOWN,
     ] = None
-    product: SimulatedProduct | None = None
-    story: SimulatedStory | None = None
+    share: Annotated[SimulatedShare | None, NOT_SHOWN] = None
+    edit: Annotated[SimulatedEdit | None, NOT_SHOWN] = None
+    revocation: Annotated[SimulatedRevocation | None, NOT_SHOWN] = None
+    reaction: Annotated[SimulatedReaction | None, NOT_SHOWN] = None
+    preference: Annotated[
+        Annotated[Literal["stop", "resume", "signup"], EnumName("MarketingChoice")] | None,
+        Meta(examples=[None], description="The customer's choice about marketing messages."),
+    ] = None
+    error: Annotated[SimulatedError | None, NOT_SHOWN] = None
+    unknown: Annotated[SimulatedKind | None, NOT_SHOWN] = None
+    referral: Annotated[
+        SimulatedReferral | None,
+        Meta(examples=[None], description="Beside a message; on Messenger also alone, on TikTok only alone."),
+    ] = None
+    product: Annotated[SimulatedProduct | None, NOT_SHOWN] = None
+    story: Annotated[SimulatedStory | None, NOT_SHOWN] = None
     forwarded: bool = False
 
 

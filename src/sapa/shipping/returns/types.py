@@ -22,9 +22,13 @@ class ReturnIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
     package_handover: PackageHandover | None = None
     pickup_schedule: Annotated[datetime, Meta(examples=[None])] | None = None
     pickup_city: PickupCity | None | UnsetType = UNSET
-    sender: Annotated[PartyIn, Meta(description="Changes to the customer's name and address.")] | None = None
-    delivery: Annotated[PartyIn, Meta(description="Changes to where it comes back to.")] | None = None
-    package: Annotated[PackageIn, Meta(description="What comes back, if it is not all of it.")] | None = None
+    sender: Annotated[
+        PartyIn | None, Meta(examples=[None], description="Changes to the customer's name and address.")
+    ] = None
+    delivery: Annotated[PartyIn | None, Meta(examples=[None], description="Changes to where it comes back to.")] = None
+    package: Annotated[
+        PackageIn | None, Meta(examples=[None], description="What comes back, if it is not all of it.")
+    ] = None
     insurance: bool = False
     refund_id: (
         Annotated[str, Meta(max_length=100, examples=[None], description="A refund of the shipment's order.")] | None
