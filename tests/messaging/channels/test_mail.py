@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from sapa.messaging.channels.files import MailAttachment
 from sapa.messaging.channels.interface import (
     BadAccount,
     Content,
     Identity,
-    MailAttachment,
     Media,
     OutgoingMessage,
     SendDeferral,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sapa.messaging.channels.abilities import FileUploads
-from sapa.messaging.channels.interface import OutgoingFile, SendRefusal, Source
+from sapa.messaging.channels.files import OutgoingFile
+from sapa.messaging.channels.interface import SendRefusal, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client, NotSent
 from tests.messaging.channels.accounts import build_connection

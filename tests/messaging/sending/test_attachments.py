@@ -6,7 +6,8 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Identity, MailAttachment, Media, OutgoingMessage, SendRefusal, Source
+from sapa.messaging.channels.files import MailAttachment
+from sapa.messaging.channels.interface import Identity, Media, OutgoingMessage, SendRefusal, Source
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.media.actions import build_address
 from sapa.messaging.media.links import MediaLink, build_link

@@ -7,7 +7,8 @@ from typing import Protocol, runtime_checkable
 from msgspec import Struct
 
 from sapa.messaging.channels.account_reports import AccountReport
-from sapa.messaging.channels.interface import ChannelAccount, Identity, MediaType, OutgoingFile, SendRefusal
+from sapa.messaging.channels.files import OutgoingFile
+from sapa.messaging.channels.interface import ChannelAccount, Identity, MediaType, SendRefusal
 from sapa.messaging.channels.template_content import TemplateContent
 
 

@@ -1,6 +1,6 @@
 """The interface of a channel's adapter, and the types it shares with the rest of messaging."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Protocol
@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from sapa.db.pool import Database
 from sapa.messaging.channels.account_reports import AccountReport
+from sapa.messaging.channels.files import FileDescription, FileRule, MailAttachment
 from sapa.messaging.channels.native_contents import (
     ButtonParameter,
     CatalogProduct,
@@ -176,34 +177,6 @@ class TemplateCall(Struct, frozen=True, tag=True, tag_field="content", kw_only=T
 
 Interactive = Buttons | Choices | LinkButton | FlowButton | ProductCard | ProductChoices | LocationRequest
 Content = Text | Media | Interactive | TemplateCall
-
-
-class MailAttachment(Struct, frozen=True):
-    filename: str
-    mime_type: str
-    content: bytes
-
-
-class FileDescription(Struct, frozen=True):
-    """A file of a message that we hold."""
-
-    type: str
-    filename: str
-    media_type: str
-    size: int
-
-
-class OutgoingFile:
-    """A file that we hold, to be uploaded to a channel."""
-
-    __slots__ = ("filename", "media_type", "read", "size")
-
-    def __init__(self, filename: str, media_type: str, size: int, read: Callable[[], AsyncIterator[bytes]]) -> None:
-        self.filename = filename
-        self.media_type = media_type
-        self.size = size
-        self.read = read
-        """Reads its content, piece by piece."""
 
 
 class OutgoingMessage(Struct, frozen=True):
@@ -437,14 +410,6 @@ Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | Template
 
 class BadAccount(Exception):
     """The channel certainly refuses the account: wrong credentials, or credentials of another account."""
-
-
-class FileRule(Struct, frozen=True):
-    """Which files a channel accepts as one type of media."""
-
-    max_bytes: int
-    media_types: frozenset[str] | None = None
-    """None for all."""
 
 
 class Capabilities(Struct, frozen=True):

@@ -7,6 +7,7 @@ import aiohttp
 import msgspec
 from msgspec.structs import replace
 
+from sapa.messaging.channels.files import OutgoingFile
 from sapa.messaging.channels.interface import (
     UNKNOWN_ERROR,
     Buttons,
@@ -17,7 +18,6 @@ from sapa.messaging.channels.interface import (
     Identity,
     Media,
     MediaType,
-    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,

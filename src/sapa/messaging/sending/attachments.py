@@ -9,15 +9,8 @@ from msgspec.structs import replace
 from sapa.context import AppContext
 from sapa.messaging.channels.abilities import FileUploads
 from sapa.messaging.channels.content_media import list_media, replace_media
-from sapa.messaging.channels.interface import (
-    ChannelAccount,
-    FileDescription,
-    MailAttachment,
-    Media,
-    OutgoingFile,
-    OutgoingMessage,
-    SendRefusal,
-)
+from sapa.messaging.channels.files import FileDescription, MailAttachment, OutgoingFile
+from sapa.messaging.channels.interface import ChannelAccount, Media, OutgoingMessage, SendRefusal
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.files import actions as files
 from sapa.messaging.media.actions import build_address

@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import Capabilities, FileRule, Media, MediaType, Source
+from sapa.messaging.channels.files import FileRule
+from sapa.messaging.channels.interface import Capabilities, Media, MediaType, Source
 from sapa.messaging.files.types import MIB, StoredFile
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending.types import MessageDraft, MessageFile

@@ -112,7 +112,11 @@ class Template(Struct, frozen=True, rename="camel"):
     limited_time_offer: Annotated[Raw | None, StoredJson(LimitedTimeOffer | None), Meta(examples=[None])]
     ttl_seconds: Annotated[int | None, Meta(examples=[None])]
     authentication: Annotated[Raw | None, StoredJson(Authentication | None), Meta(examples=[None])]
-    examples: Annotated[Raw | None, StoredJson(TemplateExamples | None), Meta(examples=[_EXAMPLES])]
+    examples: Annotated[
+        Raw | None,
+        StoredJson(TemplateExamples | None),
+        Meta(examples=[{"header": None, **_EXAMPLES, "cards": None}]),
+    ]
     status: Approval
     reason: Annotated[str | None, Meta(examples=[None], description="Why the channel did not approve it.")]
     quality: Annotated[Quality | None, Meta(examples=["GREEN"], description="The channel's rating; null without one.")]

@@ -15,14 +15,8 @@ from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import (
-    FileDescription,
-    InboundMedia,
-    Interaction,
-    Source,
-    Status,
-    StatusReport,
-)
+from sapa.messaging.channels.files import FileDescription
+from sapa.messaging.channels.interface import InboundMedia, Interaction, Source, Status, StatusReport
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget import messages as widget_messages
 from sapa.messaging.channels.widget.types import (

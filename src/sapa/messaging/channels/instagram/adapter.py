@@ -4,19 +4,18 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from sapa.messaging.channels import meta, social, social_callbacks
+from sapa.messaging.channels.files import FileRule, OutgoingFile
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
-    FileRule,
     Identity,
     IdentityKind,
     InboundMedia,
     Item,
     MediaType,
-    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,

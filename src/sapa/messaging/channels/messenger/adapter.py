@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from sapa.messaging.channels import meta, social, social_callbacks
+from sapa.messaging.channels.files import FileRule, OutgoingFile
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -12,14 +13,12 @@ from sapa.messaging.channels.interface import (
     Channel,
     ChannelAccount,
     Content,
-    FileRule,
     Identity,
     IdentityKind,
     InboundMedia,
     Item,
     LinkButton,
     MediaType,
-    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,

@@ -8,17 +8,16 @@ import aiohttp
 import msgspec
 
 from sapa.messaging.channels.abilities import Renewal
+from sapa.messaging.channels.files import FileRule, OutgoingFile
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
-    FileRule,
     InboundMedia,
     Item,
     Media,
     MediaType,
-    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,

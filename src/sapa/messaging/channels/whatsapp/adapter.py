@@ -9,6 +9,7 @@ import msgspec
 from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.account_reports import AccountReport
+from sapa.messaging.channels.files import OutgoingFile
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -20,7 +21,6 @@ from sapa.messaging.channels.interface import (
     Interactive,
     Item,
     MediaType,
-    OutgoingFile,
     OutgoingMessage,
     SendReceipt,
     SendRefusal,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import aiohttp
 
 from sapa.messaging.channels import meta
-from sapa.messaging.channels.interface import ChannelAccount, FileRule, MediaType, OutgoingFile, SendRefusal
+from sapa.messaging.channels.files import FileRule, OutgoingFile
+from sapa.messaging.channels.interface import ChannelAccount, MediaType, SendRefusal
 from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.outbound.file_payload import FilePayload
 

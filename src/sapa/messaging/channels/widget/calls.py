@@ -11,12 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sapa.messaging.channels.content_media import list_media
+from sapa.messaging.channels.files import FileDescription
 from sapa.messaging.channels.identities import EMAIL, OPAQUE_ID, build_parser
 from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
-    FileDescription,
     Identity,
     IdentityKind,
     InboundMedia,
