@@ -114,41 +114,55 @@ async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> Send
 async def try_send(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
     """One try. Consent is asked for again right before the message goes, after its files are with the channel: it may
     have waited for its turn, for a retry or for an upload."""
-    find_objection = partial(_find_objection, context, connected, message) if message.is_marketing else None
-    connection = replace(connected.connection, find_objection=find_objection)
+    if message.is_marketing:
+        find_objection = partial(_find_objection, context, connected, message)
+        connected = replace(connected, connection=replace(connected.connection, find_objection=find_objection))
+    prepared = await _prepare(context, connected, message)
+    return prepared if isinstance(prepared, SendRefusal) else await _hand_over(context, connected, prepared)
+
+
+async def _prepare(
+    context: AppContext, connected: ConnectedChannel, message: OutgoingMessage
+) -> OutgoingMessage | SendRefusal:
+    """Whatever fails here, the message has not been sent."""
+    find_objection = connected.connection.find_objection
     try:
-        prepared = await _prepare(context, connected, message)
-        if isinstance(prepared, SendRefusal):
-            return prepared
-        if find_objection is not None and (objection := await find_objection()):
-            return objection
-        outcome = await connected.channel.send(connection, prepared)
+        prepared = await attach_files(context, connected, message)
+        objection = await find_objection() if find_objection is not None else None
+    except (FileUnavailable, DatabaseAway, *BUSY) as error:
+        return _refuse_for_now(str(error))
+    except (NotSent, Unclear) as error:
+        return _refuse_for_now(f"the channel could not be reached: {error}")
+    except Exception:
+        _log_failure(connected, message)
+        return _refuse_for_now("the message's files could not be prepared")
+    return objection or prepared
+
+
+async def _hand_over(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
+    try:
+        outcome = await connected.channel.send(connected.connection, message)
         if isinstance(outcome, SendRefusal) and outcome.category in CONCERNS_FILE:
-            await delete_uploaded(context, connected, prepared)
+            await delete_uploaded(context, connected, message)
         return outcome
     except NotSent as error:
         return _refuse_for_now(f"the channel could not be reached: {error}")
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        log.exception(
-            "channel adapter failed",
-            company_id=connection.company.id,
-            connection_id=connection.id,
-            source=connection.source,
-            message_id=message.reference,
-        )
+        _log_failure(connected, message)
         return UnknownOutcome("The channel's response could not be parsed.")
 
 
-async def _prepare(
-    context: AppContext, connected: ConnectedChannel, message: OutgoingMessage
-) -> OutgoingMessage | SendRefusal:
-    """Whatever fails here, the message itself has not been sent."""
-    try:
-        return await attach_files(context, connected, message)
-    except (FileUnavailable, DatabaseAway) as error:
-        return _refuse_for_now(str(error))
+def _log_failure(connected: ConnectedChannel, message: OutgoingMessage) -> None:
+    connection = connected.connection
+    log.exception(
+        "channel adapter failed",
+        company_id=connection.company.id,
+        connection_id=connection.id,
+        source=connection.source,
+        message_id=message.reference,
+    )
 
 
 async def _find_objection(
@@ -159,7 +173,7 @@ async def _find_objection(
         async with context.database.connection() as db:
             company, source = connected.connection.company, connected.connection.source
             reason = await consents.find_refusal(db, company, source, message.to)
-    except DatabaseAway as error:
+    except (DatabaseAway, *BUSY) as error:
         return _refuse_for_now(f"consent could not be checked: {error}")
     return None if reason is None else SendRefusal(ConsentMissing.code, reason, "consent")
 
