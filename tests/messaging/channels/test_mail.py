@@ -51,7 +51,8 @@ async def send(
 
 async def test_a_mail_that_may_not_go_any_more_is_not_handed_over(server: MailServer, client: Client) -> None:
     """It is asked after the connection is open and the recipient is accepted, which may take long."""
-    objection, logins = SendRefusal("CONSENT_MISSING", "They unsubscribed.", "consent"), []
+    objection = SendRefusal("CONSENT_MISSING", "They unsubscribed.", "consent")
+    logins: list[tuple[str, str]] = []
 
     async def find_objection() -> SendRefusal:
         logins.extend(server.logins)
