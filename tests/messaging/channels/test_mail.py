@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sapa.messaging.channels.files import MailAttachment
 from sapa.messaging.channels.interface import (
@@ -40,11 +41,25 @@ async def server() -> AsyncIterator[MailServer]:
 async def send(
     server: MailServer, client: Client, content: Content | None = None, to: str = BUDI.value, **more: Any
 ) -> SendReceipt | SendRefusal | SendDeferral:
-    account = more.pop("account", {})
+    account, find_objection = more.pop("account", {}), more.pop("find_objection", None)
     connection = build_connection(Source.MAIL, server.address, client, more.pop("company", LIVE), **account)
+    connection = replace(connection, find_objection=find_objection)
     return await MAIL.send(
         connection, OutgoingMessage(REFERENCE, Identity("email", to), content or CONTENTS["text"], **more)
     )
+
+
+async def test_a_mail_that_may_not_go_any_more_is_not_handed_over(server: MailServer, client: Client) -> None:
+    """It is asked after the connection is open and the recipient is accepted, which may take long."""
+    objection = SendRefusal("CONSENT_MISSING", "They unsubscribed.", "consent")
+    logins: list[tuple[str, str]] = []
+
+    async def find_objection() -> SendRefusal:
+        logins.extend(server.logins)
+        return objection
+
+    assert await send(server, client, find_objection=find_objection) == objection
+    assert (len(logins), server.mails) == (1, [])
 
 
 async def test_a_mail_has_headers_and_both_bodies(server: MailServer, client: Client) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_customer
 from tests.http.wire import eventually
 from tests.messaging.consents.steps import (
@@ -24,6 +24,8 @@ from tests.messaging.consents.steps import (
     write,
 )
 from tests.messaging.conversation_steps import list_inbound, simulate_inbound
+from tests.messaging.files.corpus import make_image
+from tests.messaging.files.steps import upload
 from tests.messaging.provider import NUMBER_SENT, Live, open_live
 from tests.messaging.send_steps import build_message, list_records, make_template
 from tests.messaging.whatsapp_account import build_change, build_text
@@ -327,21 +329,44 @@ async def test_a_stop_that_comes_while_a_message_is_retried_ends_it(
         assert (record["messageId2"] is not None, bool(record["failedAt"])) == (True, True)
 
 
-async def prepare_live(live: Live, database: Database, company_id: int) -> None:
+async def test_a_stop_that_comes_while_a_file_is_uploaded_ends_the_message(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_live(installation, database, company.live) as live:
+        await prepare_live(live, database, company.live, header='{"type": "image"}')
+        headers = {"x-api-key": live.client.headers["x-api-key"]}
+        address = f"{installation.address}/messaging/v1"
+        async with httpx.AsyncClient(base_url=address, headers=headers, verify=TLS, timeout=30) as client:
+            file = await upload(client, make_image("PNG"))
+        live.peer.opens.clear()
+        live.peer.answers = [(200, {"id": "900"}), (200, NUMBER_SENT)]
+        sending = asyncio.create_task(send_live(live, components={"header": {"attachmentId": file["id"]}}))
+        await eventually(lambda: has_requests(live))
+        await live.hook.send_change(build_word("STOP", 1_790_000_000))
+        await eventually(lambda: count_stops(database, company.live))
+        live.peer.opens.set()
+        answer = await sending
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONSENT_MISSING")
+        edges = [request.path.rpartition("/")[2] for request in live.peer.requests if b"STOP" not in request.body]
+        assert edges.count("media") == 1
+        assert not [request for request in live.peer.requests if b'"promo"' in request.body]
+
+
+async def prepare_live(live: Live, database: Database, company_id: int, header: str | None = None) -> None:
     """An approved template, as synchronisation adopts it."""
     async with database.transaction() as tx:
         await tx.execute(
             "INSERT INTO message_templates (company_id, id, name, language, source, category, body, buttons,"
-            " status, provider_id) VALUES ($1, 'tpl_promo', 'promo', 'id', 'CRM', 'MARKETING', 'Halo {{1}}, promo!',"
-            " '[]', 'APPROVED', '77')",
+            " status, provider_id, header) VALUES ($1, 'tpl_promo', 'promo', 'id', 'CRM', 'MARKETING',"
+            " 'Halo {{1}}, promo!', '[]', 'APPROVED', '77', $2)",
             company_id,
+            header,
         )
 
 
-async def send_live(live: Live) -> httpx.Response:
-    return await live.post(
-        "/messages/send-template", to="+628123456789", sources="MSGAPP_CLOUD", template_name="promo", params=["Ayu"]
-    )
+async def send_live(live: Live, **fields: Any) -> httpx.Response:
+    body = {"to": "+628123456789", "sources": "MSGAPP_CLOUD", "template_name": "promo", "params": ["Ayu"]}
+    return await live.post("/messages/send-template", **body, **fields)
 
 
 async def is_stopped(live: Live) -> bool:

@@ -23,6 +23,17 @@ def test_bytes_decide_whatever_the_name_says(file: SampleFile) -> None:
         assert found.get_type("x.html") == found.get_type(None) == file.media_type
 
 
+@pytest.mark.parametrize("piece", [b"<!---->", b"<!-- ", b"<!doctype[]>", b"<!doctype ", b"<?xml ?>", b"<?xml ", b" "])
+@pytest.mark.parametrize("end", [b"x", b"<svg>", b"<html>"])
+def test_a_file_that_repeats_itself_is_read_like_any_other(piece: bytes, end: bytes) -> None:
+    """A pattern that tries all ways to divide the comments would not end."""
+    expected = {b"<!---->": {b"<svg>": "image/svg+xml", b"<html>": "text/html"}, b" ": {b"<html>": "text/html"}}
+    found = scan(piece * 4000 + end, 4096).get_type("a.txt")
+    assert found not in SAFE_TYPES
+    if wanted := expected.get(piece, {}).get(end):
+        assert found == wanted
+
+
 @given(content=st.binary(max_size=300), piece=st.integers(1, 300), name=st.text(max_size=10))
 def test_any_bytes_have_a_type_however_they_arrive(content: bytes, piece: int, name: str) -> None:
     whole, parts = scan(content, 1000), scan(content, piece)

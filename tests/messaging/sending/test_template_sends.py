@@ -130,6 +130,13 @@ async def test_values_that_whatsapp_refuses_are_refused_before_the_call(sandbox:
     assert (await sandbox.post("/messages/send-template", json=mail)).status_code == 200
 
 
+async def test_the_end_of_a_url_is_a_value_like_any_other(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox, buttons=[{"type": "url", "text": "Lacak", "url": "https://s.id/{{1}}"}])
+    refused = await sandbox.post("/messages/send-template", json=build(params=["Ayu", "INV-1", "a\nb"]))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert "buttons[0]" in refused.json()["error"]["message"]
+
+
 async def test_other_channels_get_the_text_with_everything_in_it(sandbox: httpx.AsyncClient) -> None:
     buttons = [
         {"type": "url", "text": "Lacak", "url": "https://s.id/{{1}}"},

@@ -1,5 +1,9 @@
 """Templates at the channel that reviews them."""
 
+from typing import Any
+
+import pytest
+
 from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
@@ -12,7 +16,7 @@ from sapa.messaging.channels.template_content import (
     TemplateExamples,
 )
 from sapa.messaging.templates.sync import list_companies
-from sapa.outbound.client import Client
+from sapa.outbound.client import Client, Unclear
 from tests.factories import make_company
 from tests.messaging.channels.accounts import TOKEN, build_connection
 from tests.messaging.channels.peer import Peer
@@ -61,6 +65,16 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
         ("/3344/message_templates", "mark"),
     ]
     assert all(request.headers["authorization"] == f"Bearer {TOKEN}" for request in peer.requests)
+
+
+@pytest.mark.parametrize(
+    "page", [{}, {"success": True}, {"data": None}, {"data": [], "paging": {"next": "https://graph.example/more"}}]
+)
+async def test_a_list_that_may_not_be_complete_is_not_used(peer: Peer, client: Client, page: dict[str, Any]) -> None:
+    """All templates that it lacks would be deleted."""
+    peer.answers = [(200, page)]
+    with pytest.raises(Unclear):
+        await account().list_templates(build_connection(Source.MSGAPP_CLOUD, peer.address, client))
 
 
 async def test_a_template_is_submitted_to_the_channel(peer: Peer, client: Client) -> None:

@@ -62,6 +62,18 @@ WRONG: list[tuple[Json, str, str]] = [
     ({"body": None}, "body", "blank"),
     ({"footer": "Halo {{1}}"}, "footer", "parameters"),
     ({"header": "Halo {{1}} dan {{2}}"}, "header.text", "at most one"),
+    ({"header": "Pesanan\nAnda"}, "header.text", "one line"),
+    ({"header": "*Pesanan* Anda"}, "header.text", "formatting"),
+    ({"header": "_Pesanan_ Anda"}, "header.text", "formatting"),
+    ({"header": "Pesanan Anda 🎉"}, "header.text", "emoji"),
+    ({"footer": "Toko\nKopi"}, "footer", "one line"),
+    ({"footer": "Toko ☕"}, "footer", "emoji"),
+    ({"buttons": [{"type": "quick_reply", "text": "Ya\n"}]}, "buttons[0].text", "one line"),
+    (
+        {"buttons": [{"type": "phone_number", "text": "x", "phoneNumber": "081234567"}]},
+        "buttons[0].phoneNumber",
+        "code",
+    ),
     ({"header": {"type": "unknown"}}, "header.type", "one of"),
     ({"header": {"type": "image"}}, "examples.header", "sample"),
     ({"header": {"type": "image"}, "examples": {"header": "nota"}}, "examples.header", "URL"),
@@ -154,6 +166,13 @@ def test_every_shape_is_valid_and_survives_the_channel(shape: Any) -> None:
     assert found.problem is None
     for name in ("category", "parameter_format", "header", "body", "footer", "buttons", "cards", "limited_time_offer"):
         assert strip_examples(getattr(found.content, name)) == strip_examples(getattr(content, name)), name
+
+
+@pytest.mark.parametrize("text", ["Pesanan order_id 7", "Untuk {{order_id}}", "5 ~ 6 hari", "Kopi 60 °C"])
+def test_a_header_may_have_signs_that_format_nothing(text: str) -> None:
+    content = parse(header=text, body="Halo {{order_id}} ya.", parameterFormat="NAMED")
+    check_content(content)
+    assert review(build_template(NewTemplate("x", "id", content), {})) is None
 
 
 def strip_examples(part: Any) -> Any:

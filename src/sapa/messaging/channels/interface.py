@@ -1,6 +1,6 @@
 """The interface of a channel's adapter, and the types it shares with the rest of messaging."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Protocol
@@ -62,6 +62,9 @@ class ChannelAccount(Struct, frozen=True):
     """For the web chat, which stores its messages here until the visitor's page fetches them."""
     is_internal: bool = False
     """The channel's server is in this process: calls to it skip the guard, and it gets nothing from outside."""
+    find_objection: "Callable[[], Awaitable[SendRefusal | None]] | None" = None
+    """Why the message must not go any more. A channel whose connection takes time asks again right before it hands the
+    message over."""
 
     def __repr__(self) -> str:
         """Without secrets, wherever it is printed."""

@@ -83,12 +83,14 @@ _ENDINGS: Mapping[str, str] = {
     "application/zip": ".zip",
 }  # fmt: skip
 
+# Possessive and atomic, so that a file of many comments takes no longer than any other.
 _starts_html = re.compile(
-    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|script|iframe|meta|title|style|h1|div|p|a|img|table)\b",
+    rb"\s*+(?:(?><!--.*?-->)\s*+)*+"
+    rb"<(?:!doctype\s+html|html|head|body|script|iframe|meta|title|style|h1|div|p|a|img|table)\b",
     re.IGNORECASE | re.DOTALL,
 ).match
 _starts_svg = re.compile(
-    rb"\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*|<!doctype[^>\[]*(?:\[[^\]]*\])?\s*>\s*)*<svg\b",
+    rb"\s*+(?><\?xml.*?\?>\s*+)?+(?:(?><!--.*?-->)\s*+|<!doctype[^>\[]*+(?:\[[^\]]*+\])?+\s*+>\s*+)*+<svg\b",
     re.IGNORECASE | re.DOTALL,
 ).match
 _starts_xml = re.compile(rb"\s*<\?xml\b", re.IGNORECASE).match

@@ -5,6 +5,7 @@ unknown, the message stays pending until the channel reports on it, and is never
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 import asyncpg
@@ -93,7 +94,7 @@ async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> Send
     """Retries only what the channel certainly did not accept, and only for a limited time."""
 
     async def try_once() -> SendOutcome:
-        outcome = await try_with_consent(context, plan.connected, _build_outgoing(plan, reference))
+        outcome = await try_send(context, plan.connected, _build_outgoing(plan, reference))
         if (
             isinstance(outcome, SendRefusal)
             and outcome.retry_after is not None
@@ -110,46 +111,75 @@ async def _dispatch(context: AppContext, plan: SendPlan, reference: str) -> Send
         return failure.outcome
 
 
-async def try_with_consent(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
-    """One try. Consent is asked again right before it: the message may have waited for its turn or for a retry."""
-    if message.is_marketing:
-        company, source = connected.connection.company, connected.connection.source
-        try:
-            async with context.database.connection() as db:
-                reason = await consents.find_refusal(db, company, source, message.to)
-        except DatabaseAway as error:
-            return SendRefusal("NOT_SENT", f"consent could not be checked: {error}", "temporary", RETRY_PAUSE)
-        if reason is not None:
-            return SendRefusal(ConsentMissing.code, reason, "consent")
-    return await try_send(context, connected, message)
-
-
 async def try_send(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
-    """One try."""
-    connection = connected.connection
+    """One try. Consent is asked for again right before the message goes, after its files are with the channel: it may
+    have waited for its turn, for a retry or for an upload."""
+    if message.is_marketing:
+        find_objection = partial(_find_objection, context, connected, message)
+        connected = replace(connected, connection=replace(connected.connection, find_objection=find_objection))
+    prepared = await _prepare(context, connected, message)
+    return prepared if isinstance(prepared, SendRefusal) else await _hand_over(context, connected, prepared)
+
+
+async def _prepare(
+    context: AppContext, connected: ConnectedChannel, message: OutgoingMessage
+) -> OutgoingMessage | SendRefusal:
+    """Whatever fails here, the message has not been sent."""
+    find_objection = connected.connection.find_objection
     try:
         prepared = await attach_files(context, connected, message)
-        if isinstance(prepared, SendRefusal):
-            return prepared
-        outcome = await connected.channel.send(connection, prepared)
+        objection = await find_objection() if find_objection is not None else None
+    except (FileUnavailable, DatabaseAway, *BUSY) as error:
+        return _refuse_for_now(str(error))
+    except (NotSent, Unclear) as error:
+        return _refuse_for_now(f"the channel could not be reached: {error}")
+    except Exception:
+        _log_failure(connected, message)
+        return _refuse_for_now("the message's files could not be prepared")
+    return objection or prepared
+
+
+async def _hand_over(context: AppContext, connected: ConnectedChannel, message: OutgoingMessage) -> SendOutcome:
+    try:
+        outcome = await connected.channel.send(connected.connection, message)
         if isinstance(outcome, SendRefusal) and outcome.category in CONCERNS_FILE:
-            await delete_uploaded(context, connected, prepared)
+            await delete_uploaded(context, connected, message)
         return outcome
-    except FileUnavailable as error:
-        return SendRefusal("NOT_SENT", error.message, "temporary", RETRY_PAUSE)
     except NotSent as error:
-        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "temporary", RETRY_PAUSE)
+        return _refuse_for_now(f"the channel could not be reached: {error}")
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        log.exception(
-            "channel adapter failed",
-            company_id=connection.company.id,
-            connection_id=connection.id,
-            source=connection.source,
-            message_id=message.reference,
-        )
+        _log_failure(connected, message)
         return UnknownOutcome("The channel's response could not be parsed.")
+
+
+def _log_failure(connected: ConnectedChannel, message: OutgoingMessage) -> None:
+    connection = connected.connection
+    log.exception(
+        "channel adapter failed",
+        company_id=connection.company.id,
+        connection_id=connection.id,
+        source=connection.source,
+        message_id=message.reference,
+    )
+
+
+async def _find_objection(
+    context: AppContext, connected: ConnectedChannel, message: OutgoingMessage
+) -> SendRefusal | None:
+    """Why a marketing message must not be sent any more."""
+    try:
+        async with context.database.connection() as db:
+            company, source = connected.connection.company, connected.connection.source
+            reason = await consents.find_refusal(db, company, source, message.to)
+    except (DatabaseAway, *BUSY) as error:
+        return _refuse_for_now(f"consent could not be checked: {error}")
+    return None if reason is None else SendRefusal(ConsentMissing.code, reason, "consent")
+
+
+def _refuse_for_now(reason: str) -> SendRefusal:
+    return SendRefusal("NOT_SENT", reason, "temporary", RETRY_PAUSE)
 
 
 def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:

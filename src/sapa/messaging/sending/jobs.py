@@ -19,7 +19,7 @@ from sapa.messaging.sending.delivery import (
     SendOutcome,
     UnknownOutcome,
     retry_storing,
-    try_with_consent,
+    try_send,
 )
 from sapa.messaging.sending.queries import DeferredMessage, DueMessage
 from sapa.messaging.templates.filling import hide_secrets, list_secrets
@@ -68,7 +68,7 @@ async def _send(context: AppContext, due: DueMessage) -> None:
     outcome: SendOutcome = SendRefusal("CHANNEL_NOT_CONNECTED", "The channel is no longer connected.", "config")
     if connected is not None:
         outgoing = deferrals.open_outgoing(context, company, due.message_id, deferred)
-        outcome = await try_with_consent(context, connected, outgoing)
+        outcome = await try_send(context, connected, outgoing)
         if isinstance(outgoing.content, TemplateCall) and deferred.is_sealed and not isinstance(outcome, SendReceipt):
             outcome = replace(outcome, reason=hide_secrets(outcome.reason, list_secrets(outgoing.content)))
     await retry_storing(

@@ -49,6 +49,12 @@ def _list_texts(call: TemplateCall) -> Iterator[tuple[str, str]]:
         yield "header", call.header.text
     for number, parameter in enumerate(call.body, 1):
         yield f"body {{{{{parameter.name or number}}}}}", parameter.text
+    for button in call.buttons:
+        if button.type in _LONGEST:
+            yield f"buttons[{button.index}]", button.text or ""
     for number, card in enumerate(call.cards):
         for place, parameter in enumerate(card.body, 1):
             yield f"cards[{number}] {{{{{parameter.name or place}}}}}", parameter.text
+        for button in card.buttons:
+            if button.type in _LONGEST:
+                yield f"cards[{number}].buttons[{button.index}]", button.text or ""

@@ -76,7 +76,9 @@ _WIRE_NAMES: Mapping[str, str] = dict(
 )
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII).fullmatch
-_PHONE = re.compile(r"\+?[0-9]{5,19}", re.ASCII).fullmatch
+_PHONE = re.compile(r"\+?[1-9][0-9]{4,18}", re.ASCII).fullmatch
+_EMOJI = re.compile("[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u20e3\U0001f000-\U0001faff]").search
+_MARKUP = re.compile(r"\*|```|\b_[^_]+_\b|~[^~]+~").search
 _PACKAGE = re.compile(r"[A-Za-z]\w*(\.[A-Za-z]\w*)+", re.ASCII).fullmatch
 
 
@@ -212,6 +214,9 @@ def _check_header(
 
 def _check_header_text(field: str, text: str, format: ParameterFormat) -> Sequence[str]:
     _check_length(field, text, MAX_HEADER)
+    _check_line(field, text)
+    if _EMOJI(text) or _MARKUP(text):
+        raise Invalid.field(field, "must not have emoji, asterisks or other formatting")
     names = check_variables(field, text, format)
     if len(names) > 1:
         raise Invalid.field(field, "must have at most one parameter")
@@ -246,6 +251,9 @@ def _check_footer(content: TemplateContent) -> None:
     if content.footer is None:
         return
     _check_length("footer", content.footer, MAX_FOOTER)
+    _check_line("footer", content.footer)
+    if _EMOJI(content.footer):
+        raise Invalid.field("footer", "must not have emoji")
     if "{{" in content.footer:
         raise Invalid.field("footer", "must not have parameters")
 
@@ -301,6 +309,7 @@ def _check_label(field: str, button: TemplateButton) -> None:
     if button.text is None or not button.text.strip():
         raise Invalid.field(f"{field}.text", "is required")
     _check_length(f"{field}.text", button.text, MAX_LABEL)
+    _check_line(f"{field}.text", button.text)
     if "{{" in button.text:
         raise Invalid.field(f"{field}.text", "must not have parameters")
 
@@ -415,6 +424,11 @@ def _check_length(field: str, text: str, most: int) -> None:
         raise Invalid.field(field, "must not be blank")
     if len(text) > most:
         raise Invalid.field(field, f"must have at most {most} characters")
+
+
+def _check_line(field: str, text: str) -> None:
+    if text.splitlines() != [text]:
+        raise Invalid.field(field, "must be one line")
 
 
 def _is_complete(url: str) -> bool:

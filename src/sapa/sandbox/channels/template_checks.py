@@ -20,6 +20,8 @@ SUB_TYPES = {
     "MPM": "mpm",
 }
 PARAMETER_OF = {"url": "text", "copy_code": "coupon_code", "quick_reply": "payload"}
+MOST, MOST_ALONE = 1024, 32_768
+"""Characters of a filled body, beside other components and alone."""
 LONGEST = {"url": 2000, "copy_code": 15, "quick_reply": 256}
 
 _BAD_SPACE = re.compile(r"[\n\r\t]| {5,}").search
@@ -72,7 +74,7 @@ def _check_part(place: str, parts: Mapping[str, Json], sent: Sequence[Json], is_
     _check_text(f"{place}body", list_variables(text), body, is_named)
     _check_words(f"{place}body", body)
     _check_buttons(place, parts.get("BUTTONS", {}).get("buttons") or [], sent)
-    _check_length(f"{place}body", text, body)
+    _check_length(f"{place}body", text, body, MOST_ALONE if set(parts) == {"BODY"} and not place else MOST)
 
 
 def _check_shape(path: str, component: Any) -> None:
@@ -137,10 +139,10 @@ def _check_words(place: str, sent: Json | None) -> None:
             _refuse(132018, _ISSUE, f"{place}: Param text: {parameter['text']} {words}")
 
 
-def _check_length(place: str, text: str, sent: Json | None) -> None:
+def _check_length(place: str, text: str, sent: Json | None, most: int) -> None:
     values = [str(parameter.get("text", "")) for parameter in (sent or {}).get("parameters") or []]
-    if len(text) + sum(len(value) - len("{{1}}") for value in values) > 1024:
-        _refuse(132005, "Translated text too long", f"{place}: the text has more than 1024 characters")
+    if len(text) + sum(len(value) - len("{{1}}") for value in values) > most:
+        _refuse(132005, "Translated text too long", f"{place}: the text has more than {most} characters")
 
 
 def _check_buttons(place: str, buttons: Sequence[Json], sent: Sequence[Json]) -> None:

@@ -29,6 +29,13 @@ MOST_BUTTONS = {
     "VOICE_CALL": 1,
     "REQUEST_CONTACT_INFO": 1,
 }
+LANGUAGES = frozenset(
+    """
+    af sq ar ar_AE ar_EG ar_LB ar_MA ar_QA ar_SA az bn bg ca zh_CN zh_HK zh_TW hr cs da nl en en_AU en_CA en_GB en_IN
+    en_US et fil fi fr fr_BE fr_CA ka de el gu ha he hi hu id ga it ja kn kk rw_RW ko ky_KG lo lv lt mk ms ml mr nb fa
+    pl pt_BR pt_PT pa ro ru sr sk sl es es_AR es_CL es_CO es_ES es_MX es_PE es_VE sw sv ta te th tr uk ur uz vi zu
+    """.split()
+)
 ALONE = {"OTP", "CATALOG", "MPM", "SPM"}
 
 TOO_LONG, BODY_FORMAT, FOOTER_FORMAT = 2388040, 2388047, 2388073
@@ -38,8 +45,9 @@ Json = Mapping[str, Any]
 
 _VARIABLE = re.compile(r"\{\{([^{}]*)\}\}")
 _NAME = re.compile(r"[a-z0-9_]+", re.ASCII).fullmatch
-_LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Za-z]{2,4})?", re.ASCII).fullmatch
-_PHONE = re.compile(r"\+?[0-9]{5,20}", re.ASCII).fullmatch
+_PHONE = re.compile(r"\+?[1-9][0-9]{4,19}", re.ASCII).fullmatch
+_EMOJI = re.compile("[\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u20e3\U0001f000-\U0001faff]").search
+_MARKUP = re.compile(r"\*|```|\b_[^_]+_\b|~[^~]+~").search
 _WORD = re.compile(r"\w").search
 
 
@@ -69,7 +77,7 @@ def _review(body: Json) -> None:
     name, category = body.get("name"), str(body.get("category", "")).upper()
     if not isinstance(name, str) or not _NAME(name) or len(name) > MAX_NAME:
         _refuse("name has to be at most 512 small letters, digits and underscores")
-    if not isinstance(body.get("language"), str) or not _LANGUAGE(body["language"]):
+    if body.get("language") not in LANGUAGES:
         _refuse("language is not supported")
     if category not in CATEGORIES:
         _refuse(f"category must be one of {', '.join(CATEGORIES)}")
@@ -147,6 +155,8 @@ def _review_header(header: Json | None, is_named: bool) -> None:
     if kind != "TEXT":
         return
     text = _read_text(header, 60)
+    if "\n" in text or _EMOJI(text) or _MARKUP(text):
+        _refuse("a header has no line breaks, formatting characters, emojis or asterisks", BODY_FORMAT)
     names = _review_variables(text, is_named)
     if len(names) > 1:
         _refuse("a header has at most one variable", BODY_FORMAT)
@@ -188,8 +198,11 @@ def _review_variables(text: str, is_named: bool) -> Sequence[str]:
 
 
 def _review_footer(footer: Json | None) -> None:
-    if footer is not None and "{{" in _read_text(footer, 60):
-        _refuse("a footer has no variables", FOOTER_FORMAT)
+    if footer is None:
+        return
+    text = _read_text(footer, 60)
+    if "{{" in text or "\n" in text or _EMOJI(text):
+        _refuse("a footer has no variables, line breaks or emojis", FOOTER_FORMAT)
 
 
 def _review_offer(parts: Mapping[str, Json], category: str) -> None:
@@ -244,8 +257,8 @@ def _review_buttons(part: Json | None, category: str) -> None:
 
 
 def _review_button(type: str, button: Json, category: str) -> None:
-    if type not in {"COPY_CODE", "REQUEST_CONTACT_INFO"}:
-        _read_text(button, 25)
+    if type not in {"COPY_CODE", "REQUEST_CONTACT_INFO"} and "\n" in _read_text(button, 25):
+        _refuse("the text of a button has no line breaks")
     if check := _BUTTONS.get(type):
         check(button, category)
 

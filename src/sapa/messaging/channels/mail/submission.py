@@ -39,6 +39,8 @@ async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendRe
         content = build_mail(connection.account, message).as_bytes()
         async with _open(connection) as server:
             await _address(server, to_ascii_domain(sender), to_ascii_domain(recipient))
+            if connection.find_objection is not None and (objection := await connection.find_objection()):
+                return objection
             await _hand_over(server, content)
     except SMTPResponseException as error:
         return _refuse(error)

@@ -26,16 +26,21 @@ _NOT_FOUND = {132001, 2593002}
 
 
 async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate]:
-    """Reads all pages. The next page is requested by its cursor, never by the URL in the response."""
+    """Reads all pages. The next page is requested by its cursor, never by the URL in the response. Raises Unclear for a
+    list that may not be complete: templates that it lacks would be deleted."""
     found: list[ChannelTemplate] = []
     after: str | None = None
     for _ in range(MAX_PAGES):
         params = {"fields": FIELDS, "limit": PAGE, **({"after": after} if after else {})}
         page = await meta.get_node(connection, _path(connection), **params)
+        if not isinstance(page.get("data"), list):
+            raise Unclear("the channel answered without a list of templates")
         found += [template for each in nodes(page, "data") if (template := parse_template(each))]
-        after = text(page, "paging", "cursors", "after") if text(page, "paging", "next") else None
-        if after is None:
+        if not text(page, "paging", "next"):
             return found
+        after = text(page, "paging", "cursors", "after")
+        if after is None:
+            raise Unclear("the channel's list of templates goes on without a cursor")
     raise Unclear("the channel's list of templates does not end")
 
 
