@@ -114,7 +114,7 @@ async def test_refunded_units_are_taken_off_once(api: httpx.AsyncClient) -> None
     order = await make_paid(api, lineItems=[{"productVariantId": coffee["variants"][0]["id"], "quantity": 5}])
     line = order["lineItems"][0]["id"]
     await api.post(f"/orders/{order['id']}/fulfillments", json={"lineItems": [{"id": line, "quantity": 3}]})
-    await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 2)])
+    await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 2, restock=True)])
     for quantity in (3, 4):
         response = await api.put(f"/orders/{order['id']}", json={"lineItems": [{"id": line, "quantity": quantity}]})
         assert "at least 5" in refusal(response, 409, "INVALID_TRANSITION")["message"]

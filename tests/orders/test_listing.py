@@ -294,7 +294,7 @@ async def test_a_list_has_each_order_byte_for_byte_as_it_is_read_alone(api: http
             notes=text,
             tags=[] if text is None else ["a b", '"\\', "ü🌸"],
             shippingAddress=None if text is None else {"address1": text, "city": "Bandung"},
-            discounts=[{"code": "L10", "percentage": "33.3333"}] if number % 2 else [],
+            discounts=[{"code": "L10", "percentage": 33.3333}] if number % 2 else [],
             shippingLines=[{"title": "JNE", "price": 18000.5}],
             taxLines=[{"title": "PPN", "rate": 11, "included": True}],
         )
