@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from sapa import events
 from sapa.customers import api as customers_api
@@ -26,6 +26,7 @@ from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
 from sapa.orders.document import NewOrder
 from sapa.orders.history.types import FieldChange, NewHistoryEntry
+from sapa.orders.listed_order import ListedOrder
 from sapa.orders.pricing.arithmetic import build_plain_order
 from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem
 from sapa.orders.revision import revision_of
@@ -50,19 +51,26 @@ decode_order = msgspec.json.Decoder(OrderIn).decode
 decode_patch = msgspec.json.Decoder(OrderPatch).decode
 
 
+def build_listed(*row: Any) -> Raw:
+    return ListedOrder(*row).to_json()
+
+
 class Resource(Struct, frozen=True):
     row: Any
     get: str
+    build_item: Callable[..., Any]
+    """From the columns of a list."""
     list: Callable[..., Awaitable[Any]]
     read_query: Callable[[bytes], Any]
 
 
 RESOURCES = {
     "orders": Resource(
-        Order, orders.GET.text, orders_api.list_orders, QueryReader(orders_api.OrdersQuery).read
+        Order, orders.GET.text, build_listed, orders_api.list_orders, QueryReader(orders_api.OrdersQuery).read
     ),
     "customers": Resource(
-        Customer, customers.GET.text, customers_api.list_customers, QueryReader(customers_api.CustomersQuery).read
+        Customer, customers.GET.text, Customer, customers_api.list_customers,
+        QueryReader(customers_api.CustomersQuery).read,
     ),
 }  # fmt: skip
 
@@ -143,7 +151,7 @@ class Ceiling:
             rows: Any = await db.fetch(*known.page)
         if total is None or isinstance(total, bool):  # a filtered list brings it with the rows, before their columns
             total, rows = rows[0][0], [row[1:] for row in rows]
-        items = [resource.row(*row) for row in rows]
+        items = [resource.build_item(*row) for row in rows]
         return encode(build_page(items, known.query.page, known.query.limit, int(total)))
 
     async def _create(self, company: int, body: bytes) -> bytes:

@@ -108,6 +108,24 @@ async def test_an_undone_order_returns_its_points_once(
     assert await types_of(shop, ayu) == [("earn", 5), ("earn_reversal", -5)]
 
 
+@pytest.mark.parametrize("trigger", ["created", "paid", "fulfilled"])
+async def test_refunding_what_an_edit_left_over_takes_no_points(
+    shop: httpx.AsyncClient, ayu: str, trigger: str
+) -> None:
+    """The customer keeps goods for 60,000 and has paid for them: the refund of the rest must not count twice."""
+    await earn_on(shop, trigger)
+    lines = [{"title": "Kopi", "price": 60000, "quantity": 1}, {"title": "Tas", "price": 30000, "quantity": 1}]
+    order = await make_order(shop, customerId=ayu, lineItems=lines)
+    await change(shop, order["id"], financialStatus="paid")
+    await change(shop, order["id"], lineItems=[{"id": order["lineItems"][0]["id"], "quantity": 1}])
+    await change(shop, order["id"], fulfillmentStatus="fulfilled")
+    refund = await shop.post(f"/orders/{order['id']}/refunds", json={"amount": 30000})
+    assert refund.status_code == 201, refund.text
+    assert await points_of(shop, ayu) == (6, 0)
+    await shop.post(f"/orders/{order['id']}/refunds", json={"amount": 20000})
+    assert await points_of(shop, ayu) == (4, 0), "this one is taken off the total"
+
+
 async def test_archiving_an_order_changes_nothing(shop: httpx.AsyncClient, ayu: str) -> None:
     order = await order_of(shop, ayu, 50000)
     await change(shop, order, financialStatus="paid", status="archived")

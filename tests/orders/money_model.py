@@ -236,7 +236,7 @@ def edit(order: ModelOrder, quantities: list[int], more: list[ModelLine], shelf:
     if order.status != "active":
         raise Refused("INVALID_TRANSITION")
     for line, quantity in zip(order.lines, quantities, strict=True):
-        if quantity < max(line.fulfilled, line.refunded):
+        if quantity < line.quantity - line.open:
             raise Refused("INVALID_TRANSITION")
     before = sum(line.quantity for line in order.lines if line.is_variant)
     for line, quantity in zip(order.lines, quantities, strict=True):

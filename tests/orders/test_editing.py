@@ -97,7 +97,7 @@ async def test_a_quantity_stays_above_what_is_fulfilled_or_refunded(api: httpx.A
     first, second = order["lineItems"]
     await api.post(f"/orders/{order['id']}/fulfillments", json={"lineItems": [{"id": first["id"], "quantity": 2}]})
     await refund(api, order["id"], lineItems=[units(first, 3)])
-    for quantity in (1, 2):
+    for quantity in (1, 2, 3, 4):
         lines = [{"id": first["id"], "quantity": quantity}, {"id": second["id"], "quantity": 1}]
         refused = await api.put(f"/orders/{order['id']}", json={"lineItems": lines})
         assert "3 refunded" in refusal(refused, 409, "INVALID_TRANSITION")["message"]
@@ -105,7 +105,24 @@ async def test_a_quantity_stays_above_what_is_fulfilled_or_refunded(api: httpx.A
     refusal(gone, 409, "INVALID_TRANSITION")
     cheap = await api.put(f"/orders/{order['id']}", json={"discounts": [{"amount": 25}]})
     assert "30" in refusal(cheap, 409, "INVALID_TRANSITION")["message"], "refunds took off more than that"
-    assert (await edit(api, order["id"], lineItems=[{"id": first["id"], "quantity": 3}]))["total"] == 30
+    assert (await edit(api, order["id"], lineItems=[{"id": first["id"], "quantity": 5}]))["total"] == 50
+
+
+async def test_refunded_units_are_taken_off_once(api: httpx.AsyncClient) -> None:
+    """Three of five units are handed over and the other two refunded: none is left that an edit could take off."""
+    coffee = await make_product(api, variants=[{"title": "M", "price": 100, "inventoryQuantity": 10}])
+    order = await make_paid(api, lineItems=[{"productVariantId": coffee["variants"][0]["id"], "quantity": 5}])
+    line = order["lineItems"][0]["id"]
+    await api.post(f"/orders/{order['id']}/fulfillments", json={"lineItems": [{"id": line, "quantity": 3}]})
+    await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 2, restock=True)])
+    for quantity in (3, 4):
+        response = await api.put(f"/orders/{order['id']}", json={"lineItems": [{"id": line, "quantity": quantity}]})
+        assert "at least 5" in refusal(response, 409, "INVALID_TRANSITION")["message"]
+    more = await edit(api, order["id"], lineItems=[{"id": line, "quantity": 6}])
+    assert (more["total"], more["outstanding"], await stock_of(api, coffee)) == (600, 100, 6)
+    back = await edit(api, order["id"], lineItems=[{"id": line, "quantity": 5}])
+    assert (back["total"], back["outstanding"]) == (500, 0)
+    assert await stock_of(api, coffee) == 7
 
 
 @pytest.mark.parametrize("status", ["archived", "cancelled", "refunded"])

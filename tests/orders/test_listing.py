@@ -280,3 +280,28 @@ def test_a_range_of_texts_holds_exactly_those_with_the_prefix(start: str, rest: 
 
     assert is_within(start + rest)
     assert is_within(other) == other.startswith(start) or build_end(start) == LAST_TEXT
+
+
+async def test_a_list_has_each_order_byte_for_byte_as_it_is_read_alone(api: httpx.AsyncClient) -> None:
+    """The database writes the orders of a list: escaping, numbers and nulls are those of the API."""
+    control = "".join(map(chr, range(1, 32)))
+    texts = [control, '"\\/<>&\x7f\u2028', "ü日本🌸\U0010ffff", "%s %1$s {} $1", None]
+    for number, text in enumerate(texts):
+        made = await make_order(
+            api,
+            customerId=(await make_customer(api, firstName=text))["id"] if text and number else None,
+            orderId=f"{number}{text}{number}",
+            notes=text,
+            tags=[] if text is None else ["a b", '"\\', "ü🌸"],
+            shippingAddress=None if text is None else {"address1": text, "city": "Bandung"},
+            discounts=[{"code": "L10", "percentage": 33.3333}] if number % 2 else [],
+            shippingLines=[{"title": "JNE", "price": 18000.5}],
+            taxLines=[{"title": "PPN", "rate": 11, "included": True}],
+        )
+        await api.post(f"/orders/{made['id']}/payments", json={"amount": 0.05 + number, "method": "cash"})
+    await api.post(f"/orders/{made['id']}/refunds", json={"amount": 0.05, "reason": '"\n'})
+    await make_order(api)
+    listed = (await api.get("/orders")).content
+    alone = [(await api.get(f"/orders/{order['id']}")).content for order in (await ask(api))["data"]]
+    assert len(alone) == len(texts) + 1
+    assert listed.startswith(b'{"data":[' + b",".join(one[len(b'{"data":') : -1] for one in alone) + b"],")

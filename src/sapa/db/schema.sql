@@ -358,9 +358,10 @@ CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
 
--- Lines of an order of an earlier version, with the fields that they did not have then.
+-- Lines of an order of an earlier version, with the fields that they did not have then. It has a path of its own because
+-- the planner would parse it for every statement that reads orders otherwise: it may inline functions without one.
 CREATE FUNCTION complete_line_items(line_items json, fulfillment_status text) RETURNS json
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog AS $$
     SELECT coalesce(('[' || string_agg(
                left(old.line::text, -1) || ',"discount":null,"total":' || old.total
                || ',"discountAllocation":0,"tax":0,"charged":' || old.total || ',"fulfilledQuantity":'

@@ -173,7 +173,12 @@ def readable_name(hint: Any) -> str:
     """`CustomerPage` for `Page[Customer]`, `CustomerList` for `list[Customer]`."""
     kind = get_origin(hint) or hint
     name = "List" if kind is list else str(kind.__name__)
-    return "".join(arg.__name__ for arg in get_args(hint)) + name
+    return "".join(_wire_shape(arg).__name__ for arg in get_args(hint)) + name
+
+
+def _wire_shape(hint: Any) -> Any:
+    """What a stored text is on the wire, or the type itself."""
+    return next((mark.shape for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, StoredJson)), hint)
 
 
 def _define(name: str, struct: Any, fields: list[tuple[Any, ...]]) -> type[Struct]:

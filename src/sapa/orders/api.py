@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import product
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Raw
 
 from sapa.access.types import Scope
 from sapa.customers.types import IdentityConflict
@@ -14,7 +14,7 @@ from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
-from sapa.http.responses import Created, Page, build_page
+from sapa.http.responses import Created, Page, StoredJson, build_page
 from sapa.orders import actions, queries
 from sapa.orders.settlement.types import (
     FinancialStatus,
@@ -68,14 +68,14 @@ class OrdersQuery(PageQuery, frozen=True, kw_only=True):
 
 
 @routes.get("", scope=Scope.ORDERS_READ)
-async def list_orders(call: Call, query: OrdersQuery) -> Page[Order]:
+async def list_orders(call: Call, query: OrdersQuery) -> Page[Annotated[Raw, StoredJson(Order)]]:
     """List orders.
 
     Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's name, ignoring
     case and accents.
     """
     orders, total = await queries.list_orders(call.db, call.company.id, _filters(query), query.limit, query.offset)
-    return build_page(orders, query.page, query.limit, total)
+    return build_page([order.to_json() for order in orders], query.page, query.limit, total)
 
 
 @routes.post("", scope=Scope.ORDERS_WRITE, raises=[OrderExists, IdentityConflict, InsufficientStock])

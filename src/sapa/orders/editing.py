@@ -107,11 +107,12 @@ def _edit_line(field: str, line: LineItem, patch: LineItemPatch, currency: str) 
 
 
 def _require_units(line: LineItem, quantity: int) -> None:
-    least = max(line.fulfilled_quantity, line.refunded_quantity)
+    """Only open units can be taken off: those that were refunded would be taken off the total and the stock twice."""
+    least = line.quantity - line.open_quantity
     if quantity < least:
         raise InvalidTransition(
             f"The line {line.id} cannot have {quantity} units: {line.fulfilled_quantity} are fulfilled and"
-            f" {line.refunded_quantity} refunded."
+            f" {line.refunded_quantity} refunded. It must have at least {least}."
         )
 
 

@@ -16,7 +16,6 @@ from sapa.http.errors import NotFound
 from sapa.orders.columns import (
     ADJUSTMENTS,
     BALANCE,
-    COMPUTED,
     FIRST_NUMBER,
     PLAIN,
     PRICED,
@@ -27,6 +26,7 @@ from sapa.orders.columns import (
 )
 from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
+from sapa.orders.listed_order import BEGINNING, ListedOrder
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
@@ -130,7 +130,7 @@ LIST_ALL = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 ORDER BY r
 
 LISTING = Listing(
     "orders",
-    row=Order,
+    row=ListedOrder,
     counter=COUNTER,
     cell="cell",
     texts=("search",),
@@ -144,7 +144,7 @@ LISTING = Listing(
         "created_to": "created_at <= {}",
     },
     sorts={"createdAt": "created_at"},
-    columns=COMPUTED,
+    columns={"beginning": BEGINNING},
 )
 
 
@@ -350,7 +350,7 @@ async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:
 
 async def list_orders(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
-) -> tuple[list[Order], int]:
+) -> tuple[list[ListedOrder], int]:
     """One page, newest first, and the total number of matches."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 

@@ -139,6 +139,13 @@ def test_files_are_joined_page_by_page() -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize(("service", "shown"), [("JNE Reguler", "JNE Reguler ·"), ("Reguler", "JNE Reguler ·")])
+def test_a_packing_slip_names_the_courier_once(service: str, shown: str) -> None:
+    (text,) = map(flatten, read_texts(draw(build_print(build_parcel(service=service), document="packing_slip"))))
+    assert shown in text
+    assert "JNE JNE" not in text
+
+
 @pytest.mark.parametrize("count", [5, pytest.param(500, marks=pytest.mark.long)])
 async def test_a_file_made_by_a_process_of_its_own_reads_back_number_by_number(count: int) -> None:
     numbers = [f"JNE{n:010}" for n in range(count)]

@@ -46,9 +46,10 @@ ALTER TABLE orders
         AND outstanding = total - removed_goods - removed_shipping - removed_fees - removed_tax
                           - (total_paid - total_refunded)) NOT VALID;
 
--- Lines of an order of an earlier version, with the fields that they did not have then.
+-- Lines of an order of an earlier version, with the fields that they did not have then. It has a path of its own because
+-- the planner would parse it for every statement that reads orders otherwise: it may inline functions without one.
 CREATE FUNCTION complete_line_items(line_items json, fulfillment_status text) RETURNS json
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog AS $$
     SELECT coalesce(('[' || string_agg(
                left(old.line::text, -1) || ',"discount":null,"total":' || old.total
                || ',"discountAllocation":0,"tax":0,"charged":' || old.total || ',"fulfilledQuantity":'

@@ -1,6 +1,6 @@
 -- Templates have all parts that a channel knows: named parameters, cards, offers, one-time codes. They follow the
 -- channel's rating, and say why they cannot be sent.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,5 +1,5 @@
 -- Files: what callers, agents and visitors upload and what customers send, each stored in parts here or in a bucket.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,5 +1,5 @@
 -- Files that were uploaded to simulators of channels.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

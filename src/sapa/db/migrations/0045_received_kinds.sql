@@ -1,6 +1,6 @@
 -- Messages have what customers send besides text: carts, answers of flows, places, contacts, shares. Edits, deletions and
 -- reactions are part of the message. What channels report besides messages is stored, too.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,6 +1,6 @@
 -- Messages have a price: what the channel reports, and what it costs by imported rates. Accounts have the channel's rating,
 -- limits and warnings.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,6 +1,6 @@
 -- Simulators can be called from outside: the addresses that programs subscribed for callbacks, the callbacks that wait to be
 -- posted there, when simulated people last wrote, and the pace at which they are written to.
--- runs with code since: 0032
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

@@ -1,5 +1,5 @@
 -- Consent to marketing messages: by customer, and by the number, address or id that a person uses on a channel.
--- runs with code since: 0041
+-- runs with code since: 0025
 
 SET LOCAL lock_timeout = '5s';
 

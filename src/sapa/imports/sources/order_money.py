@@ -48,27 +48,29 @@ def build_money(money: OrderMoney) -> tuple[Fields, Decimal]:
     net = sum((line.gross - _line_discount(line) for line in money.lines), ZERO)
     discounts, on_shipping = _spread_discounts(money.discounts, net)
     fees = [fee for fee in money.fees if fee["amount"] > 0]
-    before_tax = (
-        net - _sum(discounts) + max(ZERO, money.shipping - on_shipping) + _sum(fees)
-    )  # fmt: skip
+    goods, shipping = net - _sum(discounts), max(ZERO, money.shipping - on_shipping)
+    before_tax = goods + shipping + _sum(fees)
     is_added = money.total is not None and money.tax > 0 and before_tax + money.tax == money.total
     computed = before_tax + (money.tax if is_added else ZERO)
     total = computed if money.total is None else money.total
-    difference = total - computed
-    if difference > 0:
-        fees = [*fees, {"title": ADJUSTMENT, "amount": difference}]
-    left = net - _sum(discounts)
-    if difference < 0:
-        from_lines = min(left, -difference)
-        if from_lines:
-            discounts = [*discounts, {"title": ADJUSTMENT, "amount": from_lines}]
-        on_shipping += -difference - from_lines
+    if total > computed:
+        fees = [*fees, {"title": ADJUSTMENT, "amount": total - computed}]
+    if total < computed:
+        from_goods = min(goods, computed - total)
+        from_shipping = min(shipping, computed - total - from_goods)
+        if from_goods:
+            discounts = [*discounts, {"title": ADJUSTMENT, "amount": from_goods}]
+        fees = _reduce(fees, computed - total - from_goods - from_shipping)
+        goods, shipping = goods - from_goods, shipping - from_shipping
+    tax = money.tax if is_added else min(money.tax, goods + shipping)
     fields: Fields = {
         "lineItems": [_build_line(line) for line in money.lines],
         "discounts": discounts,
-        "shippingLines": _build_shipping(money, on_shipping),
+        "shippingLines": _build_shipping(money, money.shipping - shipping),
         "fees": fees,
-        "taxLines": [_build_tax(money, is_added)] if money.tax > 0 else [],
+        "taxLines": [{"title": (money.tax_title or "Tax")[:255], "amount": tax, "included": not is_added}]
+        if tax > 0
+        else [],
     }
     return {name: value for name, value in fields.items() if value}, total
 
@@ -102,13 +104,20 @@ def _build_shipping(money: OrderMoney, discount: Decimal) -> list[Fields]:
     if not money.shipping:
         return []
     line: Fields = {"title": (money.shipping_title or "Shipping")[:255], "price": money.shipping}
-    if discount := min(discount, money.shipping):
+    if discount:
         line["discount"] = {"amount": discount}
     return [line]
 
 
-def _build_tax(money: OrderMoney, is_added: bool) -> Fields:
-    return {"title": (money.tax_title or "Tax")[:255], "amount": money.tax, "included": not is_added}
+def _reduce(fees: Sequence[Fields], amount: Decimal) -> list[Fields]:
+    """The fees without so much of them, the last ones first."""
+    left = []
+    for fee in reversed(fees):
+        part = min(amount, fee["amount"])
+        amount -= part
+        if part < fee["amount"]:
+            left.append({**fee, "amount": fee["amount"] - part})
+    return left[::-1]
 
 
 def _sum(amounts: Sequence[Fields]) -> Decimal:

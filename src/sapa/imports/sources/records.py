@@ -78,18 +78,29 @@ def convert_groups(
 
 
 def _group(records: Records, key: Callable[[TableRecord], str]) -> Iterator[Group | Problem]:
+    """A line that cannot be read may belong to the group above it or below it, so neither is converted."""
     group: Group = []
+    unread: int | None = None
+    before: int | None = None
     for record in records:
         if isinstance(record, Problem):
             yield record
+            unread = before = record.line
         elif group and key(record) in {"", key(group[0])}:
             group.append(record)
+            before = None
         else:
             if group:
-                yield group
-            group = [record]
+                yield _refuse_beside(group, unread)
+            group, unread, before = [record], before, None
     if group:
-        yield group
+        yield _refuse_beside(group, unread)
+
+
+def _refuse_beside(group: Group, unread: int | None) -> Group | Problem:
+    if unread is None:
+        return group
+    return Problem(group[0].line, "", f"is beside line {unread}, which cannot be read and may be part of it")
 
 
 def first_filled(group: Sequence[TableRecord], *names: str) -> TableRecord:

@@ -71,7 +71,7 @@ def _build_head(parcel: ParcelContent, request: PrintRequest, width: float) -> l
             ]
         ),
         build_text(f"{parcel.receiver.name} · {parcel.receiver.city}", width, size=8.5),
-        build_text(f"{parcel.courier} {parcel.service} · {parcel.number}", width, size=7.5),
+        build_text(f"{_name_service(parcel)} · {parcel.number}", width, size=7.5),
         build_rule(width),
     ]
 
@@ -98,3 +98,9 @@ def _build_line(quantity: str, title: str, sku: str | None, width: float, font: 
         ]
     )
     return build_stack([row, build_gap(1 * mm)])
+
+
+def _name_service(parcel: ParcelContent) -> str:
+    """Many services have their courier's name in front."""
+    is_named = parcel.service.casefold().startswith(parcel.courier.casefold())
+    return parcel.service if is_named else f"{parcel.courier} {parcel.service}"
