@@ -46,7 +46,7 @@ async def test_its_own_scope_alone_opens_an_endpoint(
     installation: Installation, database: Database, company: Environments, endpoint: Endpoint
 ) -> None:
     scopes = SEVERAL_SCOPES.get(endpoint.handler.__name__, endpoint.scopes[:1])
-    answer = await call(installation, database, company.live, endpoint, scopes)
+    answer = await call(installation, database, company.live, endpoint, list(scopes))
     is_json = answer.headers.get("content-type", "").startswith("application/json")
     code = answer.json().get("error", {}).get("code") if is_json and answer.content else None
     assert code not in AUTHORISATION_CODES
