@@ -42,6 +42,7 @@ REASONS: dict[str, list[str]] = {
         r"must be (?:after|from|1 to 90|alone on this channel|the only content|true: accept|a whole amount in)",
         r"must be more than 0(?:, unless|; leave it out)",
         r"must be image, video or product",
+        r"\.type: must be one of (?:text|quick_reply)",
         r"must have (?:\d+ to \d+|at most \d+) (?:apps|buttons|cards|products|of the type)",
         r"must have (?:one (?:value|element) for each|one of flowId|productId and sections|no other button)",
         r"must have (?:all quick replies together|at most one parameter|text between two parameters|the same parts)",
