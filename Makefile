@@ -86,8 +86,8 @@ clean: ## Remove .venv and caches; the data folder stays
 #installs audit, sbom             requirements/dev.txt; python3-venv
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
-# One process more than the two cores: tests often wait for a worker's next step or a provider's timeout.
-PYTEST_ALL := $(PYTEST) -n 3
+# Two processes more than the two cores: tests often wait for a worker's next step or a provider's timeout.
+PYTEST_ALL := $(PYTEST) -n 4
 MINUTES := 20
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
