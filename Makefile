@@ -75,7 +75,7 @@ sbom: $(VENV)/dev.stamp ## Write sbom.json, what an installation consists of, as
 clean: ## Remove .venv and caches; the data folder stays
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out sbom.json
 
-#installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
+#installs install, run, demo      requirements/run.txt, about 215 MB; python3-venv
 #installs test, test-long         requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
 #installs test-long               requirements/openapi, about 400 MB: Node and npm packages, Kapso's client among them
 #installs check                   requirements/dev.txt; python3-venv, curl
