@@ -109,6 +109,12 @@ async def count_waiting(quiet: Database, company: Company) -> int:
     return number
 
 
+async def update_all(quiet: Database, company: Company) -> None:
+    """A run of the job ends after some seconds, and a loaded machine needs several."""
+    while await count_waiting(quiet, company):
+        await customer_copies.update_copies(quiet)
+
+
 async def test_a_customer_with_fewer_orders_leaves_nothing_to_do(quiet: Database) -> None:
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS - 1)
     await rename(quiet, company, customer_id, "Budi")
@@ -121,7 +127,7 @@ async def test_a_second_rename_replaces_the_first(quiet: Database) -> None:
     await rename(quiet, company, customer_id, "Budi")
     assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS, "Ayu/ayu": MORE}
     await rename(quiet, company, customer_id, "Citra")
-    await customer_copies.update_copies(quiet)
+    await update_all(quiet, company)
     assert await names_of(quiet, company.id) == {"Citra/citra": customer_copies.MOST_ORDERS + MORE}
     assert await count_waiting(quiet, company) == 0
 
@@ -131,7 +137,7 @@ async def test_all_orders_keep_the_last_name_of_a_deleted_customer(quiet: Databa
     await rename(quiet, company, customer_id, "Budi")
     async with quiet.transaction() as tx:
         await actions.delete(tx, company, customer_id)
-    await customer_copies.update_copies(quiet)
+    await update_all(quiet, company)
     assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
 
 
@@ -149,7 +155,7 @@ async def test_a_worker_that_is_killed_half_way_is_followed_by_another(scratch: 
         assert await asyncio.to_thread(worker.wait) == -signal.SIGKILL
     left = (await names_of(quiet, company.id))["Ayu/ayu"]
     assert 0 < left < MORE
-    await customer_copies.update_copies(quiet)
+    await update_all(quiet, company)
     assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
     assert await count_waiting(quiet, company) == 0
 
@@ -168,7 +174,7 @@ async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch:
         await customer_copies.update_copies(quiet)
         assert (await names_of(quiet, free.id)).keys() == {"Budi/budi"}
         assert await count_waiting(quiet, locked) == 1
-    await customer_copies.update_copies(quiet)
+    await update_all(quiet, locked)
     assert (await names_of(quiet, locked.id)).keys() == {"Budi/budi"}
 
 
@@ -180,5 +186,5 @@ async def test_the_migration_queues_names_that_are_out_of_date(scratch: Scratch,
         await owner.execute("DROP TABLE customer_copies")
         await owner.execute(migration.text)
     await migrate(scratch.owner_url, scratch.app_url)  # grants
-    await customer_copies.update_copies(quiet)
+    await update_all(quiet, company)
     assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
