@@ -77,6 +77,7 @@ def test_every_error_class_has_a_status_a_code_and_words() -> None:
         assert 400 <= error.status <= 599
         assert re.fullmatch(r"[A-Z]+(_[A-Z]+)*", error.code)
         assert error.summary()
+        assert "\n" not in error.summary()
 
 
 async def test_success_has_data_and_errors_have_error_and_never_both(api: httpx.AsyncClient) -> None:

@@ -1,6 +1,5 @@
 """What can go wrong at the edge. An error is a class: status, code, and its docstring is the message."""
 
-from inspect import cleandoc
 from typing import Annotated, Any, ClassVar
 
 import asyncpg
@@ -71,7 +70,8 @@ class ApiError(Exception):
 
     @classmethod
     def summary(cls) -> str:
-        return cleandoc(cls.__doc__ or "")
+        """In one line, however long."""
+        return " ".join((cls.__doc__ or "").split())
 
     def build_body(self) -> ErrorBody:
         return ErrorBody(self.code, self.message, self.details)

@@ -333,7 +333,7 @@ async def test_a_stop_that_comes_while_a_file_is_uploaded_ends_the_message(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_live(installation, database, company.live) as live:
-        await prepare_live(live, database, company.live, header='{"type": "image"}')
+        await prepare_live(live, database, company.live, header=b'{"type": "image"}')
         headers = {"x-api-key": live.client.headers["x-api-key"]}
         address = f"{installation.address}/messaging/v1"
         async with httpx.AsyncClient(base_url=address, headers=headers, verify=TLS, timeout=30) as client:
@@ -352,7 +352,7 @@ async def test_a_stop_that_comes_while_a_file_is_uploaded_ends_the_message(
         assert not [request for request in live.peer.requests if b'"promo"' in request.body]
 
 
-async def prepare_live(live: Live, database: Database, company_id: int, header: str | None = None) -> None:
+async def prepare_live(live: Live, database: Database, company_id: int, header: bytes | None = None) -> None:
     """An approved template, as synchronisation adopts it."""
     async with database.transaction() as tx:
         await tx.execute(
