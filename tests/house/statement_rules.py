@@ -54,6 +54,9 @@ def _combinations(found: Listing[Any]) -> Iterator[tuple[str, Statement[Any]]]:
     yield f"share of {found.table}", found.owns_most_statement
     for sort in sorts:
         yield f"first page of {found.table} {sort}", found.first_page_statement(sort, 20)
+        if found.cell is not None:
+            yield f"cells of {found.table} {sort}", found.cells_statement(sort)
+            yield f"first page of two cells of {found.table} {sort}", found.first_cells_statement(sort, 20, 2)
     for filters, sort in product(chosen, sorts):
         yield f"walk of {found.table} {filters} {sort}", found.walk_statement(filters, sort)
     for filters, sort in product(chosen[1:], sorts):

@@ -73,6 +73,7 @@ class Listing(Generic[Row]):
         self.gather_statement = lru_cache(maxsize=None)(self._gather_statement)
         self.count_statement = lru_cache(maxsize=None)(self._count_statement)
         self.cells_statement = lru_cache(maxsize=None)(self._cells_statement)
+        self.first_cells_statement = lru_cache(maxsize=None)(self._first_cells_statement)
         self.owns_most_statement = sql(OWNS_MOST.format(table=table))
         REGISTRY.append(self)
 
@@ -97,6 +98,8 @@ class Listing(Generic[Row]):
         total = await get_total(db, company_id, self.counter, cells)
         if offset >= total:
             return [], total
+        if offset == 0 and limit in USUAL_LIMITS:
+            return await self.first_cells_statement(sort, limit, len(cells)).all(db, company_id, *cells), total
         return await self.cells_statement(sort).all(db, company_id, cells, limit, offset), total
 
     async def _filtered_page(
@@ -176,21 +179,29 @@ class Listing(Generic[Row]):
         )
 
     def _cells_statement(self, sort: str) -> Statement[Row]:
+        return self._build_cells_statement(sort, "$2::text[]", "LIMIT $3::bigint + $4::bigint", "LIMIT $3 OFFSET $4")
+
+    def _first_cells_statement(self, sort: str, limit: int, cells: int) -> Statement[Row]:
+        """With a parameter for each cell and a literal limit PostgreSQL plans it once, not at every call."""
+        array = ", ".join(f"${number}" for number in range(2, cells + 2))
+        return self._build_cells_statement(sort, f"ARRAY[{array}]::text[]", f"LIMIT {limit:d}", f"LIMIT {limit:d}")
+
+    def _build_cells_statement(self, sort: str, cells: str, first_rows: str, page_rows: str) -> Statement[Row]:
         """Each cell's first rows from the cell's index, then the first of them all: no row of another cell is read."""
         name, _, direction = sort.partition(":")
         return sql(
             f"""
             SELECT {self._columns}
               FROM (SELECT first.id, first.place
-                      FROM unnest($2::text[]) AS requested (cell)
+                      FROM unnest({cells}) AS requested (cell)
                      CROSS JOIN LATERAL (
                            SELECT id, {self.sorts[name]} AS place
                              FROM {self.table}
                             WHERE company_id = $1 AND {self.cell} = requested.cell
                             ORDER BY place {direction}, id {direction}
-                            LIMIT $3::bigint + $4::bigint) AS first
+                            {first_rows}) AS first
                      ORDER BY first.place {direction}, first.id {direction}
-                     LIMIT $3 OFFSET $4) AS page
+                     {page_rows}) AS page
               JOIN {self.table} AS r ON r.company_id = $1 AND r.id = page.id
              ORDER BY page.place {direction}, page.id {direction}""",
             row=self.row,
