@@ -102,6 +102,7 @@ async def until_status(
     await asyncio.wait_for(look(), patience)
 
 
+@pytest.mark.long
 async def test_a_receiver_that_restarts_loses_nothing_and_needs_nobody(
     post: Database, seal: Vault, company: Environments
 ) -> None:

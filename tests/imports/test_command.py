@@ -96,6 +96,7 @@ async def wait_for_progress(database: Database, company: int, beyond: int) -> No
         assert time.monotonic() < deadline, "the import does not get on"
 
 
+@pytest.mark.long
 async def test_a_large_file_with_bad_lines_survives_being_killed(
     installation: Installation, database: Database, company: Environments, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ async def keep_reading(
     return seen
 
 
+@pytest.mark.long
 async def test_entries_written_while_paging_come_once_each(
     plain: httpx.AsyncClient, sandbox: httpx.AsyncClient, ayu: str
 ) -> None:

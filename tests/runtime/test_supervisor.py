@@ -230,6 +230,7 @@ async def test_kill_of_the_supervisor_leaves_nothing_behind(sapa: Serving, serve
     await serve().ready()
 
 
+@pytest.mark.long
 async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: Start) -> None:
     await sapa.ready()
     everything = sapa.everything()

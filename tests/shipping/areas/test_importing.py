@@ -285,6 +285,7 @@ def test_what_is_no_archive_is_refused_in_one_sentence(own: Installation, tmp_pa
     assert "lacks provinces.csv" in import_areas(own, tmp_path / "link.tgz").sentence()
 
 
+@pytest.mark.long
 async def test_91599_places_come_in_whole(own: Installation, own_database: Database, tmp_path: Path) -> None:
     """As many areas per level as the published file has."""
     places = build_country()

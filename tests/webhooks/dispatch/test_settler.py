@@ -111,6 +111,7 @@ async def test_a_delivery_of_which_nothing_can_be_stored_waits_and_gives_the_lan
     assert len(station.arrivals) == 5
 
 
+@pytest.mark.long
 async def test_a_delivery_that_cannot_be_postponed_is_sent_again_and_settled_once_it_can_be_stored(
     scratch: Scratch,
     post: Database,

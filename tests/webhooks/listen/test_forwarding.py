@@ -117,6 +117,7 @@ def at(installation: Installation, company_id: int, *more: str) -> list[str]:
     return ["--company", str(company_id), "--server", installation.address, *more]
 
 
+@pytest.mark.long
 async def test_every_event_is_forwarded_once_and_in_order_through_deaths_of_api_and_database(
     victim: Installation, database: Database, company: Environments, api: httpx.AsyncClient, shop: Shop, tmp_path: Path
 ) -> None:
