@@ -10,10 +10,11 @@ import pytest
 
 from sapa.access import actions, queries
 from sapa.access.types import (
+    DATA_SCOPES,
+    ApiKey,
     CompanyExists,
     CompanyNotFound,
     KeyIn,
-    KeyInfo,
     KeyNotActive,
     KeyNotFound,
     KeyProduct,
@@ -36,12 +37,12 @@ async def rotate(database: Database, id: str) -> NewKey:
         return await actions.rotate_key(tx, id)
 
 
-async def revoke(database: Database, id: str) -> KeyInfo:
+async def revoke(database: Database, id: str) -> ApiKey:
     async with database.transaction() as tx:
         return await actions.revoke_key(tx, id)
 
 
-async def get_key(database: Database, id: str) -> KeyInfo:
+async def get_key(database: Database, id: str) -> ApiKey:
     async with database.connection() as db:
         return await queries.get_key(db, id)
 
@@ -104,6 +105,7 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
         products=["CRM"],
         allow_list=["203.0.113.7", "2001:DB8::/64", "203.0.113.7"],
         rate_limit=7,
+        allows_mcp=False,
         expires_at="2999-01-31T09:30:00+07:00",
     )
     info = made.info
@@ -112,6 +114,7 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
     assert info.products == ["CRM"]
     assert info.allow_list == ["203.0.113.7/32", "2001:db8::/64"]
     assert info.rate_limit == 7
+    assert info.allows_mcp is False
     assert info.expires_at == "2999-01-31T02:30:00.000Z"
     assert (info.prefix, info.last_four) == ("svc_live_", made.key[-4:])
     assert (info.replaced_by, info.last_used_at, info.last_used_ip) == (None, None, None)
@@ -123,16 +126,16 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
     [
         ({"name": ""}, "name", "1 to 100"),
         ({"name": "x" * 101}, "name", "1 to 100"),
-        ({"scopes": ["orders:EAT"]}, "scope", "'orders:EAT' is unknown; use one of customers:READ"),
-        ({"scopes": ["ORDERS:READ"]}, "scope", "is unknown"),
-        ({"products": ["ERP"]}, "product", "'ERP' is unknown; use one of CRM"),
-        ({"allow_list": ["10.0.0.0/7"]}, "allow-ip", "too broad"),
-        ({"allow_list": [f"203.0.113.{n}" for n in range(21)]}, "allow-ip", "at most 20"),
-        ({"rate_limit": 0}, "rate-limit", "from 1 to 1000000"),
-        ({"rate_limit": -1}, "rate-limit", "from 1 to 1000000"),
-        ({"rate_limit": 1_000_001}, "rate-limit", "from 1 to 1000000"),
-        ({"expires_at": "tomorrow"}, "expires-at", "ISO 8601"),
-        ({"expires_at": "2027-01-31"}, "expires-at", "ISO 8601"),
+        ({"scopes": ["orders:EAT"]}, "scopes", "'orders:EAT' is unknown; use one of customers:READ"),
+        ({"scopes": ["ORDERS:READ"]}, "scopes", "is unknown"),
+        ({"products": ["ERP"]}, "products", "'ERP' is unknown; use one of CRM"),
+        ({"allow_list": ["10.0.0.0/7"]}, "allowList", "too broad"),
+        ({"allow_list": [f"203.0.113.{n}" for n in range(21)]}, "allowList", "at most 20"),
+        ({"rate_limit": 0}, "rateLimit", "from 1 to 1000000"),
+        ({"rate_limit": -1}, "rateLimit", "from 1 to 1000000"),
+        ({"rate_limit": 1_000_001}, "rateLimit", "from 1 to 1000000"),
+        ({"expires_at": "tomorrow"}, "expiresAt", "ISO 8601"),
+        ({"expires_at": "2027-01-31"}, "expiresAt", "ISO 8601"),
     ],
 )
 async def test_an_invalid_key_is_refused_with_its_field(
@@ -143,13 +146,19 @@ async def test_an_invalid_key_is_refused_with_its_field(
     assert [detail.field for detail in refused.value.details or []] == [field]
 
 
-async def test_scopes_are_those_of_the_contract_and_the_one_that_shipping_needs() -> None:
+async def test_scopes_are_those_of_the_contract_the_one_that_shipping_needs_and_those_of_management() -> None:
     contract = {
         "customers": ["READ", "WRITE", "DELETE"], "orders": ["READ", "WRITE"], "products": ["READ", "WRITE", "DELETE"],
         "messages": ["READ", "WRITE"], "analytics": ["READ"],
     }  # fmt: skip
     pairs = {f"{resource}:{action}" for resource, actions in contract.items() for action in actions}
-    assert {str(scope) for scope in Scope} == pairs | {"orders:DELETE"}
+    management = {
+        f"{resource}:{action}"
+        for resource in ("webhooks", "keys", "connections")
+        for action in ("READ", "WRITE", "DELETE")
+    }
+    assert {str(scope) for scope in Scope} == pairs | {"orders:DELETE"} | management
+    assert {str(scope) for scope in DATA_SCOPES} == pairs | {"orders:DELETE"}
     assert [str(product) for product in KeyProduct] == ["CRM"]
 
 

@@ -1,4 +1,4 @@
-"""How companies and keys change; used by the console and the command line."""
+"""How companies and keys change; used by the API, the console and the command line."""
 
 import time
 from collections.abc import Collection
@@ -12,24 +12,27 @@ from sapa.access.types import (
     DEFAULT_RATE_LIMIT,
     KEY_ID,
     MOST_RATE_LIMIT,
+    ApiKey,
     CompanyClock,
     CompanyRow,
     CompanySettings,
     CompanySettingsPatch,
     KeyIn,
-    KeyInfo,
     KeyNotActive,
+    KeyNotFound,
     KeyProduct,
     LiveClock,
+    ManagementChange,
     NewCompany,
     NewKey,
     Scope,
 )
 from sapa.db.pool import Connection, Database, Tx
 from sapa.http.allow_list import AllowList, BadAllowList, parse_allow_list
-from sapa.http.errors import Invalid
+from sapa.http.errors import Invalid, InvalidApiKey
 from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, Retirement, hash_key, new_key
 from sapa.http.query_string import BadValue, parse_date_time
+from sapa.ports import publish
 from sapa.values.company import Company
 from sapa.values.money import BadMoney, parse_currency
 from sapa.values.phones import is_region
@@ -110,21 +113,46 @@ async def create_key(tx: Tx, company_id: int, body: KeyIn) -> NewKey:
     raw = new_key(company.environment)
     info = await queries.insert_key(
         tx, company_id, KEY_ID.new(), _checked_name(body.name), hash_key(raw), PREFIXES[company.environment], raw[-4:],
-        _checked_words("scope", body.scopes, list(Scope)), _checked_words("product", body.products, list(KeyProduct)),
-        _checked_allow_list(body.allow_list), _checked_rate_limit(body.rate_limit),
+        _checked_words("scopes", body.scopes, list(Scope)), _checked_words("products", body.products, list(KeyProduct)),
+        _checked_allow_list(body.allow_list), _checked_rate_limit(body.rate_limit), body.allows_mcp,
         _checked_instant(body.expires_at) if body.expires_at else None,
     )  # fmt: skip
     return NewKey(raw, info)
 
 
-async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
+async def list_keys(db: Connection, company_id: int | None) -> list[ApiKey]:
     """The keys of a company, or of all; without their secret values."""
     return await queries.list_keys(db, company_id)
 
 
+async def list_page_of_keys(
+    db: Connection, company_id: int, status: str | None, limit: int, offset: int
+) -> tuple[list[ApiKey], int]:
+    """The newest first, with their number."""
+    return await queries.list_page_of_keys(db, company_id, status, limit, offset)
+
+
+async def get_key(db: Connection, company_id: int, id: str) -> ApiKey:
+    """A key of this company only."""
+    return await queries.get_key_of(db, company_id, id)
+
+
+async def lock_own_key(tx: Tx, key: Key, other: str | None = None) -> tuple[ApiKey, ApiKey]:
+    """The caller's key as it is now, and another one that the caller changes (its own if there is none).
+
+    A key may have been revoked, rotated or changed since the call began; what it makes would outlive it.
+    """
+    locked = await queries.lock_keys(tx, key.company.id, [key.id, other or key.id])
+    if not await queries.is_valid(tx, key.company.id, key.id):
+        raise InvalidApiKey
+    if other is not None and other not in locked:
+        raise KeyNotFound
+    return locked[key.id], locked[other or key.id]
+
+
 async def list_beyond(db: Connection, reader: Key, raw_keys: Collection[str]) -> set[str]:
     """Those of the reader's company that work now and have a scope or product that the reader lacks."""
-    # Most readers have everything, and then nothing is looked up.
+    # For a reader that has everything nothing is looked up.
     if not raw_keys or (reader.scopes.issuperset(Scope) and reader.products.issuperset(KeyProduct)):
         return set()
     by_hash = {hash_key(raw): raw for raw in raw_keys}
@@ -147,6 +175,7 @@ async def rotate_key(tx: Tx, id: str) -> NewKey:
         products=old.products,
         allow_list=old.allow_list,
         rate_limit=old.rate_limit,
+        allows_mcp=old.allows_mcp,
         expires_at=old.expires_at,
     )
     new = await create_key(tx, old.company_id, successor)
@@ -156,7 +185,15 @@ async def rotate_key(tx: Tx, id: str) -> NewKey:
     return new
 
 
-async def revoke_key(tx: Tx, id: str) -> KeyInfo:
+async def set_mcp(tx: Tx, id: str, is_allowed: bool) -> ApiKey:
+    """Says whether AI agents may use a key with MCP; every process follows within a second."""
+    key = await queries.get_key(tx, id)
+    await queries.set_mcp(tx, key.company_id, id, is_allowed)
+    await announce_change(tx, key.company_id)
+    return await queries.get_key(tx, id)
+
+
+async def revoke_key(tx: Tx, id: str) -> ApiKey:
     """Stops a key on every process within a second; revoking it again changes nothing."""
     key = await queries.get_key(tx, id)
     await queries.revoke_key(tx, key.company_id, id)
@@ -189,6 +226,12 @@ async def announce_change(tx: Tx, company_id: int) -> None:
     await queries.announce(tx, CHANNEL, str(company_id))
 
 
+async def record_change(tx: Tx, key: Key, address: str, action: str, subject: str) -> None:
+    """For the audit log, in the transaction of the change. The console records its own changes."""
+    if key.user is None:
+        await publish(tx, key.company, ManagementChange(key.id, address, action, subject))
+
+
 async def record_use(db: Connection, addresses: dict[str, str]) -> None:
     """Records when and from where each key was last used; sorted, so that processes do not deadlock."""
     ids = sorted(addresses)
@@ -216,6 +259,7 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
         products=frozenset(stored.products),
         allow_list=AllowList(stored.allow_list),
         rate_limit=stored.rate_limit,
+        allows_mcp=stored.allows_mcp,
         ends=None if stored.ends_in is None else read_at + stored.ends_in,
         retirement=None if since is None or stops is None else Retirement(since, stops),
     )
@@ -283,12 +327,12 @@ def _checked_allow_list(entries: list[str]) -> list[str]:
     try:
         return parse_allow_list(entries)
     except BadAllowList as error:
-        raise Invalid.field("allow-ip", str(error)) from None
+        raise Invalid.field("allowList", str(error)) from None
 
 
 def _checked_rate_limit(limit: int) -> int:
     if not 1 <= limit <= MOST_RATE_LIMIT:
-        raise Invalid.field("rate-limit", f"must be from 1 to {MOST_RATE_LIMIT} requests a minute")
+        raise Invalid.field("rateLimit", f"must be from 1 to {MOST_RATE_LIMIT} requests a minute")
     return limit
 
 
@@ -296,4 +340,4 @@ def _checked_instant(text: str) -> datetime:
     try:
         return parse_date_time(text)
     except BadValue as error:
-        raise Invalid.field("expires-at", str(error)) from None
+        raise Invalid.field("expiresAt", str(error)) from None

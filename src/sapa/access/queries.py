@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from sapa.access.types import CompanyClock, CompanyNotFound, CompanyRow, KeyInfo, KeyNotFound, NewCompany
+from sapa.access.types import ApiKey, CompanyClock, CompanyNotFound, CompanyRow, KeyNotFound, NewCompany
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.values.company import Company
@@ -103,21 +103,22 @@ PULL_PROBES = sql(
 )
 
 _KEY_COLUMNS = """k.id, k.company_id, c.environment, k.name, k.prefix, k.last_four, k.scopes, k.products, k.allow_list,
-           k.rate_limit, k.status, k.replaced_by, k.created_at, k.expires_at, k.last_used_at, k.last_used_ip"""
+           k.rate_limit, k.allows_mcp, k.status, k.replaced_by, k.created_at, k.expires_at, k.last_used_at,
+           k.last_used_ip"""
 
 INSERT_KEY = sql(
     f"""
     WITH k AS (
         INSERT INTO api_keys (company_id, id, name, hash, prefix, last_four, scopes, products, allow_list, rate_limit,
-                              expires_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-        RETURNING company_id, id, name, prefix, last_four, scopes, products, allow_list, rate_limit, status,
+                              allows_mcp, expires_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+        RETURNING company_id, id, name, prefix, last_four, scopes, products, allow_list, rate_limit, allows_mcp, status,
                   replaced_by, created_at, expires_at, last_used_at, last_used_ip
     )
     SELECT {_KEY_COLUMNS}
       FROM k JOIN companies c ON c.company_id = k.company_id
      WHERE k.company_id = $1""",
-    row=KeyInfo,
+    row=ApiKey,
 )
 
 FIND_KEY = sql(
@@ -125,7 +126,7 @@ FIND_KEY = sql(
     SELECT {_KEY_COLUMNS}
       FROM api_keys k JOIN companies c ON c.company_id = k.company_id
      WHERE k.id = $1""",
-    row=KeyInfo,
+    row=ApiKey,
     crosses=DIRECTORY,
 )
 
@@ -135,9 +136,47 @@ LIST_KEYS = sql(
       FROM api_keys k JOIN companies c ON c.company_id = k.company_id
      WHERE $1::bigint IS NULL OR k.company_id = $1
      ORDER BY k.company_id, k.created_at, k.id""",
-    row=KeyInfo,
+    row=ApiKey,
     crosses=DIRECTORY,
 )
+
+GET_KEY = sql(
+    f"""
+    SELECT {_KEY_COLUMNS}
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.company_id = $1 AND k.id = $2""",
+    row=ApiKey,
+)
+
+# Of two keys that change each other at once, one waits: both lock in the order of their ids.
+LOCK_KEYS = sql(
+    f"""
+    SELECT {_KEY_COLUMNS}
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.company_id = $1 AND k.id = ANY($2)
+     ORDER BY k.id
+       FOR NO KEY UPDATE OF k""",
+    row=ApiKey,
+)
+
+IS_VALID = sql(
+    """
+    SELECT k.status = 'active' AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.company_id = $1 AND k.id = $2"""
+)
+
+PAGE_OF_KEYS = sql(
+    f"""
+    SELECT {_KEY_COLUMNS}
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.company_id = $1 AND ($2::text IS NULL OR k.status = $2)
+     ORDER BY k.created_at DESC, k.id DESC
+     LIMIT $3 OFFSET $4""",
+    row=ApiKey,
+)
+
+COUNT_KEYS = sql("SELECT count(*) FROM api_keys WHERE company_id = $1 AND ($2::text IS NULL OR status = $2)")
 
 USED_AFTER_ROTATION = sql(
     """
@@ -148,6 +187,8 @@ USED_AFTER_ROTATION = sql(
 )
 
 HIGHEST_RATE_LIMIT = sql("SELECT max(rate_limit) FROM api_keys WHERE company_id = $1 AND status = 'active'")
+
+SET_MCP = sql("UPDATE api_keys SET allows_mcp = $3 WHERE company_id = $1 AND id = $2")
 
 REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
 
@@ -178,6 +219,7 @@ class StoredKey(Struct, frozen=True):
     products: list[str]
     allow_list: list[str]
     rate_limit: int
+    allows_mcp: bool
     ends_in: float | None
     retired_since: int | None
     stops: int | None
@@ -186,7 +228,7 @@ class StoredKey(Struct, frozen=True):
 LOAD_KEY = sql(
     """
     SELECT k.id, k.company_id, c.environment, c.region, c.currency, c.time_zone, c.language, k.scopes, k.products,
-           k.allow_list, k.rate_limit,
+           k.allow_list, k.rate_limit, k.allows_mcp,
            extract(epoch FROM k.expires_at - now() - c.clock_offset)::float8 AS ends_in,
            extract(epoch FROM successor.created_at)::bigint AS retired_since,
            extract(epoch FROM k.expires_at)::bigint AS stops
@@ -289,20 +331,43 @@ async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> None:
 
 async def insert_key(
     tx: Tx, company_id: int, id: str, name: str, hash: bytes, prefix: str, last_four: str, scopes: list[str],
-    products: list[str], allow_list: list[str], rate_limit: int, expires_at: datetime | None,
-) -> KeyInfo:  # fmt: skip
+    products: list[str], allow_list: list[str], rate_limit: int, allows_mcp: bool, expires_at: datetime | None,
+) -> ApiKey:  # fmt: skip
     key = await INSERT_KEY.find(
-        tx, company_id, id, name, hash, prefix, last_four, scopes, products, allow_list, rate_limit, expires_at
-    )
+        tx, company_id, id, name, hash, prefix, last_four, scopes, products, allow_list, rate_limit, allows_mcp,
+        expires_at,
+    )  # fmt: skip
     assert key is not None  # noqa: S101 - INSERT … RETURNING
     return key
 
 
-async def get_key(db: Connection, id: str) -> KeyInfo:
+async def get_key(db: Connection, id: str) -> ApiKey:
     key = await FIND_KEY.find(db, id)
     if key is None:
         raise KeyNotFound
     return key
+
+
+async def get_key_of(db: Connection, company_id: int, id: str) -> ApiKey:
+    key = await GET_KEY.find(db, company_id, id)
+    if key is None:
+        raise KeyNotFound
+    return key
+
+
+async def lock_keys(tx: Tx, company_id: int, ids: list[str]) -> dict[str, ApiKey]:
+    return {key.id: key for key in await LOCK_KEYS.all(tx, company_id, ids)}
+
+
+async def is_valid(db: Connection, company_id: int, id: str) -> bool:
+    return bool(await IS_VALID.value(db, company_id, id))
+
+
+async def list_page_of_keys(
+    db: Connection, company_id: int, status: str | None, limit: int, offset: int
+) -> tuple[list[ApiKey], int]:
+    total = int(await COUNT_KEYS.value(db, company_id, status))
+    return (await PAGE_OF_KEYS.all(db, company_id, status, limit, offset) if offset < total else []), total
 
 
 async def find_valid_key(db: Connection, hash: bytes) -> StoredKey | None:
@@ -315,12 +380,16 @@ async def list_beyond(
     return set(await LIST_BEYOND.value(db, company_id, hashes, scopes, products))
 
 
-async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
+async def list_keys(db: Connection, company_id: int | None) -> list[ApiKey]:
     return await LIST_KEYS.all(db, company_id)
 
 
 async def list_used_after_rotation(db: Connection, company_id: int, delay: timedelta) -> set[str]:
     return set(await USED_AFTER_ROTATION.value(db, company_id, delay))
+
+
+async def set_mcp(tx: Tx, company_id: int, id: str, is_allowed: bool) -> None:
+    await SET_MCP.run(tx, company_id, id, is_allowed)
 
 
 async def revoke_key(tx: Tx, company_id: int, id: str) -> None:

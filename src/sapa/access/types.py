@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.http.responses import Timestamp
+from sapa.ports import Announcement
 from sapa.values.company import Company
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
@@ -37,6 +38,24 @@ class Scope(StrEnum):
     MESSAGES_READ = "messages:READ"
     MESSAGES_WRITE = "messages:WRITE"
     ANALYTICS_READ = "analytics:READ"
+    WEBHOOKS_READ = "webhooks:READ"
+    WEBHOOKS_WRITE = "webhooks:WRITE"
+    WEBHOOKS_DELETE = "webhooks:DELETE"
+    KEYS_READ = "keys:READ"
+    KEYS_WRITE = "keys:WRITE"
+    KEYS_DELETE = "keys:DELETE"
+    CONNECTIONS_READ = "connections:READ"
+    CONNECTIONS_WRITE = "connections:WRITE"
+    CONNECTIONS_DELETE = "connections:DELETE"
+
+    @property
+    def is_management(self) -> bool:
+        """Whether it is for managing the company's access and connections, and not its data."""
+        return self.partition(":")[0] in {"webhooks", "keys", "connections"}
+
+
+DATA_SCOPES = [scope for scope in Scope if not scope.is_management]
+"""What a key for everything has. Scopes of management must be named one by one."""
 
 
 class KeyProduct(StrEnum):
@@ -138,35 +157,39 @@ class KeyIn(Struct, frozen=True, kw_only=True):
     products: list[str] = []
     allow_list: list[str] = []
     rate_limit: int = DEFAULT_RATE_LIMIT
+    allows_mcp: bool = True
     expires_at: str | None = None
 
 
-class KeyInfo(Struct, frozen=True, rename="camel"):
-    """A key as listed, without its value."""
+class ApiKey(Struct, frozen=True, rename="camel"):
+    """An API key as it is listed, without its value."""
 
     id: KeyId
     company_id: int
-    environment: str
-    name: str
-    prefix: str
-    last_four: str
-    scopes: list[str]
-    products: list[str]
-    allow_list: list[str]
-    rate_limit: int
-    status: str
-    replaced_by: str | None
+    environment: Annotated[str, Meta(examples=["live"])]
+    name: Annotated[str, Meta(examples=["shop"])]
+    prefix: Annotated[str, Meta(examples=["svc_live_"])]
+    last_four: Annotated[str, Meta(examples=["RiHj"])]
+    scopes: Annotated[list[str], Meta(examples=[["customers:READ", "orders:READ"]])]
+    products: Annotated[list[str], Meta(examples=[["CRM"]])]
+    allow_list: Annotated[
+        list[str], Meta(examples=[["203.0.113.0/24"]], description="Who may use the key; empty allows all addresses.")
+    ]
+    rate_limit: Annotated[int, Meta(examples=[100], description="Calls a minute.")]
+    allows_mcp: Annotated[bool, Meta(examples=[True], description="Whether AI agents may use the key with MCP.")]
+    status: Annotated[str, Meta(examples=["active"], description="active, expired or revoked.")]
+    replaced_by: Annotated[str | None, Meta(description="The key that it was rotated to.")]
     created_at: Timestamp
-    expires_at: Timestamp | None
+    expires_at: Annotated[Timestamp | None, Meta(examples=[None])]
     last_used_at: Timestamp | None
-    last_used_ip: str | None
+    last_used_ip: Annotated[str | None, Meta(examples=["203.0.113.7"])]
 
 
 class NewKey(Struct, frozen=True):
     """A new key; its value is shown only once."""
 
     key: str
-    info: KeyInfo
+    info: ApiKey
 
 
 class CompanyNotFound(NotFound):
@@ -178,16 +201,18 @@ class CompanyExists(Conflict):
 
     code = "COMPANY_EXISTS"
     constraint = "organisations_name_key"
+    fix = "Choose another name, or use the company that has it."
 
 
 class KeyNotFound(NotFound):
-    """No key has this id; `sapa key list` shows them."""
+    """No key has this id. List the keys to see their ids."""
 
 
 class KeyNotActive(Conflict):
     """This key is revoked, expired or already rotated. Create a new key."""
 
     code = "KEY_NOT_ACTIVE"
+    fix = "Create a new key in the console or with `sapa key create`."
 
 
 class ClockTooFar(Invalid):
@@ -200,3 +225,15 @@ class LiveClock(Conflict):
     """Only a test environment's clock can be moved; this is a live one."""
 
     code = "LIVE_CLOCK"
+    fix = "Use a company of the test environment, or a key that begins with `svc_test_`."
+
+
+class ManagementChange(Announcement, frozen=True):
+    """A key, a webhook endpoint or a connection was changed by program."""
+
+    key_id: str
+    """The key that the program used."""
+    address: str
+    action: str
+    """The audit log's word for it."""
+    subject: str

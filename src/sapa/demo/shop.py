@@ -9,12 +9,15 @@ from pathlib import Path
 import msgspec
 
 from sapa.access import actions as access
+from sapa.access.calls.recorder import CallRecorder
+from sapa.access.types import KeyIn, Scope
 from sapa.customers import actions as customers
 from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
 from sapa.customers.subscriptions import ConsentProofIn
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
+from sapa.demo.calls import KEY_NAME, build_calls
 from sapa.demo.orders import Sale, build_drafts, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
@@ -87,6 +90,7 @@ async def fill(database: Database, report: Report) -> Company:
         await _fill_drafts(database, company, report)
     await _fill_parcels(database, company, report)
     await _fill_templates(database, company, report)
+    await _fill_calls(database, company, report)
     return company
 
 
@@ -124,6 +128,20 @@ async def _fill_templates(database: Database, company: Company, report: Report) 
             if not await templates.has_template(tx, company, template.name, template.language):
                 await templates.create(tx, company, template)
         report("templates", number, len(TEMPLATES))
+
+
+async def _fill_calls(database: Database, company: Company, report: Report) -> None:
+    """Made with a key that was revoked since: nobody knows its value."""
+    async with database.transaction() as tx:
+        if any(key.name == KEY_NAME for key in await access.list_keys(tx, company.id)):
+            return
+        new = await access.create_key(tx, company.id, KeyIn(name=KEY_NAME, scopes=[Scope.ORDERS_READ]))
+        await access.revoke_key(tx, new.info.id)
+    calls = list(build_calls(company.id, new.info.id, datetime.now(UTC)))
+    recorder = CallRecorder(database)
+    recorder.add(calls)
+    await recorder.close()
+    report("API calls", len(calls), len(calls))
 
 
 async def _fill_orders(database: Database, company: Company, report: Report) -> None:

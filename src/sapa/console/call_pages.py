@@ -1,0 +1,39 @@
+"""Developer settings: the log of API calls."""
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.console.fields import parse_instant
+from sapa.console.routes import DEVELOPERS, PageRequest, console
+from sapa.http.errors import Invalid
+
+PAGE = 50
+FILTERS = ("keyId", "method", "route", "status", "code", "address", "requestId", "calledFrom", "calledTo")
+
+
+@console.get("/{environment}/calls", roles=DEVELOPERS)
+async def list_calls(page: PageRequest) -> Response:
+    params = page.request.query_params
+    query = {name: params.get(name, "").strip() for name in FILTERS}
+    wanted = query | {
+        "calledFrom": parse_instant(query["calledFrom"]),
+        "calledTo": parse_instant(query["calledTo"], is_end=True),
+        "before": params.get("before", ""),
+        "limit": str(PAGE),
+    }
+    try:
+        found = await page.call("GET", "/api-calls", wanted)
+    except Invalid as error:
+        page.error = error
+        found = {"data": [], "pagination": {"hasMore": False, "nextBefore": None}}
+    async with page.context.database.connection() as db:
+        keys = {key.id: key.name for key in await access.list_keys(db, page.company_id)}
+    return page.show(
+        "calls.html",
+        items=found["data"],
+        pagination=found["pagination"],
+        keys=keys,
+        query=query,
+        is_filtered=any(query.values()),
+        is_later=bool(wanted["before"]),
+    )
