@@ -10,6 +10,8 @@ import pytest
 
 from sapa.db.counters import get_total
 from sapa.db.pool import Database
+from sapa.imports.resources import KINDS
+from sapa.imports.work import SMALLEST_BATCH, BatchSize
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_company, make_customer, make_key, make_product
 from tests.imports.files import list_all, run_import, without_ids, write_ndjson
@@ -180,3 +182,15 @@ async def test_the_same_file_again_changes_nothing(
     before = await list_all(api, "orders")
     assert run_import(installation, company.live, path, "orders").counts == (0, 0, count, 0)
     assert await list_all(api, "orders") == before
+
+
+def test_a_transaction_that_waited_does_not_leave_single_rows() -> None:
+    size = BatchSize(KINDS["orders"])
+    for _ in range(10):
+        size.adapt(0.01, size.rows)
+    largest = size.rows
+    size.adapt(30.0, largest)
+    assert SMALLEST_BATCH == size.rows < largest
+    for _ in range(10):
+        size.adapt(0.01, size.rows)
+    assert size.rows == largest

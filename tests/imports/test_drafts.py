@@ -11,7 +11,9 @@ from sapa.http.bodies import XLSX
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_key
 from tests.imports.files import list_all
-from tests.imports.foreign_files import shopee_orders, shopify_customers_new, write_csv, write_xlsx
+from tests.imports.foreign.customers import shopify_customers_new
+from tests.imports.foreign.files import write_csv, write_xlsx
+from tests.imports.foreign.orders import shopee_orders
 from tests.imports.shops import make_shop
 from tests.imports.test_uploads import CSV, wait_until_done
 

@@ -14,15 +14,11 @@ from sapa.imports.sources.registry import ALIASES, LABELS, PROFILES
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.imports.files import list_all, run_import, write
-from tests.imports.foreign_files import (
-    BUILDERS,
-    ForeignFile,
-    build_all,
-    indonesian_customers,
-    shopee_orders,
-    shopify_orders,
-    woocommerce_products,
-)
+from tests.imports.foreign import BUILDERS, build_all
+from tests.imports.foreign.customers import indonesian_customers
+from tests.imports.foreign.files import ForeignFile
+from tests.imports.foreign.orders import shopee_orders, shopify_orders
+from tests.imports.foreign.products import woocommerce_products
 from tests.imports.shops import Shop, make_shop
 
 KEYS = {"customers": "email", "products": "productId", "orders": "orderId"}

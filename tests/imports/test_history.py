@@ -164,7 +164,7 @@ async def test_a_customer_is_found_by_external_id_then_e_mail_address_then_phone
     [
         (("orders", "--from", "woocommerce"), HEADER, "import it as orders with the source shopify"),
         (("customers", "--from", "shopify"), HEADER, "import it as orders with the source shopify"),
-        (("customers", "--from", "shopee"), HEADER, "Shopee exports no customers"),
+        (("customers", "--from", "shopee"), HEADER, "Customers cannot be imported from Shopee"),
         (("orders",), HEADER, "import it as orders with the source shopify"),
         (("orders", "--from", "shopify"), ["a", "b"], "not an export of orders from Shopify"),
         (("orders", "--from", "spreadsheet"), ["a", "b"], "No column is mapped to orderId"),

@@ -68,6 +68,10 @@ class ModelOrder(Struct):
         return sum(self.refunds)
 
     @property
+    def shipping_left(self) -> int:
+        return max(0, self.shipping_charged - self.shipping_refunded)
+
+    @property
     def outstanding(self) -> int:
         return self.total - self.removed - (self.paid - self.refunded)
 
@@ -193,7 +197,7 @@ def refund(order: ModelOrder, units: dict[int, int], restock: bool, shipping: in
         reached = floor(Fraction(line.charged * (line.refunded + quantity), line.quantity))
         computed += reached - floor(Fraction(line.charged * line.refunded, line.quantity))
     if shipping is not None:
-        if shipping > order.shipping_charged - order.shipping_refunded:
+        if shipping > order.shipping_left:
             raise Refused("INVALID_TRANSITION")
         computed += shipping
     sum_back = computed if amount is None else amount

@@ -176,7 +176,7 @@ class Orders(RuleBasedStateMachine):
     ) -> None:
         order = self.orders[id]
         units = dict(zip(range(len(order.lines)), picked, strict=False))
-        shipped = None if shipping is None else int((order.shipping_charged - order.shipping_refunded) * shipping)
+        shipped = None if shipping is None else int(order.shipping_left * shipping)
         back = None if amount is None else int((order.paid - order.refunded) * amount)
         body = {
             "lineItems": [

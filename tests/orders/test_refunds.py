@@ -75,6 +75,17 @@ async def test_added_taxes_are_refunded_with_their_units_and_fees_by_an_amount(a
     assert (await read(api, order["id"]))["financialStatus"] == "refunded"
 
 
+async def test_a_refund_without_shipping_stands_after_an_edit_lowered_the_shipping(api: httpx.AsyncClient) -> None:
+    line = {"title": "Kopi", "price": 100, "quantity": 2}
+    order = await make_paid(api, lineItems=[line], shippingLines=[{"title": "JNE", "price": 10}])
+    await refund(api, order["id"], shipping=10)
+    response = await api.put(f"/orders/{order['id']}", json={"shippingLines": [{"title": "JNE", "price": 4}]})
+    assert response.status_code == 200, response.text
+    refusal(await refund(api, order["id"], shipping=0.01), 409, "INVALID_TRANSITION")
+    again = await refund(api, order["id"], shipping=0, lineItems=[units(order["lineItems"][0], 1)])
+    assert (again.status_code, again.json()["data"]["amount"]) == (201, 100)
+
+
 async def test_another_amount_than_the_units_cost(api: httpx.AsyncClient) -> None:
     order = await make_paid(api)
     [line] = order["lineItems"]

@@ -12,6 +12,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
 from sapa.http.errors import NotFound
+from sapa.values.json import encode
 
 COUNTER = "customers"
 COLUMNS = ", ".join(Customer.__struct_fields__)
@@ -156,15 +157,14 @@ SHARE_MANY = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE", row=Customer
 )
 
-# A tag contains no comma, so the tags of one customer are passed as one text.
-_ROWS = f"unnest($2::text[], {WRITTEN.arrays(3)}) AS input (id, {WRITTEN.listed})"
+_ROWS = f"json_to_recordset($2::json) AS input (id text, {WRITTEN.typed})"
 
 # Rows that conflict with another customer are skipped; the unique indexes decide.
 INSERT_MANY = sql(
     f"""
     WITH made AS (
         INSERT INTO customers (company_id, id, {WRITTEN.listed})
-        SELECT $1, id, {WRITTEN.cast}
+        SELECT $1, id, {WRITTEN.listed}
           FROM {_ROWS}
             ON CONFLICT DO NOTHING
         RETURNING company_id, {COLUMNS}
@@ -181,7 +181,7 @@ INSERT_MANY = sql(
 UPDATE_MANY = sql(
     f"""
     INSERT INTO customers AS c (company_id, id, {WRITTEN.listed})
-    SELECT $1, id, {WRITTEN.cast}
+    SELECT $1, id, {WRITTEN.listed}
       FROM {_ROWS}
         ON CONFLICT (company_id, id) DO UPDATE
        SET {WRITTEN.excluded},
@@ -309,12 +309,12 @@ async def list_shared(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Custo
 
 async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
     """Inserts the customers that conflict with no other, and returns those."""
-    return await INSERT_MANY.all(tx, company_id, ids, *_text_columns(profiles))
+    return await INSERT_MANY.all(tx, company_id, _build_documents(ids, profiles))
 
 
 async def update_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
     """The customers must be locked."""
-    return await UPDATE_MANY.all(tx, company_id, ids, *_text_columns(profiles))
+    return await UPDATE_MANY.all(tx, company_id, _build_documents(ids, profiles))
 
 
 def _found(customer: Customer | None) -> Customer:
@@ -323,5 +323,5 @@ def _found(customer: Customer | None) -> Customer:
     return customer
 
 
-def _text_columns(profiles: Sequence[Profile]) -> list[list[str | None]]:
-    return [list(column) for column in zip(*map(WRITTEN.texts, profiles), strict=True)]
+def _build_documents(ids: Sequence[str], profiles: Sequence[Profile]) -> bytes:
+    return encode([{"id": id, **WRITTEN.document(profile)} for id, profile in zip(ids, profiles, strict=True)])

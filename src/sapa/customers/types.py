@@ -182,6 +182,10 @@ class CustomerExists(Conflict):
     """A customer with these details already exists."""
 
     code = "CUSTOMER_EXISTS"
+    fix = (
+        "`details` has the field and the id of the customer who has this value. Update that customer instead, or send "
+        "another value."
+    )
 
 
 class EmailTaken(CustomerExists):
@@ -206,6 +210,7 @@ class IdentityConflict(Conflict):
     """The email and the phoneNumber belong to two different customers; send the customerId of one of them instead."""
 
     code = "IDENTITY_CONFLICT"
+    fix = "Decide which customer it is, and send `customerId`."
 
 
 class CustomerCreated(Event):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from sapa.http.bodies import XLSX, Upload
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageQuery
@@ -102,8 +102,13 @@ class ImportsQuery(PageQuery, frozen=True, kw_only=True):
     resource: Annotated[Resource, Meta(description="Imports of this resource only.")] | None = None
 
 
-@routes.post("", scope=ANY_WRITE, raises=[NotFound])
-async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
+@routes.post(
+    "",
+    scope=ANY_WRITE,
+    raises=[NotFound],
+    tool=ToolTraits(hidden="It takes a file, which a tool call cannot carry."),
+)
+async def create_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     """Import a file.
 
     Send CSV, NDJSON or .xlsx of up to 32 MiB. The file is stored, and the worker imports it record by record, with the
@@ -157,7 +162,13 @@ async def list_import_errors(call: Call, id: ImportId, query: PageQuery) -> Page
     return build_page(problems, query.page, query.limit, found.failed)
 
 
-@routes.post("/{id}/preview", scope=ANY_WRITE, status=200, raises=[NotFound, ImportStarted])
+@routes.post(
+    "/{id}/preview",
+    scope=ANY_WRITE,
+    status=200,
+    raises=[NotFound, ImportStarted],
+    tool=ToolTraits(is_destructive=False),
+)
 async def preview_import(call: OutboundCall, id: ImportId, body: ImportStartIn = ImportStartIn()) -> ImportPreview:
     """Preview an uploaded file.
 

@@ -95,10 +95,10 @@ def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str)
 
 
 def _build_lists(value: Any) -> Any:
-    """Turns objects whose keys are positions into lists, without gaps."""
+    """Turns objects whose keys are positions into lists, without gaps. The keys of an object are all of one kind."""
     if not isinstance(value, dict):
         return value
-    if value and all(isinstance(step, int) for step in value):
+    if isinstance(next(iter(value), ""), int):
         return [_build_lists(value[step]) for step in sorted(value)]
     return {step: _build_lists(inner) if isinstance(inner, dict) else inner for step, inner in value.items()}
 

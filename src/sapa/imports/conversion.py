@@ -211,7 +211,7 @@ def _build_context(reading: FileReading) -> ConversionContext:
 def _get_profile(rows: list[TableRow], source: str, resource: Resource) -> tuple[FileProfile, HeaderRow]:
     profile = find_profile(source, resource)
     if profile is None:
-        raise UnusableFile(f"{LABELS[source]} exports no {resource} that can be imported. {_describe(rows)}")
+        raise UnusableFile(f"{resource.capitalize()} cannot be imported from {LABELS[source]}. {_describe(rows)}")
     header = find_header(rows, profile.accepts)
     if header is None:
         raise UnusableFile(f"The file is not an export of {resource} from {LABELS[source]}. {_describe(rows)}")

@@ -31,6 +31,7 @@ from sapa.orders.types import (
     OrderIn,
     OrderPatch,
     OwnOrderId,
+    ShippingAddressIn,
 )
 from sapa.products import stock
 from sapa.products.types import VariantOnSale
@@ -44,6 +45,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048, pattern=WEB_ADDRESS)]
 
 IMPORT = ChangeActor("import")
+Line = TypeVar("Line", LineItemIn, ShippingLineIn)
 Share = TypeVar("Share", LineDiscountIn, DiscountIn, TaxLineIn)
 
 
@@ -353,17 +355,16 @@ async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -
 def _build_order(row: OrderRow) -> OrderIn:
     if row.line_items is UNSET:
         raise Invalid.field("lineItems", "is required for a new order")
-    customer = None if row.customer is None else OrderCustomerIn(**_fields(row.customer, OrderCustomerIn))
     return OrderIn(
-        line_items=[_build_line(line) for line in row.line_items],
+        line_items=[_with_one_share(line) for line in row.line_items],
         order_id=row.order_id,
         customer_id=row.customer_id,
-        customer=customer,
-        shipping_address=_patch(row).shipping_address or None,
+        customer=row.customer,
+        shipping_address=_build_address(row) or None,
         currency=row.currency,
         total=row.total,
         discounts=[_one_share(discount, "percentage") for discount in row.discounts or ()],
-        shipping_lines=[_build_shipping(line) for line in row.shipping_lines or ()],
+        shipping_lines=[_with_one_share(line) for line in row.shipping_lines or ()],
         fees=list(row.fees or ()),
         tax_lines=[_one_share(line, "rate") for line in row.tax_lines or ()],
         notes=row.notes or None,
@@ -371,14 +372,10 @@ def _build_order(row: OrderRow) -> OrderIn:
     )
 
 
-def _build_line(line: LineRow) -> LineItemIn:
-    fields = _fields(line, LineItemIn)
-    return LineItemIn(**fields | {"discount": line.discount and _one_share(line.discount, "percentage")})
-
-
-def _build_shipping(line: ShippingRow) -> ShippingLineIn:
-    fields = _fields(line, ShippingLineIn)
-    return ShippingLineIn(**fields | {"discount": line.discount and _one_share(line.discount, "percentage")})
+def _with_one_share(line: Line) -> Line:
+    if line.discount is None:
+        return line
+    return msgspec.structs.replace(line, discount=_one_share(line.discount, "percentage"))
 
 
 def _one_share(share: Share, percentage: str) -> Share:
@@ -386,17 +383,16 @@ def _one_share(share: Share, percentage: str) -> Share:
     return share if getattr(share, percentage) is None else msgspec.structs.replace(share, amount=None)
 
 
-def _fields(value: Struct, kind: type[Struct]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in kind.__struct_fields__}
+def _build_address(row: OrderRow) -> ShippingAddressIn | None | UnsetType:
+    """Without its id: an existing address keeps its own if the content is equal."""
+    address = row.shipping_address
+    return msgspec.structs.replace(address, id=None) if address and address.id is not None else address
 
 
 def _patch(row: OrderRow) -> OrderPatch:
-    """What an existing order takes from a row. Without the address's id: an existing address keeps its own if the
-    content is equal."""
-    fields = _fields(row, OrderPatch) | dict.fromkeys(EDITED, UNSET)
-    if address := row.shipping_address:
-        fields["shipping_address"] = msgspec.structs.replace(address, id=None)
-    return OrderPatch(**fields)
+    """What an existing order takes from a row."""
+    fields = {name: getattr(row, name) for name in OrderPatch.__struct_fields__ if name not in EDITED}
+    return OrderPatch(**fields | {"shipping_address": _build_address(row)})
 
 
 def _transitions(row: OrderRow, paid: str) -> Iterator[OrderPatch]:

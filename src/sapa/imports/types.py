@@ -118,12 +118,14 @@ class ImportStarted(Conflict):
     """The import has been started already; upload the file again to read it in another way."""
 
     code = "IMPORT_STARTED"
+    fix = "Get the import to see its progress. To read the file in another way, upload it again."
 
 
 class ImportRunning(Conflict):
     """This file is already being imported; wait until it is done."""
 
     code = "IMPORT_RUNNING"
+    fix = "Get the import until it is done."
 
 
 class ImportTakenOver(Exception):

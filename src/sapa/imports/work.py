@@ -29,7 +29,8 @@ from sapa.imports.types import ImportJob, ImportTakenOver, Problem
 from sapa.values.company import Company
 
 BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ChangedMeanwhile)
-FIRST_BATCH = 25
+# The first batch has as many rows. A transaction that waited for a lock says nothing about the next one.
+SMALLEST_BATCH = 25
 DURABLE_SECONDS = 1.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
@@ -88,7 +89,7 @@ class BatchSize:
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
         self._durable_at = -DURABLE_SECONDS
-        self.rows = kind.batch if kind.batch_seconds is None else FIRST_BATCH
+        self.rows = kind.batch if kind.batch_seconds is None else SMALLEST_BATCH
 
     def waits_for_disk(self) -> bool:
         """Whether the next commit waits for the disk: one in a while does, and covers those before it."""
@@ -102,7 +103,7 @@ class BatchSize:
         """After a transaction of so many rows: at most twice as many next time."""
         if self._kind.batch_seconds is not None and rows:
             fitting = int(rows * self._kind.batch_seconds / max(seconds, 0.001))
-            self.rows = max(1, min(fitting, 2 * max(rows, FIRST_BATCH), self._kind.batch))
+            self.rows = min(max(fitting, SMALLEST_BATCH), 2 * max(rows, SMALLEST_BATCH), self._kind.batch)
 
 
 async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:

@@ -387,7 +387,7 @@ def check_contact(company: Company, body: OrderCustomerIn) -> None:
 
 
 def build_contact(body: OrderCustomerIn) -> CustomerIn:
-    return CustomerIn(**{name: getattr(body, name) for name in body.__struct_fields__})
+    return CustomerIn(**{name: getattr(body, name) for name in OrderCustomerIn.__struct_fields__})
 
 
 def in_customer(error: Invalid) -> Invalid:

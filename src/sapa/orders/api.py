@@ -11,7 +11,7 @@ from msgspec import Meta, Raw
 from sapa.access.types import Scope
 from sapa.customers.types import IdentityConflict
 from sapa.db.listing import contains
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Created, Page, StoredJson, build_page
@@ -136,6 +136,7 @@ async def record_order_payment(call: Call, id: OrderId, body: PaymentIn) -> Paym
     "/{id}/refunds",
     scope=Scope.ORDERS_WRITE,
     raises=[NotFound, RefundExceedsPaid, InvalidTransition, OrderFull],
+    tool=ToolTraits(is_destructive=True),
 )
 async def refund_order(call: Call, id: OrderId, body: RefundIn) -> Refund:
     """Refund an order, in parts or in full.
@@ -152,7 +153,7 @@ async def refund_order(call: Call, id: OrderId, body: RefundIn) -> Refund:
     scope=Scope.ORDERS_WRITE,
     raises=[NotFound, InvalidTransition, OrderFull],
 )
-async def fulfil_order(call: Call, id: OrderId, body: FulfillmentIn = ALL_OPEN_UNITS) -> Fulfillment:
+async def fulfill_order(call: Call, id: OrderId, body: FulfillmentIn = ALL_OPEN_UNITS) -> Fulfillment:
     """Fulfil units of an order.
 
     Without `lineItems`, all open units. The order is fulfilled when every line is. A shipment that is picked up fulfils

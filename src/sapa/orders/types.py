@@ -245,6 +245,7 @@ class OrderExists(Conflict):
 
     code = "ORDER_EXISTS"
     constraint = "orders_order_id_key"
+    fix = "Get or update the order that has this `orderId`, or send another one."
 
 
 class OrderCreated(Event):

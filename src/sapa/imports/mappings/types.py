@@ -68,3 +68,4 @@ class MappingExists(Conflict):
 
     code = "MAPPING_EXISTS"
     constraint = "import_mappings_name_key"
+    fix = "Choose another name, or change the mapping that has it."

@@ -307,12 +307,12 @@ async def _announce(
         at = datetime.fromisoformat(first.at) if one.order.is_history else None
         entries += build_entries(order, None, NEW, at)
         if not one.order.is_history:
-            events.append(OrderCreated(_with_step(order, first)))
+            events.append(OrderCreated(_with_step(order, one, first)))
         for before, after in pairwise(one.steps):
             at = datetime.fromisoformat(after.at) if one.order.is_history else None
             entries += build_entries(order, before.revision.state, after.revision.state, at)
             if not one.order.is_history:
-                events.append(OrderUpdated(_with_step(order, after)))
+                events.append(OrderUpdated(_with_step(order, one, after)))
                 changes = build_changes(before.revision, after.revision)
                 history.append((one.id, NewHistoryEntry(after.action, by, after.reference, changes), order.updated_at))
     if events:
@@ -326,8 +326,10 @@ async def _announce(
         await publish(tx, company, OrdersPlaced(changed))
 
 
-def _with_step(order: Order, step: Step) -> Order:
+def _with_step(order: Order, one: BuiltOrder, step: Step) -> Order:
     """The order as it was after a step."""
+    if step is one.steps[-1]:
+        return order
     state, balance = step.revision.state, step.revision.balance
     return msgspec.structs.replace(
         order,

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from sapa.customers.types import CustomerRef
 from sapa.db.planning import without_sorting
@@ -59,9 +60,6 @@ class OrderInsert(Struct, frozen=True):
     transfers: Transfers
 
 
-_MANY = ("id", "customer", "customer_id", "customer_text", "placed_at", "earns", *WRITTEN.names, *PRICED.names,
-         *STATE.names, *BALANCE.names)  # fmt: skip
-
 # Takes as many numbers as there are orders; they sort like their positions in the batch.
 INSERT_MANY = sql(
     f"""
@@ -73,21 +71,24 @@ INSERT_MANY = sql(
         INSERT INTO orders (company_id, id, customer, customer_id, customer_text, earns, {WRITTEN.listed},
                             {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, placed_by, order_number, created_at,
                             updated_at)
-        SELECT $1, id, customer::json, customer_id, customer_text, earns::boolean, {WRITTEN.cast}, {PRICED.cast},
-               {STATE.cast}, {BALANCE.cast}, $3, (last - $2::bigint + place)::text,
-               coalesce(placed_at::timestamptz, at), GREATEST(placed_at::timestamptz, at)
+        SELECT $1, id, customer, customer_id, customer_text, earns, {WRITTEN.listed}, {PRICED.listed}, {STATE.listed},
+               {BALANCE.listed}, $3, (last - $2::bigint + place)::text, coalesce(placed_at, at),
+               GREATEST(placed_at, at)
           FROM numbered
-         CROSS JOIN unnest({", ".join(f"${n}::text[]" for n, _ in enumerate(_MANY, 11))}) WITH ORDINALITY
-               AS input ({", ".join(_MANY)}, place)
+         CROSS JOIN ROWS FROM (json_to_recordset($4::json) AS (
+                        id text, customer json, customer_id text, customer_text text, placed_at timestamptz,
+                        earns boolean, {WRITTEN.typed}, {PRICED.typed}, {STATE.typed}, {BALANCE.typed}))
+               WITH ORDINALITY AS input (id, customer, customer_id, customer_text, placed_at, earns, {WRITTEN.listed},
+                                         {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, place)
         RETURNING company_id, id, order_number, created_at, updated_at, cell
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'orders', cell, count(*) FROM made GROUP BY cell
     ), transacted AS (
         INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, method, occurred_at)
-        SELECT $1, t.id, t.order_id, t.kind, t.amount, t.currency, t.method, t.at::timestamptz
-          FROM unnest($4::text[], $5::text[], $6::text[], $7::numeric[], $8::text[], $9::text[], $10::text[])
-               AS t (id, order_id, kind, amount, currency, method, at)
+        SELECT $1, id, order_id, kind, amount, currency, method, at
+          FROM json_to_recordset($5::json) AS t (id text, order_id text, kind text, amount numeric, currency text,
+                                                 method text, at timestamptz)
     )
     SELECT id, order_number, created_at, updated_at FROM made WHERE company_id = $1""",
     row=InsertedOrder,
@@ -96,9 +97,9 @@ INSERT_MANY = sql(
 INSERT_HISTORY = sql(
     """
     INSERT INTO order_history (company_id, order_id, id, action, actor, reference, changes, created_at)
-    SELECT $1, h.order_id, h.id, h.action, $2, h.reference, h.changes::json, h.at::timestamptz
-      FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-           AS h (order_id, id, action, reference, changes, at)"""
+    SELECT $1, order_id, id, action, $2, reference, changes, at
+      FROM json_to_recordset($3::json) AS h (order_id text, id text, action text, reference text, changes json,
+                                             at timestamptz)"""
 )
 
 
@@ -118,40 +119,40 @@ async def insert_orders(
     tx: Tx, company_id: int, orders: Sequence[OrderInsert], by: ChangeActor
 ) -> dict[str, InsertedOrder]:
     """By id. The company's numbers are locked from here to the end of the transaction."""
-    moved = [(order, transfer) for order in orders for transfer in order.transfers.new]
-    columns = zip(*map(_list_texts, orders), strict=True)
-    inserted = await INSERT_MANY.all(
-        tx,
-        company_id,
-        len(orders),
-        encode(by),
-        [transfer.id for _, transfer in moved],
-        [order.id for order, _ in moved],
-        [transfer.kind for _, transfer in moved],
-        [transfer.amount for _, transfer in moved],
-        [order.new_order.currency for order, _ in moved],
-        [transfer.method for _, transfer in moved],
-        [transfer.at for _, transfer in moved],
-        *map(list, columns),
-    )
+    transfers = [
+        {
+            "id": transfer.id,
+            "order_id": order.id,
+            "kind": transfer.kind,
+            "amount": transfer.amount,
+            "currency": order.new_order.currency,
+            "method": transfer.method,
+            "at": transfer.at,
+        }
+        for order in orders
+        for transfer in order.transfers.new
+    ]
+    documents = encode([_build_document(order) for order in orders])
+    inserted = await INSERT_MANY.all(tx, company_id, len(orders), encode(by), documents, encode(transfers))
     return {one.id: one for one in inserted}
 
 
-def _list_texts(order: OrderInsert) -> list[str | None]:
-    new_order = structs.replace(order.new_order, order_id=order.new_order.order_id or order.id)
-    customer = order.customer
-    return [
-        order.id,
-        None if customer is None else encode(customer).decode(),
-        None if customer is None else customer.id,
-        build_customer_text(customer),
-        None if order.placed_at is None else order.placed_at.isoformat(),
-        str(order.earns),
-        *WRITTEN.texts(new_order),
-        *PRICED.texts(order.revision.priced),
-        *STATE.texts(order.revision.state),
-        *BALANCE.texts(order.revision.balance),
-    ]
+def _build_document(order: OrderInsert) -> dict[str, Any]:
+    customer, revision = order.customer, order.revision
+    document = {
+        "id": order.id,
+        "customer": customer,
+        "customer_id": None if customer is None else customer.id,
+        "customer_text": build_customer_text(customer),
+        "placed_at": order.placed_at,
+        "earns": order.earns,
+        **WRITTEN.document(order.new_order),
+        **PRICED.document(revision.priced),
+        **STATE.document(revision.state),
+        **BALANCE.document(revision.balance),
+    }
+    document["order_id"] = order.new_order.order_id or order.id
+    return document
 
 
 async def insert_history(
@@ -160,14 +161,15 @@ async def insert_history(
     """Each is an order's id, its entry, and when."""
     if not entries:
         return
-    await INSERT_HISTORY.run(
-        tx,
-        company_id,
-        encode(by),
-        [order_id for order_id, _, _ in entries],
-        [HISTORY_ID.new() for _ in entries],
-        [entry.action for _, entry, _ in entries],
-        [entry.reference for _, entry, _ in entries],
-        [encode(entry.changes).decode() for _, entry, _ in entries],
-        [at for _, _, at in entries],
-    )
+    documents = [
+        {
+            "order_id": order_id,
+            "id": HISTORY_ID.new(),
+            "action": entry.action,
+            "reference": entry.reference,
+            "changes": entry.changes,
+            "at": at,
+        }
+        for order_id, entry, at in entries
+    ]
+    await INSERT_HISTORY.run(tx, company_id, encode(by), encode(documents))

@@ -123,3 +123,4 @@ class DraftCompleted(Conflict):
     """The draft is completed. Change the order that it became."""
 
     code = "DRAFT_COMPLETED"
+    fix = "Change the order that it became: the draft has its id."

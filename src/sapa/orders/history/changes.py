@@ -29,11 +29,14 @@ def build_changes(before: Revision, after: Revision) -> list[FieldChange]:
     changes = [
         FieldChange(camel(name), getattr(old, name), getattr(new, name))
         for old, new, names in pairs
+        if old is not new
         for name in names
         if getattr(old, name) != getattr(new, name)
     ]
     if before.shipping_address != after.shipping_address:
         changes.append(FieldChange("shippingAddress", _raw(before.shipping_address), _raw(after.shipping_address)))
+    if before.priced is after.priced:
+        return changes
     return [*changes, *_list_line_changes(before.priced.line_items, after.priced.line_items)]
 
 

@@ -235,11 +235,10 @@ def _plan_shipping(currency: str, priced: PricedOrder, balance: OrderBalance, am
         return NOTHING
     shipping = _parse("shipping", amount, currency)
     charged = sum((line.charged for line in priced.shipping_lines), NOTHING)
-    left = shorten(charged - sum((refund.shipping for refund in balance.refunds), NOTHING))
+    refunded = sum((refund.shipping for refund in balance.refunds), NOTHING)
+    left = max(NOTHING, shorten(charged - refunded))  # an edit may have lowered the charge since
     if shipping > left:
-        raise InvalidTransition(
-            f"{max(left, NOTHING)} of the shipping is not refunded yet; {shipping} cannot be refunded."
-        )
+        raise InvalidTransition(f"{left} of the shipping is not refunded yet; {shipping} cannot be refunded.")
     return shipping
 
 

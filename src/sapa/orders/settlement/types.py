@@ -177,27 +177,32 @@ class InvalidTransition(Conflict):
     """The order cannot change to the requested state."""
 
     code = "INVALID_TRANSITION"
+    fix = "Get the order: its `status` and `fulfillmentStatus` decide what can follow."
 
 
 class PaymentExceedsOutstanding(Conflict):
     """The payment is more than the order's outstanding amount."""
 
     code = "PAYMENT_EXCEEDS_OUTSTANDING"
+    fix = "Get the order and record at most its outstanding amount."
 
 
 class PaymentReferenceUsed(Conflict):
     """The order has another payment with this reference, of another amount or method."""
 
     code = "PAYMENT_REFERENCE_USED"
+    fix = "If it is the same payment, send the same amount and method. Otherwise use another reference."
 
 
 class RefundExceedsPaid(Conflict):
     """The refund is more than what was paid and not refunded yet."""
 
     code = "REFUND_EXCEEDS_PAID"
+    fix = "Get the order and refund at most what was paid and is not refunded yet."
 
 
 class OrderFull(Conflict):
     """The order has too many payments, refunds or fulfilments; an order can have 500 of each."""
 
     code = "ORDER_FULL"
+    fix = "Create another order for what follows."

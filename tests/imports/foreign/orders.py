@@ -1,199 +1,10 @@
-"""Files as other systems export them, with their columns and quirks, and what an import should make of each."""
+"""Orders as other systems export them, with their columns and quirks."""
 
-import csv
-import io
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
-import xlsxwriter  # type: ignore[import-untyped]
-from msgspec import Struct
-
-from sapa.imports.types import Resource
-from tests.imports.shops import Article, Person, Sale, Shop
-
-WIB = timezone(timedelta(hours=7))
-WITA = timezone(timedelta(hours=8))
-Rows = list[list[str]]
-
-
-class ForeignFile(Struct, frozen=True):
-    """A file, how it is imported, and what should come of it."""
-
-    name: str
-    source: str
-    resource: Resource
-    content: bytes
-    expected: list[dict[str, Any]]
-    """For each record the fields that are compared, by their path."""
-    options: Sequence[str] = ()
-
-
-def write_csv(rows: Rows, separator: str = ",", encoding: str = "utf-8", ending: str = "\r\n") -> bytes:
-    text = io.StringIO()
-    csv.writer(text, delimiter=separator, lineterminator=ending).writerows(rows)
-    return text.getvalue().encode(encoding)
-
-
-def write_xlsx(rows: Sequence[Sequence[Any]], titles: Sequence[str] = ()) -> bytes:
-    file = io.BytesIO()
-    with xlsxwriter.Workbook(file, {"in_memory": True, "strings_to_numbers": False}) as workbook:
-        worksheet = workbook.add_worksheet("Data")
-        for number, title in enumerate(titles):
-            worksheet.write_string(number, 0, title)
-        for number, row in enumerate(rows, len(titles)):
-            for column, cell in enumerate(row):
-                worksheet.write(number, column, cell)
-    return file.getvalue()
-
-
-def pick(row: dict[str, str], columns: Sequence[str]) -> list[str]:
-    assert set(row) <= set(columns), set(row) - set(columns)
-    return [row.get(column, "") for column in columns]
-
-
-def build_all(shop: Shop) -> list[ForeignFile]:
-    return [build(shop) for build in BUILDERS]
-
-
-# Customers
-
-SHOPIFY_CUSTOMERS_NEW = (
-    "Customer ID|First Name|Last Name|Email|Accepts Email Marketing|Default Address Company|Default Address Address1"
-    "|Default Address Address2|Default Address City|Default Address Province Code|Default Address Country Code"
-    "|Default Address Zip|Default Address Phone|Phone|Accepts SMS Marketing|Total Spent|Total Orders|Note|Tax Exempt"
-    "|Tags|Birthday (customer.metafields.custom.birthday)"
-).split("|")
-SHOPIFY_CUSTOMERS_OLD = (
-    "First Name|Last Name|Email|Accepts Email Marketing|Company|Address1|Address2|City|Province|Province Code|Country"
-    "|Country Code|Zip|Phone|Accepts SMS Marketing|Total Spent|Total Orders|Tags|Note|Tax Exempt"
-).split("|")
-FLAGS = {True: "yes", False: "no", None: ""}
-
-
-def shopify_customers_new(shop: Shop) -> ForeignFile:
-    rows = [
-        pick(
-            {
-                "Customer ID": f"'72104483{person.number:05d}",
-                "First Name": person.first,
-                "Last Name": person.last,
-                "Email": person.email,
-                "Accepts Email Marketing": FLAGS[person.subscribes],
-                "Default Address Address1": person.street,
-                "Default Address City": person.city,
-                "Default Address Province Code": "JB",
-                "Default Address Country Code": "ID",
-                "Default Address Zip": f"'{person.zip}",
-                "Default Address Phone": f"'{person.e164}",
-                "Phone": f"'{person.e164}" if person.number % 2 else "",
-                "Total Spent": "150000.00",
-                "Total Orders": "3",
-                "Note": person.note,
-                "Tax Exempt": "no",
-                "Tags": ", ".join(person.tags),
-                "Birthday (customer.metafields.custom.birthday)": "1990-02-01",
-            },
-            SHOPIFY_CUSTOMERS_NEW,
-        )
-        for person in shop.people
-    ]
-    expected = [
-        _expect_person(person)
-        | {"externalId": f"72104483{person.number:05d}", "addresses.0.zip": person.zip, "addresses.0.country": "ID"}
-        | {"additionalData.totalOrders": 3}
-        | {"additionalData.Birthday (customer.metafields.custom.birthday)": "1990-02-01"}
-        | _expect_consent(person, "MAIL")
-        for person in shop.people
-    ]
-    content = write_csv([SHOPIFY_CUSTOMERS_NEW, *rows])
-    return ForeignFile("shopify-customers-new.csv", "shopify", "customers", content, expected, ["--keep-columns"])
-
-
-def shopify_customers_old(shop: Shop) -> ForeignFile:
-    header = [name.upper() for name in SHOPIFY_CUSTOMERS_OLD]
-    rows = [
-        pick(
-            {
-                "First Name": person.first,
-                "Last Name": person.last,
-                "Email": person.email,
-                "Accepts Email Marketing": FLAGS[person.subscribes],
-                "Address1": person.street,
-                "City": person.city,
-                "Province": person.province,
-                "Country": "Indonesia",
-                "Zip": f"'{person.zip}",
-                "Phone": person.e164,
-                "Total Spent": "0.00",
-                "Total Orders": "0",
-                "Tags": ", ".join(person.tags),
-                "Tax Exempt": "no",
-            },
-            SHOPIFY_CUSTOMERS_OLD,
-        )
-        for person in shop.people
-    ]
-    expected = [_expect_person(person) | {"addresses.0.province": person.province} for person in shop.people]
-    content = write_csv([header, *rows], encoding="utf-8-sig")
-    return ForeignFile("shopify-customers-old.csv", "shopify", "customers", content, expected)
-
-
-def woocommerce_customers(shop: Shop) -> ForeignFile:
-    header = (
-        "Name|Username|Last active|Date registered|Email|Orders|Total spend|AOV|Country / Region|City|Region"
-        "|Postal code"
-    ).split("|")
-    rows = [
-        [p.name, f"user{p.number}", "2026-01-05", "2025-01-05", p.email, "3", "150000.00", "50000.00", "ID", p.city,
-         p.province, p.zip]
-        for p in shop.people
-    ]  # fmt: skip
-    expected = [
-        {"email": p.email, "firstName": p.first, "lastName": p.last, "additionalData.username": f"user{p.number}"}
-        for p in shop.people
-    ]
-    return ForeignFile("woo-customers.csv", "woocommerce", "customers", write_csv([header, *rows]), expected)
-
-
-def indonesian_customers(shop: Shop) -> ForeignFile:
-    """UTF-16 with tabs, as Excel saves "Unicode text": leading zeros are lost, and a line of totals stands below."""
-    header = ["Nama Lengkap", "No. HP", "Surel", "Alamat", "Kota/Kabupaten", "Provinsi", "Kode Pos", "Grup",
-              "Tgl Lahir", "Langganan", "", ""]  # fmt: skip
-    rows = [
-        [p.name, p.phone[1:] if p.number % 2 else f"{p.phone} / 0811", p.email, p.street, p.city, p.province, p.zip,
-         ";".join(p.tags), "17 Agustus 1990", {True: "Ya", False: "Tidak", None: ""}[p.subscribes], "", ""]
-        for p in shop.people
-    ]  # fmt: skip
-    total = ["Total", str(len(rows)), *[""] * 10]
-    content = write_csv([["sep=\t"], header, *rows, [""] * 12, total], "\t", "utf-16")
-    expected = [
-        _expect_person(p) | {"additionalData.Tgl Lahir": "17 Agustus 1990", "tags": p.tags} | _expect_consent(p, "CRM")
-        for p in shop.people
-    ]
-    return ForeignFile("pelanggan.csv", "spreadsheet", "customers", content, expected, ["--keep-columns"])
-
-
-def _expect_person(person: Person) -> dict[str, Any]:
-    return {
-        "email": person.email,
-        "phoneNumber": person.e164,
-        "firstName": person.first,
-        "lastName": person.last,
-        "tags": person.tags,
-        "addresses.0.address1": person.street,
-        "addresses.0.city": person.city,
-    }
-
-
-def _expect_consent(person: Person, app: str) -> dict[str, Any]:
-    if person.subscribes is None:
-        return {"subscriptionStatus": []}
-    status = "subscribe" if person.subscribes else "unsubscribe"
-    return {"subscriptionStatus": [{"app": app, "status": status}]}
-
-
-# Orders
+from tests.imports.foreign.files import WIB, WITA, ForeignFile, Rows, comma, pick, write_csv, write_xlsx
+from tests.imports.shops import Sale, Shop
 
 SHOPIFY_ORDERS = (
     "Name|Email|Financial Status|Paid at|Fulfillment Status|Fulfilled at|Accepts Marketing|Currency|Subtotal|Shipping"
@@ -304,10 +115,6 @@ def woocommerce_orders(shop: Shop) -> ForeignFile:
     return ForeignFile("woo-orders.csv", "woocommerce", "orders", content, expected, ["--time-zone", "Asia/Makassar"])
 
 
-def _comma(amount: int) -> str:
-    return f"{amount},00"
-
-
 def _woo_rows(sale: Sale) -> Rows:
     buyer = sale.buyer
     coupons = [("HEMAT", sale.discount - 100), ("EKSTRA", 100)] if sale.discount > 100 else [("", 0)]
@@ -322,12 +129,12 @@ def _woo_rows(sale: Sale) -> Rows:
         "Email (Billing)": buyer.email,
         "Phone (Billing)": f"'{buyer.e164}",
         "Payment Method Title": "Transfer bank",
-        "Cart Discount Amount": _comma(sale.discount if sale.discount > 100 else 0),
-        "Order Shipping Amount": _comma(sale.shipping),
+        "Cart Discount Amount": comma(sale.discount if sale.discount > 100 else 0),
+        "Order Shipping Amount": comma(sale.shipping),
         "Shipping Method Title": "JNE",
-        "Order Refund Amount": _comma(_woo_refunded(sale)),
-        "Order Total Amount": _comma(_woo_total(sale)),
-        "Order Total Tax Amount": _comma(sale.tax),
+        "Order Refund Amount": comma(_woo_refunded(sale)),
+        "Order Total Amount": comma(_woo_total(sale)),
+        "Order Total Tax Amount": comma(sale.tax),
     }
     return [
         pick(
@@ -337,9 +144,9 @@ def _woo_rows(sale: Sale) -> Rows:
                 "Item #": str(number),
                 "Item Name": line.title,
                 "Quantity (- Refund)": str(line.quantity),
-                "Item Cost": _comma(line.price),
+                "Item Cost": comma(line.price),
                 "Coupon Code": code,
-                "Discount Amount": _comma(amount) if code else "",
+                "Discount Amount": comma(amount) if code else "",
             },
             WOO_ORDERS,
         )
@@ -354,9 +161,9 @@ def _woo_refund_rows(sale: Sale) -> Rows:
         return []
     title = sale.lines[0].title
     unit = {"Order Number": str(9000 + sale.number), "Order Status": WOO_STATUSES[sale.state], "Item #": "99",
-            "Item Name": title, "Quantity (- Refund)": "-1", "Item Cost": _comma(-5_000)}  # fmt: skip
+            "Item Name": title, "Quantity (- Refund)": "-1", "Item Cost": comma(-5_000)}  # fmt: skip
     refund = {"Order Number": str(70_000 + sale.number), "Order Status": "Refunded", "Item Name": title,
-              "Order Total Amount": _comma(-_woo_refunded(sale)), "Quantity (- Refund)": "-1"}  # fmt: skip
+              "Order Total Amount": comma(-_woo_refunded(sale)), "Quantity (- Refund)": "-1"}  # fmt: skip
     return [pick(unit, WOO_ORDERS), pick(refund, WOO_ORDERS)]
 
 
@@ -617,186 +424,3 @@ def _status(total: int, paid: int, refunded: int) -> str:
     if refunded:
         return "refunded" if refunded == paid else "partially_refunded"
     return "paid" if paid == total else "partially_paid"
-
-
-# Products
-
-SHOPIFY_PRODUCTS_OLD = (
-    "Handle|Title|Body (HTML)|Vendor|Product Category|Type|Tags|Published|Option1 Name|Option1 Value"
-    "|Option1 Linked To|Option2 Name|Option2 Value|Variant SKU|Variant Grams|Variant Inventory Tracker"
-    "|Variant Inventory Qty|Variant Inventory Policy|Variant Price|Variant Compare At Price|Image Src|Image Position"
-    "|Image Alt Text|Gift Card|SEO Title|Variant Image|Variant Weight Unit|Cost per item|Status"
-).split("|")
-SHOPIFY_PRODUCTS_NEW = (
-    "Title|URL handle|Description|Vendor|Product category|Type|Tags|Published on online store|Status|SKU|Barcode"
-    "|Option1 name|Option1 value|Option1 Linked To|Price|Price / International|Compare-at price|Inventory tracker"
-    "|Inventory quantity|Continue selling when out of stock|Weight value (grams)|Product image URL|Image position"
-    "|Image alt text|Variant image URL|Gift card|SEO title"
-).split("|")
-
-
-def shopify_products_old(shop: Shop) -> ForeignFile:
-    rows = []
-    for article in shop.articles:
-        sizes = article.sizes or ["Default Title"]
-        for number, size in enumerate(sizes):
-            first = {
-                "Title": article.name, "Body (HTML)": "<p>Enak</p>", "Type": "Oleh-oleh", "Tags": "lokal, baru",
-                "Published": "TRUE", "Option1 Name": "Ukuran" if article.sizes else "Title", "Status": "active",
-                "Image Src": f"https://img.example/{article.number}.jpg", "Image Position": "1",
-            }  # fmt: skip
-            rows.append(pick(_shopify_variant(article, size) | (first if number == 0 else {}), SHOPIFY_PRODUCTS_OLD))
-        extra = {"Handle": f"art-{article.number}", "Image Src": "https://img.example/extra.jpg", "Image Position": "2"}
-        rows.append(pick(extra, SHOPIFY_PRODUCTS_OLD))
-    expected = [
-        _expect_article(article, f"art-{article.number}")
-        | {"medias": ["https://img.example/extra.jpg"], "tags": ["lokal", "baru"], "types": ["Oleh-oleh"]}
-        for article in shop.articles
-    ]
-    content = write_csv([SHOPIFY_PRODUCTS_OLD, *rows])
-    return ForeignFile("shopify-products-old.csv", "shopify", "products", content, expected)
-
-
-def _shopify_variant(article: Article, size: str) -> dict[str, str]:
-    return {
-        "Handle": f"art-{article.number}",
-        "Option1 Value": size,
-        "Variant SKU": article.sku("" if size == "Default Title" else size),
-        "Variant Inventory Tracker": "" if article.stock is None else "shopify",
-        "Variant Inventory Qty": "" if article.stock is None else str(article.stock or -2),
-        "Variant Price": f"{article.price}.00",
-        "Variant Compare At Price": f"{article.before}.00" if article.before else "",
-    }
-
-
-def shopify_products_new(shop: Shop) -> ForeignFile:
-    rows = []
-    for article in shop.articles:
-        for number, size in enumerate(article.sizes or ["Default Title"]):
-            old = _shopify_variant(article, size)
-            row = {
-                "URL handle": old["Handle"], "Option1 value": size, "SKU": f"'{old['Variant SKU']}",
-                "Price": old["Variant Price"], "Compare-at price": old["Variant Compare At Price"],
-                "Inventory tracker": old["Variant Inventory Tracker"],
-                "Inventory quantity": old["Variant Inventory Qty"],
-            }  # fmt: skip
-            row["SKU"] = old["Variant SKU"]
-            if number == 0:
-                row |= {"Title": article.name, "Description": "Enak", "Status": "Active",
-                        "Option1 name": "Ukuran" if article.sizes else "Title"}  # fmt: skip
-            rows.append(pick(row, SHOPIFY_PRODUCTS_NEW))
-    expected = [_expect_article(article, f"art-{article.number}") for article in shop.articles]
-    content = write_csv([SHOPIFY_PRODUCTS_NEW, *rows])
-    return ForeignFile("shopify-products-new.csv", "shopify", "products", content, expected)
-
-
-WOO_PRODUCTS = (
-    "ID|Type|SKU|GTIN, UPC, EAN, or ISBN|Name|Published|Is featured?|Visibility in catalog|Short description"
-    "|Description|Tax status|In stock?|Stock|Low stock amount|Backorders allowed?|Weight (kg)|Sale price"
-    "|Regular price|Categories|Tags|Images|Parent|Position|Attribute 1 name|Attribute 1 value(s)|Attribute 1 visible"
-    "|Attribute 1 global|Meta: _seo"
-).split("|")
-
-
-def woocommerce_products(shop: Shop) -> ForeignFile:
-    """Variations below all products, by the parent's SKU or id."""
-    products, variations = [], []
-    for article in shop.articles:
-        price = {"Sale price": _comma(article.price), "Regular price": _comma(article.before)} if article.before else {
-            "Regular price": _comma(article.price)}  # fmt: skip
-        stock = {"Stock": "" if article.stock is None else str(article.stock)}
-        product = {
-            "ID": str(500 + article.number), "SKU": f"ART-{article.number}", "Name": article.name, "Published": "1",
-            "Visibility in catalog": "visible", "Categories": "Oleh-oleh > Khas, Baru", "Tags": "lokal",
-            "Images": "https://img.example/a.jpg, https://img.example/b.jpg",
-        }  # fmt: skip
-        if not article.sizes:
-            products.append(pick(product | price | stock | {"Type": "simple"}, WOO_PRODUCTS))
-            continue
-        attribute = {"Attribute 1 name": "Ukuran", "Attribute 1 value(s)": ", ".join(article.sizes)}
-        products.append(pick(product | attribute | {"Type": "variable"}, WOO_PRODUCTS))
-        for number, size in enumerate(article.sizes):
-            parent = f"ART-{article.number}" if number else f"id:{500 + article.number}"
-            row = {"ID": "1", "Type": "variation", "SKU": article.sku(size), "Name": f"{article.name} - {size}",
-                   "Published": "1", "Parent": parent, "Attribute 1 name": "Ukuran",
-                   "Attribute 1 value(s)": size}  # fmt: skip
-            variations.append(pick(row | price | stock, WOO_PRODUCTS))
-    expected = [
-        _expect_article(article, f"ART-{article.number}", f"ART-{article.number}")
-        | {"types": ["Khas", "Baru"], "media": "https://img.example/a.jpg"}
-        for article in shop.articles
-    ]
-    for article, one in zip(shop.articles, expected, strict=True):
-        one["variants"] = sorted(one["variants"]) if article.sizes else one["variants"]
-    content = write_csv([WOO_PRODUCTS, *products, *variations], encoding="utf-8-sig")
-    return ForeignFile("woo-products.csv", "woocommerce", "products", content, expected)
-
-
-def medusa_products(shop: Shop) -> ForeignFile:
-    header = (
-        "Product Id|Product Title|Product Handle|Product Status|Product Thumbnail|Product Type Id|Product Image 1"
-        "|Product Tag 1|Variant Id|Variant Title|Variant Sku|Variant Barcode|Variant Manage Inventory"
-        "|Variant Price EUR|Variant Price Indonesia [IDR]|Variant Price IDR|Variant Option 1 Name"
-        "|Variant Option 1 Value"
-    ).split("|")
-    rows = [
-        pick(
-            {
-                "Product Id": f"prod_{article.number}",
-                "Product Title": article.name,
-                "Product Handle": f"art-{article.number}",
-                "Product Status": "published",
-                "Product Tag 1": "lokal",
-                "Variant Title": size or article.name,
-                "Variant Sku": article.sku(size),
-                "Variant Price EUR": "9.5",
-                "Variant Price IDR": str(article.price),
-                "Variant Option 1 Name": "Ukuran" if size else "",
-                "Variant Option 1 Value": size,
-            },
-            header,
-        )
-        for article in shop.articles
-        for size in article.sizes or [""]
-    ]
-    expected = []
-    for article in shop.articles:
-        one = _expect_article(article, f"art-{article.number}")
-        one["variants"] = [(title, sku, price, None) for title, sku, price, _ in one["variants"]]
-        expected.append(one | {"compareAtPrice": None})
-    return ForeignFile("medusa.csv", "medusa", "products", write_csv([header, *rows]), expected)
-
-
-def indonesian_products(shop: Shop) -> ForeignFile:
-    """A workbook with numbers, a title and a row of totals."""
-    header = ["Kode Barang", "Nama Barang", "Harga", "Stok", "Kategori", "Keterangan"]
-    rows: list[list[Any]] = [
-        [a.sku(), a.name, a.price, a.stock if a.stock is not None else "", "Makanan", "Enak"] for a in shop.articles
-    ]
-    content = write_xlsx([header, *rows, ["Total", "", 123]], ["DAFTAR BARANG"])
-    expected = [
-        {"productId": a.sku(), "name": a.name, "types": ["Makanan"],
-         "variants": [(a.name, a.sku(), a.price, a.stock)]}
-        for a in shop.articles
-    ]  # fmt: skip
-    return ForeignFile("barang.xlsx", "spreadsheet", "products", content, expected)
-
-
-def _expect_article(article: Article, product_id: str, sku: str | None = None) -> dict[str, Any]:
-    stock = None if article.stock is None else article.stock
-    titles = [(size, article.sku(size)) for size in article.sizes] or [(article.name, sku or article.sku())]
-    return {
-        "productId": product_id,
-        "name": article.name,
-        "status": "active",
-        "compareAtPrice": article.before,
-        "variants": [(title, code, article.price, stock) for title, code in titles],
-    }
-
-
-BUILDERS: list[Callable[[Shop], ForeignFile]] = [
-    shopify_customers_new, shopify_customers_old, woocommerce_customers, indonesian_customers,
-    shopify_products_old, shopify_products_new, woocommerce_products, medusa_products, indonesian_products,
-    shopify_orders, shopify_orders_old, woocommerce_orders, tokopedia_orders, tiktok_orders, shopee_orders,
-    indonesian_orders,
-]  # fmt: skip
