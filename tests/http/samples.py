@@ -118,6 +118,26 @@ async def a_ticket(api: httpx.AsyncClient, source: str = "MAIL") -> str:
     return await eventually(look)
 
 
+async def a_webhook_endpoint(api: httpx.AsyncClient) -> str:
+    """At a name that nobody has."""
+    response = await api.post("/webhook-endpoints", json={"url": "https://hooks.example.com/sapa"})
+    assert response.status_code == 201, response.text
+    return str(response.json()["data"]["id"])
+
+
+async def a_webhook_delivery(api: httpx.AsyncClient) -> str:
+    """Of an event that an endpoint of its own gets, tried once: the next attempt is half a minute away."""
+    endpoint = await a_webhook_endpoint(api)
+    response = await api.post("/customers", json={"email": f"{uuid4().hex}@example.com"})
+    assert response.status_code == 201, response.text
+
+    async def look() -> str | None:
+        found = (await api.get("/webhook-deliveries", params={"endpointId": endpoint})).json()["data"]
+        return str(found[0]["id"]) if found and found[0]["attempts"] else None
+
+    return await eventually(look)
+
+
 def root_of(client: httpx.AsyncClient) -> str:
     """The installation's address."""
     return str(client.base_url.copy_with(path="/")).rstrip("/")

@@ -11,7 +11,7 @@ from sapa.http.endpoints import Base
 from sapa.http.openapi import build_document
 
 TOOLS = Path(sys.prefix) / "openapi"
-"""What `scripts/openapi-tools` installs, which `make test-long` runs."""
+"""What `scripts/test-tools openapi` installs, which `make test-long` runs."""
 SERVER = "https://sapa.example.org"
 
 SPECTRAL_RULES = """

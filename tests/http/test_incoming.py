@@ -37,6 +37,14 @@ async def test_no_more_than_the_limit_is_read() -> None:
     assert await IncomingBody(Sender(b"ab", b"c").receive, LargeBodies()).read(3, SECONDS, OWNER) == b"abc"
 
 
+async def test_a_body_that_came_with_the_head_is_there_at_once_and_within_the_limits() -> None:
+    sender = Sender(b"abc")
+    assert await IncomingBody(sender.receive, LargeBodies(), b"abc").read(3, SECONDS, OWNER) == b"abc"
+    assert sender.left == [b"abc"]
+    with pytest.raises(PayloadTooLarge):
+        await IncomingBody(sender.receive, LargeBodies(), b"abc").read(2, SECONDS, OWNER)
+
+
 async def test_a_body_that_breaks_off_is_refused() -> None:
     sender = Sender(b"x", b"y")
     sender.left.pop()

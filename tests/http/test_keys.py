@@ -9,7 +9,7 @@ import pytest
 
 from sapa.access import actions
 from sapa.access.queries import get_key
-from sapa.access.types import KeyInfo, NewKey
+from sapa.access.types import ApiKey, NewKey
 from sapa.db.pool import Database
 from sapa.http.keys import hash_key, is_well_formed, new_key
 from tests.conftest import Installation, connect
@@ -294,7 +294,7 @@ async def test_when_and_from_where_a_key_was_last_used_is_recorded(
         assert (await get_key(db, key.id)).last_used_at is None
         assert call(installation, key.raw).status == 200
 
-        async def look() -> KeyInfo | None:
+        async def look() -> ApiKey | None:
             info = await get_key(db, key.id)
             return info if info.last_used_at else None
 

@@ -138,7 +138,7 @@ def test_a_header_that_was_sent_twice_is_refused() -> None:
                 verify(pairs, BODY, SECRET)
 
 
-@pytest.mark.parametrize("secret", ["", [], [""], [SECRET, ""]])
+@pytest.mark.parametrize("secret", ["", [], [""], [SECRET, ""], "whsec_", " " * 40])
 def test_an_empty_secret_never_passes(secret: str | list[str]) -> None:
     headers = build_headers([""], "evt_1", "customer.created", BODY, int(time.time()))
     with pytest.raises(VerificationError, match="empty"):

@@ -84,6 +84,17 @@ def test_a_server_of_the_guide_looks_at_time_body_and_form(language: str, tmp_pa
             assert response.status_code == 400
 
 
+@pytest.mark.parametrize("language", RUNNERS)
+@pytest.mark.parametrize("secret", ["", "whsec_"])
+def test_a_server_of_the_guide_does_not_start_without_its_secret(language: str, secret: str, tmp_path: Path) -> None:
+    """Anybody could sign with an empty one."""
+    with (
+        pytest.raises(AssertionError, match="Set WEBHOOK_SECRET to the signing secret"),
+        running(language, tmp_path, secret),
+    ):
+        pass
+
+
 def test_the_guides_example_is_signed_as_it_says() -> None:
     request = re.search(r"^POST /hooks HTTP/1.1\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
     assert request is not None

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -29,6 +30,8 @@ class FinishedCall(msgspec.Struct, frozen=True, gc=False):
     key_id: str | None
     company_id: int | None
     code: str | None
+    tool: str | None = None
+    """Set when the call came in through MCP."""
 
 
 class AccessLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -46,6 +49,7 @@ class AccessLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     key_id: str | None = None
     company_id: int | None = None
     code: str | None = None
+    tool: str | None = None
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -55,6 +59,8 @@ class AccessLog:
     """Collects calls and writes them in batches."""
 
     def __init__(self) -> None:
+        self.record: Callable[[list[FinishedCall]], None] = lambda calls: None
+        """Gets each batch."""
         self._calls: list[FinishedCall] = []
         self._flusher: asyncio.TimerHandle | None = None
 
@@ -73,6 +79,7 @@ class AccessLog:
             calls, self._calls = self._calls, []
             STANDARD_OUTPUT.write(_encode_lines([_build_line(call) for call in calls]))
             _measure(calls)
+            self.record(calls)
 
 
 def _build_line(call: FinishedCall) -> AccessLine:
@@ -89,6 +96,7 @@ def _build_line(call: FinishedCall) -> AccessLine:
         call.key_id,
         call.company_id,
         call.code,
+        call.tool,
     )
 
 

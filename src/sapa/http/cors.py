@@ -1,6 +1,9 @@
 """Calls from browsers of other origins: off unless the operator lists origins."""
 
-ALLOWED_HEADERS = b"x-api-key, content-type, idempotency-key, if-none-match"
+ALLOWED_HEADERS = (
+    b"x-api-key, authorization, content-type, idempotency-key, if-none-match, "
+    b"mcp-protocol-version, mcp-method, mcp-name"
+)
 ALLOWED_METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 EXPOSED_HEADERS = (
     b"x-request-id, etag, ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, "

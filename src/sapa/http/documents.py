@@ -12,7 +12,8 @@ from starlette.routing import Route
 
 from sapa.http.endpoints import Base, Routes
 from sapa.http.openapi import Document, build_document
-from sapa.http.reference import ADDRESS, OVERVIEW, WEBHOOKS, render_page, slug_of
+from sapa.http.reference import render_page
+from sapa.http.reference_pages import ADDRESS, OVERVIEW, list_reference_pages
 
 # A page's own policy forbids it to load anything.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
@@ -31,8 +32,7 @@ class Documents:
         self._address = address
         self._domains = domains
         self._document = f"{base}/openapi.json"
-        tags = dict.fromkeys(routes.tag for routes in domains if routes.base == base)
-        self._pages = {self._page_path(page): page for page in (OVERVIEW, *map(slug_of, tags), WEBHOOKS)}
+        self._pages = {self._page_path(page): page for page in list_reference_pages(base, domains)}
         self._lock = asyncio.Lock()
         self._built: dict[str, bytes] = {}
 

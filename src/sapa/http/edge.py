@@ -1,4 +1,4 @@
-"""The edge: every API call passes these steps in this order, in one function."""
+"""The edge: every API call passes these steps in this order, line by line."""
 
 import time
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from sapa.http.errors import (
 from sapa.http.exchange import Exchange, Receive, Scope, Send, open_upload, read_body, split_path
 from sapa.http.executor import Executor
 from sapa.http.idempotency import IdempotencyClaim, build_claim
-from sapa.http.incoming import IncomingBody
+from sapa.http.incoming import ARRIVED_BODY, IncomingBody
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
@@ -61,32 +61,54 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        exchange = Exchange(scope, IncomingBody(receive, self._context.large_bodies))
+        exchange = Exchange(scope, IncomingBody(receive, self._context.large_bodies, scope.get(ARRIVED_BODY)))
         code = None
         try:
-            response = await self._respond(exchange)
+            self.read_head(exchange)
+            exchange.route, path_values = self._table.match(split_path(exchange.scope))
+            if exchange.method == "OPTIONS":
+                response = self._options(exchange)
+            else:
+                key = await self.admit(exchange, exchange.header(b"x-api-key"))
+                endpoint = self._get_endpoint(exchange)
+                response = await self.execute(exchange, key, endpoint, path_values)
+                if endpoint.has_etag:
+                    response = add_etag(response, exchange.header(b"if-none-match"))
         except Exception as error:
-            refusal = explain(error, exchange.request_id, method=exchange.method)
-            await self._record(exchange, refusal)
+            refusal = await self.refuse(exchange, error)
             code = refusal.code
             response = HttpResponse(refusal.status, refusal.encode(), refusal.headers)
         finally:
             exchange.incoming.release()
         await send_response(send, exchange, response, self._cors)
-        self._log(exchange, response.status, code, time.perf_counter() - started)
+        route = exchange.route.template if exchange.route else "unknown"
+        self.log_call(exchange, route, response.status, code, time.perf_counter() - started)
 
-    async def _respond(self, exchange: Exchange) -> HttpResponse:
+    def read_head(self, exchange: Exchange) -> None:
         exchange.read_headers()
-        exchange.address = self._client_address(exchange)
-        exchange.route, path_values = self._table.match(split_path(exchange.scope))
-        if exchange.method == "OPTIONS":
-            return self._options(exchange)
-        key = exchange.key = await self._identify(exchange)
+        peer = exchange.scope.get("client")
+        forwarded = exchange.header(b"x-forwarded-for")
+        exchange.address = client_address(peer[0] if peer else "", forwarded, self._trusted)
+
+    async def admit(self, exchange: Exchange, raw_key: str | None) -> Key:
+        """The key of a call that its allow-list and its rate limit permit."""
+        key = exchange.key = await self._identify(exchange, raw_key)
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
         self._keys.record_use(key, exchange.address)
-        await self._check_rate_limit(exchange, key)
-        endpoint = self._get_endpoint(exchange)
+        quota = await self._limiter.count(key)
+        exchange.quota = quota.headers()
+        if not quota.granted:
+            raise RateLimitExceeded(
+                f"Too many requests: this key may make {quota.limit} a minute; retry in {quota.reset} seconds.",
+                headers={"retry-after": str(quota.reset)},
+            )
+        return key
+
+    async def execute(
+        self, exchange: Exchange, key: Key, endpoint: Endpoint, path_values: Sequence[str]
+    ) -> HttpResponse:
+        """One operation for an admitted key: its scope, the body, the arguments, the idempotency key, the handler."""
         endpoint.permit(key)
         exchange.endpoint = endpoint
         takes_body = endpoint.body is not None
@@ -99,8 +121,13 @@ class Edge:
             request = exchange.describe(endpoint.routes.base)
             exchange.outbound_call = OutboundCall(self._context, key, request, endpoint.status, claim)
             return await self._executor.run_outbound(endpoint, exchange.outbound_call, arguments)
-        response = await self._executor.run(endpoint, key, arguments, claim)
-        return add_etag(response, exchange.header(b"if-none-match")) if endpoint.has_etag else response
+        return await self._executor.run(endpoint, key, arguments, claim, address=exchange.address)
+
+    async def refuse(self, exchange: Exchange, error: Exception) -> ApiError:
+        """The error to respond with, recorded where the endpoint records refused calls."""
+        refusal = explain(error, exchange.request_id, method=exchange.method)
+        await self._record(exchange, refusal)
+        return refusal
 
     def _open_upload(self, exchange: Exchange, endpoint: Endpoint, key: Key) -> UploadCall:
         return UploadCall(
@@ -125,17 +152,12 @@ class Edge:
         except Exception as error:
             log.error("refused call not recorded", request_id=exchange.request_id, exc_info=error)
 
-    def _client_address(self, exchange: Exchange) -> str:
-        peer = exchange.scope.get("client")
-        return client_address(peer[0] if peer else "", exchange.header(b"x-forwarded-for"), self._trusted)
-
     def _options(self, exchange: Exchange) -> HttpResponse:
         if exchange.route is None:
             raise NotFound
         return HttpResponse(204, headers={"allow": exchange.route.allow})
 
-    async def _identify(self, exchange: Exchange) -> Key:
-        raw = exchange.header(b"x-api-key")
+    async def _identify(self, exchange: Exchange, raw: str | None) -> Key:
         try:
             if not raw:
                 raise MissingApiKey
@@ -144,15 +166,6 @@ class Edge:
             if exchange.path.startswith(self._unauthorized_prefixes):
                 raise Unauthorized(error.message) from None
             raise
-
-    async def _check_rate_limit(self, exchange: Exchange, key: Key) -> None:
-        quota = await self._limiter.count(key)
-        exchange.quota = quota.headers()
-        if not quota.granted:
-            raise RateLimitExceeded(
-                f"Too many requests: this key may make {quota.limit} a minute; retry in {quota.reset} seconds.",
-                headers={"retry-after": str(quota.reset)},
-            )
 
     def _get_endpoint(self, exchange: Exchange) -> Endpoint:
         # Bytes that are not UTF-8 arrive as this character; so does the character itself.
@@ -166,8 +179,10 @@ class Edge:
             raise MethodNotAllowed(headers={"allow": exchange.route.allow})
         return endpoint
 
-    def _log(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
-        route = exchange.route.template if exchange.route else "unknown"
+    def log_call(
+        self, exchange: Exchange, route: str, status: int, code: str | None, seconds: float, tool: str | None = None
+    ) -> None:
+        """A line of the access log; `tool` is set for a tool call."""
         key_id, company_id = (exchange.key.id, exchange.key.company.id) if exchange.key else (None, None)
         self.access_log.add(
             FinishedCall(
@@ -182,6 +197,7 @@ class Edge:
                 key_id,
                 company_id,
                 code,
+                tool,
             )
         )
 
@@ -231,6 +247,8 @@ async def send_response(send: Send, exchange: Exchange, response: HttpResponse, 
     headers += [(name.encode(), value.encode("latin-1")) for name, value in response.headers.items()]
     if exchange.key is not None and exchange.key.retirement is not None:
         headers += retirement_headers(exchange.key.retirement)
+    elif exchange.endpoint is not None and exchange.endpoint.retirement is not None:
+        headers += retirement_headers(exchange.endpoint.retirement)
     if cors.origins:
         headers += cors.headers(exchange.method, exchange.headers)
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
@@ -239,6 +257,6 @@ async def send_response(send: Send, exchange: Exchange, response: HttpResponse, 
 
 
 def retirement_headers(retirement: Retirement) -> list[tuple[bytes, bytes]]:
-    """A rotated key still works for a day: since when it is deprecated, and when it stops."""
+    """Since when a rotated key or an operation is deprecated, and when it stops."""
     text = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(retirement.stops))
     return [(b"deprecation", b"@%d" % retirement.since), (b"sunset", text.encode())]

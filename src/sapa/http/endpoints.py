@@ -11,7 +11,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.bodies import Upload, build_decoder, decode_body
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
-from sapa.http.keys import Key
+from sapa.http.keys import Key, Retirement
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, get_parser
 from sapa.http.responses import is_envelope
@@ -32,6 +32,17 @@ _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
 
 
+class ToolTraits(msgspec.Struct, frozen=True):
+    """What the rest of a declaration does not say about an endpoint as a tool of MCP."""
+
+    hidden: str | None = None
+    """Why the endpoint is not a tool."""
+    is_for_tests: bool = False
+    """Whether only keys of a test environment see it."""
+    is_destructive: bool | None = None
+    """Whether a call overwrites, ends or removes something. By default the method and the path decide."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """What a handler gets besides its own parameters."""
 
@@ -39,6 +50,8 @@ class Call(msgspec.Struct, frozen=True):
     """A plain connection in a read, a transaction in a write."""
     key: Key
     context: AppContext
+    address: str = ""
+    """Where the call came from; empty for the console's own calls."""
 
     @property
     def company(self) -> Company:
@@ -54,7 +67,8 @@ class Endpoint:
 
     def __init__(
         self, routes: "Routes", method: str, path: str, handler: Callable[..., Awaitable[Any]], scope: str,
-        status: int, raises: Sequence[type[ApiError]], recorder: Recorder | None = None, is_long_read: bool = False,
+        status: int, raises: Sequence[type[ApiError]], tool: ToolTraits, recorder: Recorder | None = None,
+        is_long_read: bool = False,
     ) -> None:  # fmt: skip
         self.routes = routes
         self.method = method
@@ -64,8 +78,11 @@ class Endpoint:
         self.scopes = tuple(scope.split(OR))
         self.status = status
         self.raises = tuple(raises)
+        self.tool = tool
         self.recorder = recorder
         self.is_long_read = is_long_read
+        self.retirement: Retirement | None = getattr(handler, "retirement", None)
+        """Set by `deprecate` for an operation that will end."""
         self._not_found = next((error for error in raises if issubclass(error, NotFound)), NotFound)
         hints = get_type_hints(handler, include_extras=True)
         self.result = hints.pop("return")
@@ -96,11 +113,20 @@ class Endpoint:
 
     def permit(self, key: Key) -> None:
         """Raises when the key lacks the product or the scope."""
+        if missing := self.find_missing_right(key):
+            raise self.routes.refusal(f"The API key lacks the {missing}.")
+
+    def find_missing_right(self, key: Key) -> str | None:
+        """The product or the scope that the key lacks."""
         product = self.routes.product
         if product is not None and product not in key.products:
-            raise self.routes.refusal(f"The API key lacks the product {product}.")
-        if not any(scope in key.scopes for scope in self.scopes):
-            raise self.routes.refusal(f"The API key lacks the scope {self.scope}.")
+            return f"product {product}"
+        return f"scope {self.scope}" if key.scopes.isdisjoint(self.scopes) else None
+
+    @property
+    def operation(self) -> str:
+        """Its name in the documents, in clients and as a tool."""
+        return self.handler.__name__
 
     def bind(self, path_values: Sequence[str], query: bytes, media_type: str, body: bytes) -> list[Any]:
         """The handler's arguments after the call: query and body are validated first, then the path's ids."""
@@ -149,6 +175,7 @@ class Routes:
         about: str = "",
         product: str | None = None,
         refusal: type[ApiError] = InsufficientScope,
+        resource: str = "",
     ) -> None:
         self.prefix = prefix
         self.base = base
@@ -158,6 +185,8 @@ class Routes:
         self.product = product
         self.refusal = refusal
         """The error for a key without the scope; shipping uses UNAUTHORIZED, also for a missing or invalid key."""
+        self.resource = resource or tag.lower().replace(" ", "_")
+        """Groups the endpoints for programs: `client.customers` in the SDKs. The tag, unless it says otherwise."""
         self.endpoints: list[Endpoint] = []
 
     @property
@@ -166,10 +195,16 @@ class Routes:
         return self.refusal is Unauthorized
 
     def get(
-        self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), is_long_read: bool = False
+        self,
+        path: str,
+        *,
+        scope: str,
+        raises: Sequence[type[ApiError]] = (),
+        tool: ToolTraits = ToolTraits(),
+        is_long_read: bool = False,
     ) -> Callable[[Handler], Handler]:
         """A long read uses a connection of `LongReads`, of which each company has two at a time."""
-        return self._declare("GET", path, scope, 200, raises, is_long_read=is_long_read)
+        return self._declare("GET", path, scope, 200, raises, tool, is_long_read=is_long_read)
 
     def post(
         self,
@@ -178,19 +213,26 @@ class Routes:
         scope: str,
         status: int = 201,
         raises: Sequence[type[ApiError]] = (),
+        tool: ToolTraits = ToolTraits(),
         recorder: Recorder | None = None,
     ) -> Callable[[Handler], Handler]:
         """The recorder gets every call that passes key, rate limit and scope, and is refused after that."""
-        return self._declare("POST", path, scope, status, raises, recorder)
+        return self._declare("POST", path, scope, status, raises, tool, recorder)
 
-    def put(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
-        return self._declare("PUT", path, scope, 200, raises)
+    def put(
+        self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), tool: ToolTraits = ToolTraits()
+    ) -> Callable[[Handler], Handler]:
+        return self._declare("PUT", path, scope, 200, raises, tool)
 
-    def patch(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
-        return self._declare("PATCH", path, scope, 200, raises)
+    def patch(
+        self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), tool: ToolTraits = ToolTraits()
+    ) -> Callable[[Handler], Handler]:
+        return self._declare("PATCH", path, scope, 200, raises, tool)
 
-    def delete(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
-        return self._declare("DELETE", path, scope, 204, raises)
+    def delete(
+        self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), tool: ToolTraits = ToolTraits()
+    ) -> Callable[[Handler], Handler]:
+        return self._declare("DELETE", path, scope, 204, raises, tool)
 
     def _declare(
         self,
@@ -199,11 +241,13 @@ class Routes:
         scope: str,
         status: int,
         raises: Sequence[type[ApiError]],
+        tool: ToolTraits,
         recorder: Recorder | None = None,
         is_long_read: bool = False,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.endpoints.append(Endpoint(self, method, path, handler, scope, status, raises, recorder, is_long_read))
+            endpoint = Endpoint(self, method, path, handler, scope, status, raises, tool, recorder, is_long_read)
+            self.endpoints.append(endpoint)
             return handler
 
         return declare

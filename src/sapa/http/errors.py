@@ -51,6 +51,8 @@ class ApiError(Exception):
     """The database constraint whose violation means this error."""
     may_name_pause: ClassVar[bool] = False
     """Whether the response may have a Retry-After header."""
+    fix: ClassVar[str]
+    """What to do about it, for the catalogue of errors. The message is about one request, this is about all."""
 
     def __init__(
         self,
@@ -120,6 +122,7 @@ class Invalid(ApiError):
 
     status = 400
     code = "VALIDATION_ERROR"
+    fix = "Fix the fields that `details` names, then send the request again. An unknown field is a misspelled one."
 
     @classmethod
     def field(cls, field: str, message: str) -> "Invalid":
@@ -132,6 +135,7 @@ class MissingApiKey(ApiError):
 
     status = 401
     code = "MISSING_API_KEY"
+    fix = "Add the header `x-api-key` with a key from the console or `sapa key create`."
 
 
 class InvalidApiKey(ApiError):
@@ -139,6 +143,10 @@ class InvalidApiKey(ApiError):
 
     status = 401
     code = "INVALID_API_KEY"
+    fix = (
+        "Compare the key with the one you were shown. A rotated key stops after 24 hours: create or rotate a key in "
+        "the console."
+    )
 
 
 class Unauthorized(ApiError):
@@ -146,6 +154,9 @@ class Unauthorized(ApiError):
 
     status = 401
     code = "UNAUTHORIZED"
+    fix = (
+        "Check that the key is complete and active, and that it has the product and the scope that the operation needs."
+    )
 
 
 class InsufficientScope(ApiError):
@@ -153,6 +164,7 @@ class InsufficientScope(ApiError):
 
     status = 403
     code = "INSUFFICIENT_SCOPE"
+    fix = "The message names the missing scope or product. Create a key that has it; the scopes of a key do not change."
 
 
 class IpNotAllowed(ApiError):
@@ -160,6 +172,10 @@ class IpNotAllowed(ApiError):
 
     status = 403
     code = "IP_NOT_ALLOWED"
+    fix = (
+        "Call from an address of the key's allow-list, or create a key with another list. Behind a proxy, check "
+        "`SAPA_TRUSTED_PROXIES`."
+    )
 
 
 class NotFound(ApiError):
@@ -167,6 +183,10 @@ class NotFound(ApiError):
 
     status = 404
     code = "NOT_FOUND"
+    fix = (
+        "Check the path and the id, and that the key belongs to the company and the environment (live or test) that "
+        "has it."
+    )
 
 
 class MethodNotAllowed(ApiError):
@@ -174,6 +194,7 @@ class MethodNotAllowed(ApiError):
 
     status = 405
     code = "METHOD_NOT_ALLOWED"
+    fix = "Use one of the methods in the `Allow` header."
 
 
 class RequestTimeout(ApiError):
@@ -181,6 +202,7 @@ class RequestTimeout(ApiError):
 
     status = 408
     code = "REQUEST_TIMEOUT"
+    fix = "Send the request again, with the same `Idempotency-Key` if it is a write."
 
 
 class Conflict(ApiError):
@@ -188,18 +210,24 @@ class Conflict(ApiError):
 
     status = 409
     code = "CONFLICT"
+    fix = "Get the resource to see its current state, and decide whether the request still makes sense."
 
 
 class IdempotencyKeyReused(Conflict):
     """This Idempotency-Key was used with another body. Send a new key for a new request."""
 
     code = "IDEMPOTENCY_KEY_REUSED"
+    fix = "Use one key for one request: a new key for a new request, and the same body when you retry."
 
 
 class IdempotencyInProgress(Conflict):
     """The first request with this Idempotency-Key is still running. Try again shortly."""
 
     code = "IDEMPOTENCY_IN_PROGRESS"
+    fix = (
+        "Wait as long as `Retry-After` says and send the same request with the same key. You get the first one's "
+        "response."
+    )
 
 
 class PayloadTooLarge(ApiError):
@@ -207,6 +235,7 @@ class PayloadTooLarge(ApiError):
 
     status = 413
     code = "PAYLOAD_TOO_LARGE"
+    fix = "Send less at once; import many records as a file."
 
 
 class UnsupportedMediaType(ApiError):
@@ -214,6 +243,7 @@ class UnsupportedMediaType(ApiError):
 
     status = 415
     code = "UNSUPPORTED_MEDIA_TYPE"
+    fix = "Set `content-type: application/json`, and send the body uncompressed and in UTF-8."
 
 
 class RateLimitExceeded(ApiError):
@@ -221,6 +251,7 @@ class RateLimitExceeded(ApiError):
 
     status = 429
     code = "RATE_LIMIT_EXCEEDED"
+    fix = "Wait as long as `Retry-After` says. Spread calls over the minute, or ask for a key with a higher limit."
 
 
 class InternalError(ApiError):
@@ -228,6 +259,10 @@ class InternalError(ApiError):
 
     status = 500
     code = "INTERNAL_ERROR"
+    fix = (
+        "Retry with the same `Idempotency-Key`. If it stays, give the `X-Request-Id` to the people who run the "
+        "installation."
+    )
 
 
 class ServiceUnavailable(ApiError):
@@ -235,3 +270,4 @@ class ServiceUnavailable(ApiError):
 
     status = 503
     code = "SERVICE_UNAVAILABLE"
+    fix = "Wait as long as `Retry-After` says and send the same request again, with the same `Idempotency-Key`."

@@ -10,11 +10,12 @@ from python_multipart.multipart import parse_options_header
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Endpoint, Route
 from sapa.http.errors import UnsupportedMediaType
-from sapa.http.incoming import IncomingBody
+from sapa.http.incoming import BufferedBody, IncomingBody
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.uploads import FORM, MAX_FORM_BYTES, FileStream, FormFile, build_too_large
 
+JSON = "application/json"
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
 
@@ -35,12 +36,12 @@ class Exchange:
         "request_id", "route", "scope",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, incoming: IncomingBody) -> None:
+    def __init__(self, scope: Scope, incoming: IncomingBody | BufferedBody, request_id: str | None = None) -> None:
         self.scope = scope
         self.incoming = incoming
         self.method: str = scope["method"]
         self.path: str = scope["path"]
-        self.request_id = new_request_id()
+        self.request_id = request_id or new_request_id()
         self.headers: dict[bytes, bytes] = {}
         self.address = ""
         self.body = b""
@@ -81,7 +82,8 @@ class Exchange:
 
 
 def _refuse_compressed(exchange: Exchange) -> None:
-    if (exchange.header(b"content-encoding") or "identity").strip().lower() != "identity":
+    encoding = exchange.header(b"content-encoding")
+    if encoding and encoding.strip().lower() != "identity":
         raise UnsupportedMediaType("Compressed bodies are not supported. Send the body without Content-Encoding.")
 
 
@@ -97,17 +99,17 @@ async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple
     A body that may be left out has no media type when it is.
     """
     accepted, most, seconds = (
-        (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS)
-        if uploads
-        else (("application/json",), MOST_BYTES, BODY_SECONDS)
+        (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS) if uploads else ((JSON,), MOST_BYTES, BODY_SECONDS)
     )
     owner = str(exchange.key.company.id) if exchange.key else exchange.address
     body = exchange.body = await exchange.incoming.read(most, seconds, owner, exchange.header(b"content-length"))
     if not body and not is_needed:
         return "", body
     _refuse_compressed(exchange)
-    content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
-    media_type, _, parameters = content_type.partition(";")
+    content_type = exchange.header(b"content-type") or ""
+    if content_type == JSON and JSON in accepted:
+        return JSON, body
+    media_type, _, parameters = content_type.lower().replace(" ", "").partition(";")
     if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
         raise UnsupportedMediaType(f"Send the body as {' or '.join(accepted)} in UTF-8.")
     return media_type, body

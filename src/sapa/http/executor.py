@@ -11,7 +11,7 @@ from sapa.http.errors import ApiError
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, Replayed
-from sapa.http.responses import HttpResponse, encode_result
+from sapa.http.responses import HttpResponse, encode_for_retries, encode_result
 from sapa.http.uploads import UploadCall
 
 AuditRecorder = Callable[[Tx], Awaitable[None]]
@@ -36,22 +36,23 @@ class Executor:
         arguments: list[Any],
         claim: IdempotencyClaim | None,
         audit: AuditRecorder | None = None,
+        address: str = "",
     ) -> HttpResponse:
         """Requests with the same claim happen once; the audit entry is written with the change or not at all."""
         if not endpoint.writes:
             long_reads = self._context.long_reads
             is_long = endpoint.is_long_read
             async with long_reads.snapshot(key.company.id) if is_long else self._database.connection() as db:
-                result = await endpoint.handler(Call(db, key, self._context), *arguments)
+                result = await endpoint.handler(Call(db, key, self._context, address), *arguments)
             return encode_result(result, endpoint.status)
 
         async def change(tx: Tx) -> HttpResponse:
             if claim is not None and (replay := await idempotency.acquire(tx, claim)):
                 return replay
-            result = await endpoint.handler(Call(tx, key, self._context), *arguments)
+            result = await endpoint.handler(Call(tx, key, self._context, address), *arguments)
             response = encode_result(result, endpoint.status)
             if claim is not None:
-                await idempotency.settle(tx, claim, response)
+                await idempotency.settle(tx, claim, encode_for_retries(result, response))
             if audit is not None:
                 await audit(tx)
             return response

@@ -9,15 +9,21 @@ from sapa.context import LargeBodies
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 
 LARGE_BYTES = 1_048_576
+ARRIVED_BODY = "sapa.body"
+"""In a request's scope: the whole body, if it came with the head."""
 INCOMPLETE = "The body is incomplete. Send the whole body."
 
 
 class IncomingBody:
     """The body of one request. Only a few large ones are in memory at once, until `release`."""
 
-    def __init__(self, receive: Callable[[], Awaitable[Any]], large_bodies: LargeBodies) -> None:
+    def __init__(
+        self, receive: Callable[[], Awaitable[Any]], large_bodies: LargeBodies, arrived: bytes | None = None
+    ) -> None:
         self._receive = receive
         self._large_bodies = large_bodies
+        self._arrived = arrived
+        """The whole body, if nothing is left to wait for."""
         self._release: Callable[[], None] | None = None
 
     async def read(self, most: int, seconds: float, owner: str, length: str | None = None) -> bytes:
@@ -26,6 +32,8 @@ class IncomingBody:
         announced = int(length) if length is not None and length.isdecimal() else 0
         if announced > most:
             raise _build_refusal(most)
+        if self._arrived is not None and len(self._arrived) <= min(most, LARGE_BYTES):
+            return self._arrived
         content = BytesIO()
         if announced > LARGE_BYTES:
             self._release = await self._large_bodies.take(owner)
@@ -73,6 +81,22 @@ class IncomingBody:
             raise _build_refusal(most)
         content.write(chunk)
         return bool(message.get("more_body", False))
+
+
+class BufferedBody:
+    """A body that is in memory already, and within the limits."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def read(self, most: int, seconds: float, owner: str, length: str | None = None) -> bytes:
+        return self._content
+
+    async def stream(self, seconds: float, stall_seconds: float) -> AsyncIterator[bytes]:
+        yield self._content
+
+    def release(self) -> None:
+        """Nothing is held."""
 
 
 def _build_refusal(most: int) -> PayloadTooLarge:

@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 class Retirement(Struct, frozen=True):
-    """When a rotated key was deprecated and when it stops, in Unix time."""
+    """When a rotated key or an operation was deprecated and when it stops, in Unix time."""
 
     since: int
     stops: int
@@ -53,6 +53,7 @@ class Key(Struct, eq=False):
     """When the key stops working, on this process's monotonic clock."""
     retirement: Retirement | None
     """Set when the key was rotated."""
+    allows_mcp: bool = True
     user: ChangeActor | None = None
     """The user of the console on whose behalf it is used."""
     full_until: float = 0.0

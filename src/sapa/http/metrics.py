@@ -7,6 +7,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 REQUESTS = Counter("sapa_http_requests", "API calls by route and status.", ["method", "route", "status"])
 LATENCY = Histogram("sapa_http_request_seconds", "Time to answer an API call.", ["method", "route"], buckets=BUCKETS)
 UNAVAILABLE = Counter("sapa_database_unavailable", "Calls answered 503 because PostgreSQL was away or busy.")
+CALLS_NOT_LOGGED = Counter("sapa_api_calls_not_logged", "API calls that are missing in the companies' log of calls.")
 POOL_CONNECTIONS = Gauge(
     "sapa_pool_connections", "Database connections of the API processes.", multiprocess_mode="livesum"
 )

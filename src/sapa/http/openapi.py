@@ -20,7 +20,8 @@ VERSION = "1.0.0"
 INFO: dict[Base, Schema] = {
     Base.CUSTOMER: {
         "title": "Sapa customer API",
-        "description": "Customers, orders, products, loyalty and shipping of the company that the API key belongs to.",
+        "description": "Customers, orders, products, loyalty and shipping of the company that the API key belongs to, "
+        "and the management of its webhooks, keys and connections.",
     },
     Base.MESSAGING: {
         "title": "Sapa messaging API",
@@ -130,10 +131,12 @@ class Document:
         return msgspec.json.encode(self.content)
 
 
-def build_document(base: Base, server: str, domains: Sequence[Routes]) -> Document:
+def build_document(
+    base: Base, server: str, domains: Sequence[Routes], schemas: SchemaRegistry | None = None
+) -> Document:
     """All endpoints and events of a base."""
     served = [routes for routes in domains if routes.base == base]
-    writer = _Writer([endpoint for routes in served for endpoint in routes.endpoints])
+    writer = _Writer([endpoint for routes in served for endpoint in routes.endpoints], schemas or SchemaRegistry())
     content: Schema = {
         "openapi": "3.1.0",
         "info": {**INFO[base], "version": VERSION, "contact": {**CONTACT, "url": server}, "license": LICENSE},
@@ -157,9 +160,9 @@ def scope_sentence(scope: str, product: str | None) -> str:
 class _Writer:
     """Builds the operations of one document and its shared components."""
 
-    def __init__(self, endpoints: list[Endpoint]) -> None:
+    def __init__(self, endpoints: list[Endpoint], schemas: SchemaRegistry) -> None:
         self._endpoints = endpoints
-        self._schemas = SchemaRegistry()
+        self._schemas = schemas
         self._error_responses = ErrorResponses(self._schemas)
 
     def paths(self) -> Schema:
@@ -193,6 +196,7 @@ class _Writer:
             "description": f"{text}\n\n{scope_sentence(endpoint.scope, product)}".lstrip(),
             "x-sapa-scope": str(endpoint.scope),
             **({"x-sapa-product": str(product)} if product else {}),
+            **({"deprecated": True} if endpoint.retirement else {}),
             "parameters": self._parameters(endpoint),
             "responses": self._successes(endpoint) | self._error_responses.of(endpoint),
         }

@@ -57,8 +57,11 @@ HEADERS: dict[str, tuple[str, Schema]] = {
         "Sent when this is the answer to an earlier call with the same Idempotency-Key.",
         {"type": "string", "const": "true"},
     ),
-    "Deprecation": ("Sent when the key was rotated: since when, in Unix time.", {"type": "string", "pattern": "^@"}),
-    "Sunset": ("Sent when the key was rotated: the time at which it stops working.", {"type": "string"}),
+    "Deprecation": (
+        "Sent when the key was rotated or the operation is deprecated: since when, in Unix time.",
+        {"type": "string", "pattern": "^@"},
+    ),
+    "Sunset": ("Sent together with Deprecation: the time at which it stops working.", {"type": "string"}),
 }
 COUNTED = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 OPTIONAL = ".optional"

@@ -13,7 +13,7 @@ from sapa.http import idempotency
 from sapa.http.errors import IdempotencyInProgress
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
-from sapa.http.responses import Accepted, HttpResponse, encode_result
+from sapa.http.responses import Accepted, HttpResponse, encode_for_retries, encode_result
 from sapa.values.company import Company
 
 POLL_SECONDS = 0.1
@@ -71,6 +71,10 @@ class OutboundCall:
     def company(self) -> Company:
         return self.key.company
 
+    @property
+    def address(self) -> str:
+        return self.request.address
+
     async def intend(
         self, work: Callable[[Tx], Awaitable[Result]], present: Callable[[Result], object] = lambda result: result
     ) -> Result:
@@ -94,6 +98,23 @@ class OutboundCall:
         self._has_claimed = True
         return result
 
+    async def commit(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
+        """The one transaction of a call that changes nothing at the outside party, such as checking an account. It
+        claims the Idempotency-Key and stores the response; its result is the response's data."""
+
+        async def claim_work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
+            if self.claim is not None and (replay := await idempotency.acquire(tx, self.claim)):
+                raise Replayed(replay)
+            result = await work(tx)
+            response = encode_result(result, self._status)
+            if self.claim is not None:
+                await idempotency.settle(tx, self.claim, encode_for_retries(result, response))
+            return result, response
+
+        result, self._settled = await self.transact(claim_work_and_settle)
+        self._has_claimed = True
+        return result
+
     async def conclude(
         self, work: Callable[[Tx], Awaitable[Result]], present: Callable[[Result], object] = lambda result: result
     ) -> Result:
@@ -106,7 +127,7 @@ class OutboundCall:
             if self.claim is not None:
                 stored = present(result)
                 replay = response if stored is result else encode_result(stored, self._status)
-                await idempotency.settle(tx, self.claim, replay)
+                await idempotency.settle(tx, self.claim, encode_for_retries(stored, replay))
             return result, response
 
         result, self._settled = await self.transact(work_and_settle)
@@ -134,10 +155,12 @@ class OutboundCall:
         response = self._settled or encode_result(result, self._status)
         if self.claim is None or self._has_claimed:
             return response
-        return await self.transact(partial(self._store, self.claim, response))
+        retained = encode_for_retries(result, response)
+        return await self.transact(partial(self._store, self.claim, retained)) or response
 
-    async def _store(self, claim: IdempotencyClaim, response: HttpResponse, tx: Tx) -> HttpResponse:
+    async def _store(self, claim: IdempotencyClaim, response: HttpResponse, tx: Tx) -> HttpResponse | None:
+        """The response that is stored already; None if this one is stored."""
         if replay := await idempotency.acquire(tx, claim):
             return replay
         await idempotency.settle(tx, claim, response)
-        return response
+        return None

@@ -18,12 +18,11 @@ from msgspec.structs import replace
 from sapa.http.errors import MethodNotAllowed
 from sapa.http.openapi import Document, scope_sentence
 from sapa.http.openapi_responses import ERROR_EXAMPLES
+from sapa.http.reference_pages import OVERVIEW, WEBHOOKS, Links, slug_of
 from sapa.http.schemas import REF, Schema, types_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 METHODS = ("get", "post", "put", "patch", "delete")
-ADDRESS = "docs"
-OVERVIEW, WEBHOOKS = "", "webhooks"
 DEEPEST = 4
 NO_COMPONENTS: Mapping[str, Schema] = {}
 
@@ -112,36 +111,14 @@ class Webhook(Struct, frozen=True):
     example: Any
 
 
-class Links(Struct, frozen=True):
-    """Addresses within the reference, relative to one of its pages."""
-
-    page: str
-    homes: Mapping[str, str]
-    """Schema → the page that shows it."""
-
-    def to(self, page: str, anchor: str = "") -> str:
-        if page == self.page and anchor:
-            return f"#{anchor}"
-        address = (page or f"../{ADDRESS}") if self.page else f"{ADDRESS}/{page}".rstrip("/")
-        return f"{address}#{anchor}" if anchor else address
-
-    def schema(self, name: str) -> str:
-        return self.to(self.homes[name], f"schema-{name}")
-
-
-def slug_of(tag: str) -> str:
-    """The last segment of the address of a tag's page."""
-    return tag.lower().replace(" ", "-")
-
-
-def render_page(document: Document, page: str) -> str:
+def render_page(document: Document, page: str, are_files: bool = False) -> str:
     """One page, named by the last segment of its address. Its policy allows only its own style and script."""
     content = document.content
     style, script = _read("reference.css"), _read("reference.js")
     homes = _assign_homes(content)
     shown = {
         "page": page,
-        "links": Links(page, homes),
+        "links": Links(page, homes, are_files),
         "info": content["info"],
         "tags": content["tags"],
         "contents": _list_contents(content),

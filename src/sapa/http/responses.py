@@ -1,9 +1,11 @@
 """What an endpoint returns: a resource, a page of resources, a file, or nothing."""
 
-from typing import Annotated, Any, Generic, TypeVar, get_origin
+from functools import cache
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from sapa.values.json import encode
 
@@ -30,8 +32,25 @@ class AnyOf:
         self.shapes = shapes
 
 
+Paging = Literal["page", "after", "before"]
+"""How clients read on: the next page's number, `meta.endCursor` as `after`, `pagination.nextBefore` as `before`."""
+
+
+class ShownOnce:
+    """Marks a secret that only the first response has: `key: Annotated[str | None, SHOWN_ONCE]`.
+
+    A retry with the same Idempotency-Key gets null in its place, so that the stored response has no secret.
+    """
+
+
+SHOWN_ONCE = ShownOnce()
+
+
 class Envelope(msgspec.Struct, frozen=True):
     """A result that is the whole body. All others are wrapped in `{data}`."""
+
+    paging: ClassVar[Paging | None] = None
+    """Set by the parts of a list."""
 
 
 class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,8 +65,26 @@ class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
 class Page(Envelope, Generic[Item], frozen=True):
     """One page of a list."""
 
+    paging = "page"
     data: list[Item]
     meta: PageMeta
+
+
+class CursorPagination(msgspec.Struct, frozen=True, rename="camel"):
+    """Where the next page begins."""
+
+    limit: Annotated[int, Meta(examples=[20])]
+    has_more: Annotated[bool, Meta(examples=[False])]
+    next_before: Annotated[str | None, Meta(examples=[None], description="Send it as `before` to read on.")]
+
+
+class CursorPage(Envelope, Generic[Item], frozen=True):
+    """One page of a list without a total, newest first."""
+
+    paging = "before"
+
+    data: list[Item]
+    pagination: CursorPagination
 
 
 class Created(Envelope, Generic[Item], frozen=True):
@@ -91,6 +128,11 @@ def build_page(items: list[Item], page: int, limit: int, total: int) -> Page[Ite
     return Page(items, PageMeta(page, limit, total, page * limit < total))
 
 
+def build_cursor_page(items: list[Item], limit: int, next_before: str | None) -> CursorPage[Item]:
+    """Without a cursor there are no more items."""
+    return CursorPage(items, CursorPagination(limit, next_before is not None, next_before))
+
+
 class HttpResponse:
     """Status, headers and body, ready to be sent."""
 
@@ -122,3 +164,17 @@ def build_pdf_headers(file: PdfFile) -> dict[str, str]:
 
 def build_csv_headers(file: CsvFile) -> dict[str, str]:
     return {"content-type": CSV, "content-disposition": f'attachment; filename="{file.filename}"'}
+
+
+def encode_for_retries(result: object, response: HttpResponse) -> HttpResponse:
+    """What a retry with the same Idempotency-Key gets: the response without what is shown once."""
+    if not isinstance(result, msgspec.Struct) or isinstance(result, Envelope):
+        return response
+    secrets = _list_shown_once(type(result))
+    return encode_result(replace(result, **dict.fromkeys(secrets)), response.status) if secrets else response
+
+
+@cache
+def _list_shown_once(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(name for name, hint in hints.items() if SHOWN_ONCE in getattr(hint, "__metadata__", ()))

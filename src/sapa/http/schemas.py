@@ -29,6 +29,8 @@ _FILLERS: dict[str, Any] = {
     "null": None,
 }
 
+DECIMAL = Annotated[float, Meta(extra_json_schema={"format": "decimal"})]
+
 _JSON_TYPES = {str: "string", bool: "boolean", int: "integer"}
 
 
@@ -45,9 +47,11 @@ class DocumentedAs:
 class SchemaRegistry:
     """The named schemas of one document, collected while it is written."""
 
-    def __init__(self, *, is_document: bool = True) -> None:
+    def __init__(self, *, is_document: bool = True, marks_decimals: bool = False) -> None:
+        """`marks_decimals` gives exact numbers the format `decimal`, which only a generator of code needs."""
         self.components: dict[str, Schema] = {}
         self._is_document = is_document
+        self._decimal = DECIMAL if marks_decimals else float
         self._enums: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._request_structs: dict[Any, type[Struct]] = {}
         self._response_structs: dict[Any, type[Struct]] = {}
@@ -100,7 +104,7 @@ class SchemaRegistry:
         if args and origin is not Literal:
             inner = tuple(self._shape(arg, variables, is_response=is_response) for arg in args if arg is not UnsetType)
             return Union[inner] if origin in {Union, UnionType} else origin[inner]  # noqa: UP007
-        return {Decimal: float, datetime: Annotated[datetime, Meta(tz=True)]}.get(hint, hint)
+        return {Decimal: self._decimal, datetime: Annotated[datetime, Meta(tz=True)]}.get(hint, hint)
 
     def _shape_annotated(self, args: tuple[Any, ...], variables: Mapping[Any, Any], *, is_response: bool) -> Any:
         hint, *marks = args

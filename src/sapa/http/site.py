@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.context import SecretKeyMissing
@@ -18,7 +18,7 @@ from sapa.http.exchange import new_request_id
 log = structlog.get_logger()
 
 
-def build_site(routes: Sequence[Route]) -> ASGIApp:
+def build_site(routes: Sequence[BaseRoute]) -> ASGIApp:
     app = Starlette(
         routes=routes,
         exception_handlers={

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from sapa.access.types import Scope
 from sapa.customers import actions as customers
 from sapa.customers.types import Customer
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound
 from sapa.http.query_string import POSITION, PageLimit
 from sapa.loyalty import actions, queries
@@ -63,13 +63,13 @@ class HistoryQuery(Struct, frozen=True, kw_only=True):
 
 
 @routes.get("/settings", scope=Scope.CUSTOMERS_READ)
-async def get_settings(call: Call) -> LoyaltySettings:
+async def get_loyalty_settings(call: Call) -> LoyaltySettings:
     """Get the loyalty program's settings."""
     return await program.get_settings(call.db, call.company)
 
 
 @routes.put("/settings", scope=Scope.CUSTOMERS_WRITE)
-async def update_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySettings:
+async def update_loyalty_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySettings:
     """Update the loyalty program's settings.
 
     A field that you leave out keeps its value. Points that are already earned keep their expiry, and an order that has
@@ -84,7 +84,7 @@ async def get_point_conversion(call: Call) -> PointConversion:
     return PointConversion(await program.list_tiers(call.db, call.company))
 
 
-@routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200)
+@routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200, tool=ToolTraits(is_destructive=True))
 async def replace_point_conversion(call: Call, body: PointConversionIn) -> PointConversion:
     """Replace the tiers that decide how many points orders earn.
 
@@ -96,7 +96,7 @@ async def replace_point_conversion(call: Call, body: PointConversionIn) -> Point
 
 
 @routes.get("/customers/{customerId}/wallet", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def get_wallet(call: Call, customer_id: CustomerId) -> Wallet:
+async def get_loyalty_wallet(call: Call, customer_id: CustomerId) -> Wallet:
     """Get a customer's points.
 
     Expired points and expired reservations count as expired, even before the ledger has entries for them.
@@ -107,8 +107,8 @@ async def get_wallet(call: Call, customer_id: CustomerId) -> Wallet:
 
 
 @routes.get("/customers/{customerId}/history", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def get_history(call: Call, customer_id: CustomerId, query: HistoryQuery) -> History:
-    """Get a customer's ledger entries.
+async def list_loyalty_history(call: Call, customer_id: CustomerId, query: HistoryQuery) -> History:
+    """List a customer's ledger entries.
 
     Newest first. To read older entries, send the response's nextBefore as `before`. No entry is skipped or repeated,
     even while new ones are written.
@@ -157,7 +157,7 @@ async def reserve_points(call: Call, customer_id: CustomerId, body: ReservationI
     status=200,
     raises=[NotFound, LoyaltyDisabled, ReservationClosed],
 )
-async def commit_reservation(call: Call, id: ReservationId) -> Reservation:
+async def commit_point_reservation(call: Call, id: ReservationId) -> Reservation:
     """Spend the reserved points."""
     return await actions.commit(call.db, call.company, id)
 
@@ -168,14 +168,14 @@ async def commit_reservation(call: Call, id: ReservationId) -> Reservation:
     status=200,
     raises=[NotFound, LoyaltyDisabled, ReservationClosed],
 )
-async def release_reservation(call: Call, id: ReservationId) -> Reservation:
+async def release_point_reservation(call: Call, id: ReservationId) -> Reservation:
     """Release the reserved points."""
     return await actions.release(call.db, call.company, id)
 
 
 @routes.get("/reconciliation", scope=Scope.CUSTOMERS_READ, is_long_read=True)
-async def reconcile(call: Call) -> Reconciliation:
-    """Check the ledger.
+async def check_loyalty_ledger(call: Call) -> Reconciliation:
+    """Check the loyalty ledger.
 
     Recomputes every wallet from its entries, lots and reservations, and lists every mismatch.
     """

@@ -109,6 +109,7 @@ class HistoryPagination(Struct, frozen=True, rename="camel"):
 class History(Envelope, frozen=True):
     """A part of a customer's ledger, newest first."""
 
+    paging = "before"
     data: list[LedgerEntry]
     pagination: HistoryPagination
 
@@ -276,18 +277,21 @@ class LoyaltyDisabled(Conflict):
     """The loyalty program is disabled. To enable it, send PUT /loyalty/settings with enabled true."""
 
     code = "LOYALTY_DISABLED"
+    fix = "Enable the program, or leave the call out while it is disabled."
 
 
 class InsufficientPoints(Conflict):
     """The customer does not have enough points available."""
 
     code = "INSUFFICIENT_POINTS"
+    fix = "Get the wallet, and use at most `availablePoints`."
 
 
 class ReservationClosed(Conflict):
     """The reservation or redemption is already committed, released, expired or failed."""
 
     code = "RESERVATION_CLOSED"
+    fix = "Get the customer's redemptions to see how it ended. Make a new reservation if points are still to be used."
 
 
 class LedgerKeyReused(Conflict):
@@ -295,6 +299,7 @@ class LedgerKeyReused(Conflict):
 
     code = "IDEMPOTENCY_KEY_REUSED"
     constraint = "loyalty_entries_idempotency_key"
+    fix = "Use one `idempotencyKey` for one change of points."
 
 
 class WalletFull(Conflict):
@@ -302,6 +307,7 @@ class WalletFull(Conflict):
 
     code = "WALLET_FULL"
     constraint = "loyalty_wallets_size_check"
+    fix = "Award fewer points, or redeem some first."
 
 
 class PointsUpdated(Event):

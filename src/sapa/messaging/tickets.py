@@ -17,12 +17,14 @@ class AgentInactive(Conflict):
     """The agent is not active. Activate it with PUT /agents/{id} and active true."""
 
     code = "AGENT_INACTIVE"
+    fix = "Activate the agent, or name another one."
 
 
 class TakenOver(Conflict):
     """A human agent has taken over this ticket. Assign it to the AI agent to let it reply again."""
 
     code = "TAKEN_OVER"
+    fix = "Leave the ticket to the person, or assign it to the AI agent again."
 
 
 class InboundMessage(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from sapa.access.types import CompanyNotFound
+from sapa.access import actions as access
+from sapa.access.types import CompanyNotFound, ManagementChange
 from sapa.db.pool import Connection, Database, Tx
 from sapa.http.allow_list import get_network
 from sapa.http.errors import Invalid, NotFound
@@ -26,6 +27,7 @@ from sapa.people.types import (
     TooManyAttempts,
     WrongPassword,
 )
+from sapa.values.company import Company
 from sapa.values.emails import BadEmail, parse_email
 
 SESSION_SECONDS = 14 * 24 * 3600
@@ -327,6 +329,15 @@ async def record(
     """Records who changed what, in the transaction of the change."""
     await queries.insert_audit(
         tx, session.organisation_id, environment, session.user_id, session.name, action, subject, address
+    )
+
+
+async def record_program(tx: Tx, company: Company, change: ManagementChange) -> None:
+    """Records what a program changed with an API key, in the transaction of the change."""
+    key = await access.get_key(tx, company.id, change.key_id)
+    organisation_id = await get_organisation(tx, company.id)
+    await queries.insert_audit(
+        tx, organisation_id, company.environment, None, key.name, change.action, change.subject, change.address, key.id
     )
 
 

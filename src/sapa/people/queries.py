@@ -256,14 +256,14 @@ CLEAR_FAILURES = sql("DELETE FROM sign_in_attempts WHERE subject = $1", crosses=
 
 INSERT_AUDIT = sql(
     """
-    INSERT INTO audit_entries (organisation_id, environment, user_id, user_name, action, subject, address)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)""",
+    INSERT INTO audit_entries (organisation_id, environment, user_id, user_name, action, subject, address, key_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)""",
     crosses=DIRECTORY,
 )
 
 LIST_AUDIT = sql(
     """
-    SELECT id, environment, user_name, action, subject, address, created_at
+    SELECT id, environment, user_name, key_id, action, subject, address, created_at
       FROM audit_entries
      WHERE organisation_id = $1 AND ($2::bigint IS NULL OR id < $2)
      ORDER BY id DESC
@@ -414,10 +414,10 @@ async def purge_expired(db: Connection, window_seconds: int, browser_seconds: in
 
 
 async def insert_audit(
-    tx: Tx, organisation_id: int, environment: str | None, user_id: int, user_name: str, action: str, subject: str,
-    address: str,
+    tx: Tx, organisation_id: int, environment: str | None, user_id: int | None, user_name: str, action: str,
+    subject: str, address: str, key_id: str | None = None,
 ) -> None:  # fmt: skip
-    await INSERT_AUDIT.run(tx, organisation_id, environment, user_id, user_name, action, subject, address)
+    await INSERT_AUDIT.run(tx, organisation_id, environment, user_id, user_name, action, subject, address, key_id)
 
 
 async def list_audit(db: Connection, organisation_id: int, before: int | None, limit: int) -> list[AuditEntry]:

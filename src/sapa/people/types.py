@@ -88,11 +88,14 @@ class OneTimeLink(Struct, frozen=True):
 
 
 class AuditEntry(Struct, frozen=True):
-    """A change that a user made."""
+    """A change that a user made in the console, or a program with an API key."""
 
     id: int
     environment: str | None
     user_name: str
+    """The user's name, or the key's."""
+    key_id: str | None
+    """Of a change by program."""
     action: str
     subject: str
     address: str
@@ -104,6 +107,7 @@ class WrongPassword(ApiError):
 
     status = 401
     code = "WRONG_PASSWORD"
+    fix = "Check both, or reset the password on the sign-in page."
 
 
 class TooManyAttempts(ApiError):
@@ -111,6 +115,7 @@ class TooManyAttempts(ApiError):
 
     status = 429
     code = "TOO_MANY_ATTEMPTS"
+    fix = "Wait for 15 minutes, or reset the password."
 
 
 class SignInBusy(ApiError):
@@ -118,12 +123,14 @@ class SignInBusy(ApiError):
 
     status = 503
     code = "SIGN_IN_BUSY"
+    fix = "Try again in a few seconds."
 
 
 class LinkUsed(NotFound):
     """This link is invalid, expired or already used."""
 
     code = "LINK_USED"
+    fix = "Ask for a new link."
 
 
 class UserExists(Conflict):
@@ -131,6 +138,7 @@ class UserExists(Conflict):
 
     code = "USER_EXISTS"
     constraint = "memberships_pkey"
+    fix = "Change the role of the user who has this address."
 
 
 class BelongsElsewhere(Conflict):
@@ -138,18 +146,21 @@ class BelongsElsewhere(Conflict):
     the sign-in page, or the operator can create a link with `sapa user link`."""
 
     code = "BELONGS_ELSEWHERE"
+    fix = "Let the user reset the password on the sign-in page."
 
 
 class PasswordChanged(Conflict):
     """A password for this account was just set; open the link again."""
 
     code = "PASSWORD_CHANGED"
+    fix = "Open the link again."
 
 
 class LastOwner(Conflict):
     """A company needs an owner; make another user an owner first."""
 
     code = "LAST_OWNER"
+    fix = "Make another user an owner, then try again."
 
 
 class WeakPassword(Invalid):

@@ -1,7 +1,7 @@
 """Endpoints that control a test environment. Live keys are refused."""
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.interface import Source
@@ -32,8 +32,11 @@ class OutboxQuery(PageQuery, frozen=True, kw_only=True):
     """Which page of the outbox."""
 
 
-@routes.post("/inbound", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
-async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbound:
+FOR_TESTS = ToolTraits(is_for_tests=True)
+
+
+@routes.post("/inbound", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired], tool=FOR_TESTS)
+async def simulate_inbound_message(call: Call, body: SandboxInboundIn) -> SandboxInbound:
     """Simulate a message from a customer.
 
     The channel's simulator sends a callback in the channel's own format, with its signature. It is processed as in
@@ -44,8 +47,8 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
     return await actions.simulate_inbound(call.context, call.db, call.company, body)
 
 
-@routes.post("/channel-status", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
-async def change_sandbox_status(call: Call, body: SandboxStatusIn) -> SandboxStatus:
+@routes.post("/channel-status", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired], tool=FOR_TESTS)
+async def change_sandbox_channel_status(call: Call, body: SandboxStatusIn) -> SandboxStatus:
     """Change how a channel rates and limits your account.
 
     The simulator sends the callbacks of the change. The quality is in none of them: as with the real channel it is read
@@ -55,7 +58,13 @@ async def change_sandbox_status(call: Call, body: SandboxStatusIn) -> SandboxSta
     return await actions.change_status(call.context, call.db, call.company, body)
 
 
-@routes.post("/clock/advance", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+@routes.post(
+    "/clock/advance",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[TestKeyRequired],
+    tool=ToolTraits(is_for_tests=True, is_destructive=True),
+)
 async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
     """Move the test environment's clock forward.
 
@@ -65,8 +74,14 @@ async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
     return await actions.advance_clock(call.db, call.company, body.seconds)
 
 
-@routes.post("/accounts", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
-async def open_sandbox_accounts(call: Call) -> list[SimulatorAccount]:
+@routes.post(
+    "/accounts",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[TestKeyRequired],
+    tool=ToolTraits(hidden="It returns credentials."),
+)
+async def open_sandbox_channel_accounts(call: Call) -> list[SimulatorAccount]:
     """Open the accounts with the channels' simulators.
 
     With an account's address and token, a program that was made for the channel, such as a WhatsApp library, uses the
@@ -76,7 +91,7 @@ async def open_sandbox_accounts(call: Call) -> list[SimulatorAccount]:
     return [build_simulator_account(call.context, call.company, source) for source in Source]
 
 
-@routes.get("/outbox", scope=Scope.MESSAGES_READ, raises=[TestKeyRequired])
+@routes.get("/outbox", scope=Scope.MESSAGES_READ, raises=[TestKeyRequired], tool=FOR_TESTS)
 async def list_sandbox_outbox(call: Call, query: OutboxQuery) -> Page[OutboxEntry]:
     """List the requests to channels, newest first.
 

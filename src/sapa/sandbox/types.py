@@ -18,6 +18,7 @@ class TestKeyRequired(ApiError):
 
     status = 403
     code = "TEST_KEY_REQUIRED"
+    fix = "Use a test key. In the live environment the carrier or the channel itself reports what happens."
 
 
 class PressedButton(Struct, frozen=True, forbid_unknown_fields=True):

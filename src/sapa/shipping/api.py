@@ -24,6 +24,7 @@ routes = Routes(
     about="Parcels: their bookings, tracking, labels and returns.",
     product="CRM",
     refusal=Unauthorized,
+    resource="shipments",
 )
 
 

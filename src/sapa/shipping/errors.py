@@ -11,18 +11,21 @@ class NotBooked(Conflict):
     """The shipment is not booked with a carrier yet: it has no awb."""
 
     code = "NOT_BOOKED"
+    fix = "Book the shipment first, or delete it."
 
 
 class NotCancellable(Conflict):
     """The shipment can no longer be cancelled."""
 
     code = "NOT_CANCELLABLE"
+    fix = "Ask the carrier: the parcel is on its way, or has arrived."
 
 
 class NotEditable(Conflict):
     """The shipment is with the carrier and can no longer be edited."""
 
     code = "NOT_EDITABLE"
+    fix = "Cancel the shipment and create another one."
 
 
 class BookingInProgress(Conflict):
@@ -30,18 +33,21 @@ class BookingInProgress(Conflict):
 
     code = "BOOKING_IN_PROGRESS"
     constraint = "shipment_bookings_open_key"
+    fix = "Get the shipment until its status is certain. Do not create another one: the parcel would be booked twice."
 
 
 class NotBookable(Conflict):
     """The shipment cannot be booked in its current status."""
 
     code = "NOT_BOOKABLE"
+    fix = "Get the shipment to see its status. What was picked up or cancelled needs a new shipment."
 
 
 class InvalidMove(Conflict):
     """The shipment cannot change to the requested status."""
 
     code = "INVALID_TRANSITION"
+    fix = "Get the shipment: its status decides what can follow."
 
 
 class CarrierUnavailable(ApiError):
@@ -49,3 +55,7 @@ class CarrierUnavailable(ApiError):
 
     status = 502
     code = "CARRIER_UNAVAILABLE"
+    fix = (
+        "Get the shipment again: Sapa asks the carrier until the outcome is certain. A quote can be tried "
+        "again at once."
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta, Struct, structs
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import POSITION, PageLimit, PageQuery
@@ -45,6 +45,8 @@ routes = Routes(
     about="Conversations with customers: replies, notes, assignment, resolution, and the settings of support.",
 )
 
+# A reply adds a message. The others can be undone by another call.
+NOT_DESTRUCTIVE = ToolTraits(is_destructive=False)
 STATUSES: tuple[TicketStatus, ...] = ("open", "assigned", "resolved")
 if TYPE_CHECKING:
     ChannelOrSource = str
@@ -140,7 +142,13 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
         )
 
 
-@routes.post("/{id}/replies", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive, *REFUSALS])
+@routes.post(
+    "/{id}/replies",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, AnotherTicketActive, *REFUSALS],
+    tool=NOT_DESTRUCTIVE,
+)
 async def reply_to_ticket(call: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
     """Reply to the customer.
 
@@ -157,7 +165,13 @@ async def add_ticket_note(call: Call, id: TicketId, body: NoteIn) -> Note:
     return await tickets.add_note(call.db, call.company, id, body)
 
 
-@routes.post("/{id}/assign", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, TicketResolved, AgentInactive])
+@routes.post(
+    "/{id}/assign",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, TicketResolved, AgentInactive],
+    tool=NOT_DESTRUCTIVE,
+)
 async def assign_ticket(call: Call, id: TicketId, body: AssignIn) -> Ticket:
     """Assign a ticket to an agent, or unassign it with null.
 
@@ -171,6 +185,7 @@ async def assign_ticket(call: Call, id: TicketId, body: AssignIn) -> Ticket:
     scope=Scope.MESSAGES_WRITE,
     status=200,
     raises=[NotFound, TicketResolved, AgentInactive, TakenOver],
+    tool=NOT_DESTRUCTIVE,
 )
 async def hand_over_ticket(call: Call, id: TicketId, body: HandoverIn = HandoverIn()) -> Ticket:
     """Hand a ticket over to another agent, or to the queue.
@@ -181,7 +196,13 @@ async def hand_over_ticket(call: Call, id: TicketId, body: HandoverIn = Handover
     return await tickets.hand_over(call.db, call.company, id, body)
 
 
-@routes.post("/{id}/resolve", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AgentInactive, TakenOver])
+@routes.post(
+    "/{id}/resolve",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, AgentInactive, TakenOver],
+    tool=NOT_DESTRUCTIVE,
+)
 async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()) -> Ticket:
     """Resolve a ticket.
 
@@ -191,7 +212,13 @@ async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()
     return await tickets.resolve(call.db, call.company, id, body.agent_id)
 
 
-@routes.post("/{id}/reopen", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive])
+@routes.post(
+    "/{id}/reopen",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, AnotherTicketActive],
+    tool=NOT_DESTRUCTIVE,
+)
 async def reopen_ticket(call: Call, id: TicketId) -> Ticket:
     """Reopen a resolved ticket, as a new cycle."""
     return await tickets.reopen(call.db, call.company, id)

@@ -328,6 +328,7 @@ class UserTaken(Conflict):
 
     code = "AGENT_EXISTS"
     constraint = "agents_user_key"
+    fix = "Choose another user, or update the agent that has this one."
 
 
 class BusinessAppIsHuman(Conflict):
@@ -335,12 +336,14 @@ class BusinessAppIsHuman(Conflict):
 
     code = "AGENT_IS_HUMAN"
     constraint = "agents_business_app_check"
+    fix = "Create another agent for the AI."
 
 
 class TicketResolved(Conflict):
     """The ticket is resolved. Reopen it first."""
 
     code = "TICKET_RESOLVED"
+    fix = "Reopen the ticket, then try again."
 
 
 class AnotherTicketActive(Conflict):
@@ -348,6 +351,7 @@ class AnotherTicketActive(Conflict):
 
     code = "ANOTHER_TICKET_ACTIVE"
     constraint = "tickets_active_key"
+    fix = "Use the active ticket, or resolve it first."
 
 
 class TicketOpened(Event):

@@ -16,7 +16,11 @@ from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMe
 from sapa.values.ids import CustomerId
 
 routes = Routes(
-    "/loyalty/customers", base=Base.CUSTOMER, tag="Timeline", about="What happened to one customer, newest first."
+    "/loyalty/customers",
+    base=Base.CUSTOMER,
+    tag="Timeline",
+    about="What happened to one customer, newest first.",
+    resource="customers",
 )
 
 Cursor = Annotated[str, Meta(max_length=200), POSITION]
@@ -34,8 +38,8 @@ class TimelineQuery(Struct, frozen=True, kw_only=True):
 
 
 @routes.get("/{customerId}/timeline", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery) -> TimelinePage:
-    """Get a customer's timeline.
+async def list_timeline_entries(call: Call, customer_id: CustomerId, query: TimelineQuery) -> TimelinePage:
+    """List the entries of a customer's timeline.
 
     Newest first. For the next page send the response's endCursor as `after`; for the previous page send its startCursor
     as `before`. An entry has the time of its change, which may be shortly before it becomes visible. If you poll a

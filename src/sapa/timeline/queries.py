@@ -6,6 +6,7 @@ from datetime import datetime
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.timeline.types import TIMELINE_ID, TYPES, TimelineEntry
+from sapa.values.json import encode
 
 COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
 
@@ -19,9 +20,8 @@ INSERT = sql(
                                   created_at, updated_at)
     SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, coalesce(e.at, now.at),
            coalesce(e.at, now.at)
-      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                  $9::timestamptz[])
-           AS e (id, customer_id, category, type, source, edit_log, notes, at)
+      FROM json_to_recordset($2::json) AS e (id text, customer_id text, category text, type text, source text,
+                                             edit_log text, notes text, at timestamptz)
      CROSS JOIN LATERAL (
            SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
             ORDER BY id LIMIT 1) AS c
@@ -64,11 +64,22 @@ async def insert_entries(
     """Each entry is (customer, type, source, edit log, notes, when it happened if not now)."""
     if not entries:
         return
-    customers, types, sources, edit_logs, notes, instants = zip(*entries, strict=True)
     # The entries share one instant; their ids keep their order.
     ids = sorted(TIMELINE_ID.new() for _ in entries)
-    categories = [TYPES[type][0] for type in types]
-    await INSERT.run(tx, company_id, ids, customers, categories, types, sources, edit_logs, notes, instants)
+    documents = [
+        {
+            "id": id,
+            "customer_id": customer_id,
+            "category": TYPES[type][0],
+            "type": type,
+            "source": source,
+            "edit_log": edit_log,
+            "notes": notes,
+            "at": at,
+        }
+        for id, (customer_id, type, source, edit_log, notes, at) in zip(ids, entries, strict=True)
+    ]
+    await INSERT.run(tx, company_id, encode(documents))
 
 
 async def has_customer(db: Connection, company_id: int, customer_id: str) -> bool:

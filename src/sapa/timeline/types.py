@@ -92,6 +92,7 @@ class TimelineMeta(Struct, frozen=True, rename="camel"):
 class TimelinePage(Envelope, frozen=True):
     """A part of a customer's timeline, newest first."""
 
+    paging = "after"
     data: list[TimelineEntry]
     meta: TimelineMeta
 

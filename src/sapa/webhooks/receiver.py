@@ -121,7 +121,7 @@ def _get(found: dict[str, str], name: str) -> str:
 
 def _check_secrets(secret: Secrets) -> list[str]:
     secrets = _list_secrets(secret)
-    if not secrets or not all(secrets):
+    if not secrets or not all(one.strip().removeprefix("whsec_") for one in secrets):
         raise VerificationError("the secret is empty")
     return secrets
 

@@ -171,7 +171,9 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
         assert await get_environment(live).accounts.find_by_id(context, db, live, disconnected["id"]) is None
         assert await get_environment(live).accounts.list_sources(db, live) == []
         assert await find_by_token(context, db, first["hookUrl"].rpartition("/")[2]) is None
-    assert "no such channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
+    assert (
+        "has not connected this channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
+    )
     assert "is required" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
     other_account = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")).json()
     assert other_account["connection"]["id"] != first["connection"]["id"]
@@ -199,7 +201,7 @@ async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, context: Ap
     async with context.database.connection() as db:
         await record_health(db, live.id, created["connection"]["id"], None)
     assert (await desk.run("list")).json()[0]["lastError"] is None
-    assert "no such channel" in (await desk.run("test", "--source", Source.MAIL)).sentence()
+    assert "has not connected this channel" in (await desk.run("test", "--source", Source.MAIL)).sentence()
 
 
 async def test_a_sealed_account_does_not_open_for_another_company(

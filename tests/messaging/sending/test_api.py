@@ -28,7 +28,7 @@ from tests.messaging.send_steps import (
     make_template,
     send,
 )
-from tests.messaging.whatsapp_account import build_change, build_text
+from tests.messaging.whatsapp_account import SECRET, build_change, build_text
 
 Json = dict[str, Any]
 
@@ -249,6 +249,24 @@ async def test_a_definite_error_is_a_failure_even_with_a_5xx(
         live.peer.answers = [(500, build_graph_error(131000, "Something went wrong"))]
         unclear = await live.post("/messages/send", **build_message())
         assert (unclear.status_code, unclear.json()["data"]["ack"]) == (202, 0)
+
+
+async def test_a_refusal_that_repeats_the_accounts_secrets_is_shown_and_stored_without_them(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_live(installation, database, company.live) as live:
+        await open_window(live)
+        for status, code in ((400, 190), (500, 131000)):
+            live.peer.answers = [(status, build_graph_error(code, f"Malformed {SECRET}"))]
+            answer = await live.post("/messages/send", **build_message())
+            assert answer.status_code == (502 if code == 190 else 202), answer.text
+            assert SECRET not in answer.text
+        shown = (await live.client.get("http://probe/messaging/v1/messages/requests")).text
+        assert "Malformed …" in shown
+        assert SECRET not in shown
+    async with database.connection() as db:
+        stored = await db.fetchval("SELECT last_error FROM channel_connections WHERE company_id = $1", company.live)
+    assert "Malformed …" in stored
 
 
 async def test_only_our_own_check_says_that_the_window_is_closed(

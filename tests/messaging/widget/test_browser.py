@@ -289,7 +289,7 @@ async def test_a_verified_visitor_is_recognised_and_a_forged_hash_is_refused(
 ) -> None:
     who = {"id": "user-7", "name": "Ayu", "hash": chat.prove("user-7")}
     forged = {"id": "user-8", "name": "Ayu", "hash": chat.prove("user-7")}
-    await page.wait_for_function("!!window.sapa?.identify")
+    await page.wait_for_function("() => !!window.sapa?.identify")
     await page.evaluate("who => window.sapa.identify(who)", who)
     visitor_id = await start(page, desk)
     refusal = await page.evaluate(

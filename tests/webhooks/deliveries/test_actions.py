@@ -263,7 +263,7 @@ async def test_lists_can_be_narrowed_and_paged(hook: Hook, shop: Shop, api: http
     assert (await hook.run("deliveries", hook.id, "--status", "lost")).sentence().startswith("status:")
     assert (await hook.run("deliveries", hook.id, "--limit", "101")).sentence().startswith("limit:")
     assert (await hook.run("deliveries", hook.id, "--event-id", "x")).sentence().startswith("event-id:")
-    assert (await hook.run("deliveries", hook.id, "--event", "bogus")).sentence().startswith("events:")
+    assert (await hook.run("deliveries", hook.id, "--event", "bogus")).sentence().startswith("event:")
     assert (await hook.run("deliveries", hook.id, "--before", "garbage")).sentence().startswith("before:")
     assert (await hook.run("deliveries", "--company", str(2**40))).sentence().startswith("No company has this id")
     assert (await hook.run("deliveries")).code == 2

@@ -15,7 +15,7 @@ from sapa.webhooks import verify
 from sapa.webhooks.dispatch import queries
 from sapa.webhooks.dispatch.lanes import queue_transaction
 from sapa.webhooks.endpoints import actions
-from sapa.webhooks.types import EndpointPatch, Missed
+from sapa.webhooks.types import Missed, WebhookEndpointPatch
 from tests.conftest import TLS, Installation, connect
 from tests.factories import Environments, make_customer, make_endpoint, make_key
 from tests.webhooks.station import (
@@ -107,7 +107,7 @@ async def test_a_retry_goes_to_the_address_and_with_the_secret_of_its_time(
     await until(lambda: station.at("old"))
     async with post.transaction() as tx:
         id = made.endpoint.id
-        await actions.update(tx, seal, LOCAL, client.test, id, EndpointPatch(url=station.url("new")))
+        await actions.update(tx, seal, LOCAL, client.test, id, WebhookEndpointPatch(url=station.url("new")))
         rotated = await actions.rotate(tx, seal, client.test, id)
     await until_retrying(post, client.test)
     await move(post, client.test, 30)

@@ -18,7 +18,7 @@ from sapa.values.sealing import Vault
 from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.endpoints import actions, test_event
 from sapa.webhooks.endpoints.fields import check_headers
-from sapa.webhooks.types import EndpointIn, EndpointNotFound, EndpointPatch, Missed, WebhookLimit
+from sapa.webhooks.types import EndpointNotFound, Missed, WebhookEndpointIn, WebhookEndpointPatch, WebhookLimit
 from tests.cli.command import Outcome, sapa, sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments, make_customer, make_endpoint
@@ -194,7 +194,7 @@ async def test_a_company_gets_ten_endpoints_even_when_all_ask_at_once(
     async def attempt() -> str | None:
         try:
             async with database.transaction() as tx:
-                return (await actions.create(tx, vault, settings, company.live, EndpointIn(url=URL))).endpoint.id
+                return (await actions.create(tx, vault, settings, company.live, WebhookEndpointIn(url=URL))).endpoint.id
         except WebhookLimit:
             return None
 
@@ -224,7 +224,7 @@ def test_an_endpoint_of_no_company_is_reported_in_one_sentence(installation: Ins
 def test_an_unknown_endpoint_is_reported_in_one_sentence(installation: Installation, command: str, id: str) -> None:
     more = ["--since", "2026-01-31T09:00:00Z"] if command == "replay" else []
     assert webhook(installation, command, id, *more).sentence() == (
-        "No webhook endpoint has this id; `sapa webhook list` shows them."
+        "No webhook endpoint has this id. List the endpoints to see their ids."
     )
 
 
@@ -237,7 +237,7 @@ async def test_another_company_s_endpoint_is_unknown_to_every_action(
     id, foreign = made.endpoint.id, company.test
     calls: list[Callable[[Tx], Awaitable[object]]] = [
         lambda tx: actions.get(tx, vault, foreign, id),
-        lambda tx: actions.update(tx, vault, settings, foreign, id, EndpointPatch(description="theirs")),
+        lambda tx: actions.update(tx, vault, settings, foreign, id, WebhookEndpointPatch(description="theirs")),
         lambda tx: actions.pause(tx, vault, foreign, id),
         lambda tx: actions.resume(tx, vault, foreign, id, Missed.ALL),
         lambda tx: actions.rotate(tx, vault, foreign, id),

@@ -16,9 +16,9 @@ from sapa.webhooks.types import (
     PROBE_SECONDS,
     DeliveryDetails,
     DeliveryFilter,
-    EndpointPatch,
     Missed,
     WebhookEndpoint,
+    WebhookEndpointPatch,
 )
 from tests.factories import Environments, make_endpoint
 from tests.webhooks.dispatch.test_dispatcher import LOCAL, move, settled
@@ -221,7 +221,7 @@ async def test_an_endpoint_that_must_not_resume_by_itself_is_not_probed_until_th
 
 async def set_auto_resume(post: Database, seal: Vault, company_id: int, id: str, auto_resume: bool) -> None:
     async with post.transaction() as tx:
-        changed = await actions.update(tx, seal, LOCAL, company_id, id, EndpointPatch(auto_resume=auto_resume))
+        changed = await actions.update(tx, seal, LOCAL, company_id, id, WebhookEndpointPatch(auto_resume=auto_resume))
     assert changed.auto_resume is auto_resume
 
 

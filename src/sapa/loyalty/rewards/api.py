@@ -67,7 +67,7 @@ class RedemptionsQuery(Struct, frozen=True, kw_only=True):
 
 
 @routes.get("/reward-options", scope=Scope.CUSTOMERS_READ)
-async def list_reward_options(call: Call, query: RewardOptionsQuery) -> Page[RewardOption]:
+async def list_rewards(call: Call, query: RewardOptionsQuery) -> Page[RewardOption]:
     """List rewards.
 
     Newest first. `search` matches part of the name, ignoring case and accents.
@@ -78,7 +78,7 @@ async def list_reward_options(call: Call, query: RewardOptionsQuery) -> Page[Rew
 
 
 @routes.post("/reward-options", scope=Scope.CUSTOMERS_WRITE)
-async def create_reward_option(call: Call, body: RewardOptionIn) -> RewardOption:
+async def create_reward(call: Call, body: RewardOptionIn) -> RewardOption:
     """Create a reward.
 
     A percentage is at most 100, a fixed amount has at most the digits of the company's currency, and free shipping
@@ -88,13 +88,13 @@ async def create_reward_option(call: Call, body: RewardOptionIn) -> RewardOption
 
 
 @routes.get("/reward-options/{id}", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def get_reward_option(call: Call, id: RewardOptionId) -> RewardOption:
+async def get_reward(call: Call, id: RewardOptionId) -> RewardOption:
     """Get one reward."""
     return await queries.get_option(call.db, call.company.id, id)
 
 
 @routes.put("/reward-options/{id}", scope=Scope.CUSTOMERS_WRITE, raises=[NotFound])
-async def update_reward_option(call: Call, id: RewardOptionId, body: RewardOptionPatch) -> RewardOption:
+async def update_reward(call: Call, id: RewardOptionId, body: RewardOptionPatch) -> RewardOption:
     """Update a reward.
 
     A field that you leave out keeps its value; null clears it. Existing redemptions keep the reward's previous terms.
@@ -103,7 +103,7 @@ async def update_reward_option(call: Call, id: RewardOptionId, body: RewardOptio
 
 
 @routes.delete("/reward-options/{id}", scope=Scope.CUSTOMERS_WRITE, raises=[NotFound])
-async def delete_reward_option(call: Call, id: RewardOptionId) -> None:
+async def delete_reward(call: Call, id: RewardOptionId) -> None:
     """Delete a reward.
 
     Its redemptions stay, and can still be committed or released.
@@ -192,8 +192,8 @@ async def list_redemptions(call: Call, customer_id: CustomerId, query: Redemptio
 
 
 @routes.get("/customers/{customerId}/redemptions/summary", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def summarise_redemptions(call: Call, customer_id: CustomerId) -> RedemptionSummary:
-    """Sum up a customer's redemptions.
+async def get_redemption_summary(call: Call, customer_id: CustomerId) -> RedemptionSummary:
+    """Get a summary of a customer's redemptions.
 
     The number of redemptions and their points, by status.
     """
@@ -203,7 +203,7 @@ async def summarise_redemptions(call: Call, customer_id: CustomerId) -> Redempti
 
 
 @routes.get("/rewards/{rewardOptionId}/redeemers", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def list_redeemers(call: Call, reward_option_id: RewardOptionId, query: PageQuery) -> Page[Redeemer]:
+async def list_reward_redeemers(call: Call, reward_option_id: RewardOptionId, query: PageQuery) -> Page[Redeemer]:
     """List the customers who redeemed a reward.
 
     The latest redeemer comes first. Reserved and committed redemptions count; released, expired and failed ones do not.

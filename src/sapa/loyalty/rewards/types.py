@@ -182,6 +182,7 @@ class Redeemed(Struct, frozen=True):
 class Redemptions(Envelope, frozen=True):
     """A part of a customer's redemptions, newest first."""
 
+    paging = "before"
     data: list[Redemption]
     pagination: HistoryPagination
 
@@ -222,6 +223,7 @@ class VoucherTaken(Conflict):
 
     code = "VOUCHER_TAKEN"
     constraint = "loyalty_redemptions_voucher_key"
+    fix = "Send another `voucherCode`, or leave it out."
 
 
 class RedemptionUpdated(Event):

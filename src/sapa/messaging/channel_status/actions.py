@@ -20,9 +20,10 @@ from sapa.messaging.channel_status.types import (
 )
 from sapa.messaging.channels.abilities import AccountRatings
 from sapa.messaging.channels.account_reports import NO_LIMIT, AccountReport, AccountWarning
-from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.interface import BadAccount, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
+from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.values.instants import truncate_to_milliseconds
 
@@ -40,7 +41,10 @@ async def refresh(context: AppContext, connected: ConnectedChannel) -> None:
     connection, channel = connected.connection, connected.channel
     if not isinstance(channel, AccountRatings):
         return
-    report = await channel.read_rating(connection)
+    try:
+        report = await channel.read_rating(connection)
+    except (NotSent, Unclear, BadAccount) as error:
+        raise type(error)(connection.mask(str(error) or type(error).__name__)) from None
 
     async def store(tx: Tx) -> None:
         now = (await read_clock(tx, connection.company.id)).now

@@ -54,7 +54,7 @@ async def _check(context: AppContext, due: DueCheck) -> None:
             "channel status not read",
             company_id=due.company_id,
             connection_id=due.connection_id,
-            reason=str(error) or type(error).__name__,
+            reason=str(error),
         )
     except Exception:
         log.exception("channel status not stored", company_id=due.company_id, connection_id=due.connection_id)

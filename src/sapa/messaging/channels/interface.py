@@ -23,7 +23,7 @@ from sapa.messaging.channels.native_contents import (
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from sapa.values.enum_names import EnumName
-from sapa.values.provider_accounts import AccountField
+from sapa.values.provider_accounts import AccountField, mask_secrets
 from sapa.values.provider_refusals import RefusalCategory
 
 
@@ -63,12 +63,15 @@ class ChannelAccount(Struct, frozen=True):
     is_internal: bool = False
     """The channel's server is in this process: calls to it skip the guard, and it gets nothing from outside."""
     find_objection: "Callable[[], Awaitable[SendRefusal | None]] | None" = None
-    """Why the message must not go any more. A channel whose connection takes time asks again right before it hands the
-    message over."""
+    """Why the message must not go any more. A channel that is slow to connect asks again right before the hand-over."""
 
     def __repr__(self) -> str:
         """Without secrets, wherever it is printed."""
         return f"ChannelAccount({self.source} {self.id})"
+
+    def mask(self, text: str) -> str:
+        """A channel's or a library's message without the account's secrets, for every message that leaves the call."""
+        return mask_secrets(text, self.credentials)
 
 
 class BadIdentity(ValueError):

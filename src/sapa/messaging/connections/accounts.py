@@ -161,7 +161,7 @@ def _build_info(context: AppContext, stored: StoredChannelConnection) -> Channel
     return ChannelConnection(
         id=stored.id,
         company_id=stored.company_id,
-        source=stored.source,
+        source=Source(stored.source),
         channel=CHANNELS[Source(stored.source)].label,
         account=msgspec.json.decode(stored.account, type=dict[str, str]),
         secrets=_list_secrets(context, stored),

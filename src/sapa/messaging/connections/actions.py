@@ -111,8 +111,6 @@ async def check(context: AppContext, company: Company, draft: ConnectionDraft) -
         context.database,
     )  # fmt: skip
     if (error := await verify(ConnectedChannel(draft.channel, trial))) is not None:
-        for secret in filter(None, draft.credentials.values()):
-            error = error.replace(secret, "…")
         raise AccountRefused(f"{draft.channel.label} does not accept the account: {error}")
 
 
@@ -180,7 +178,7 @@ async def verify(connected: ConnectedChannel) -> str | None:
     try:
         await connected.channel.verify(connected.connection)
     except (BadAccount, NotSent, Unclear) as error:
-        return str(error) or type(error).__name__
+        return connected.connection.mask(str(error) or type(error).__name__)
     return None
 
 

@@ -58,7 +58,7 @@ async def _exchange(context: AppContext, connected: ConnectedChannel) -> str | N
     try:
         renewal = await channel.renew(connection)
     except (BadAccount, NotSent, Unclear) as error:
-        return str(error) or type(error).__name__
+        return connection.mask(str(error) or type(error).__name__)
     sealed = context.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
     async with context.database.connection() as db:
         seconds = renewal.seconds * RENEW_AFTER_SHARE

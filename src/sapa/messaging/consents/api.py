@@ -21,7 +21,7 @@ settings_routes = Routes("/consent-settings", base=Base.CUSTOMER, tag="Customers
 
 
 @routes.get("/{id}/consents", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
-async def list_consents(call: Call, id: CustomerId, query: PageQuery) -> Page[Consent]:
+async def list_customer_consents(call: Call, id: CustomerId, query: PageQuery) -> Page[Consent]:
     """List what a customer decided about marketing messages.
 
     Newest first, with who recorded it and what proves it. It includes decisions about the numbers, addresses and ids
@@ -33,7 +33,7 @@ async def list_consents(call: Call, id: CustomerId, query: PageQuery) -> Page[Co
 
 
 @routes.post("/{id}/consents", scope=Scope.CUSTOMERS_WRITE, raises=[NotFound, UnsubscribedByPerson])
-async def record_consent(call: Call, id: CustomerId, body: ConsentIn) -> Consent:
+async def record_customer_consent(call: Call, id: CustomerId, body: ConsentIn) -> Consent:
     """Record what a customer decided about marketing messages, with the proof.
 
     It also changes the customer's `subscriptionStatus`. A customer who unsubscribed in person (with STOP, the link of a

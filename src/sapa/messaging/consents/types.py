@@ -198,6 +198,7 @@ class ConsentMissing(Conflict):
     """The recipient unsubscribed from marketing messages. Send a template of another category, or none."""
 
     code = "CONSENT_MISSING"
+    fix = "Do not send marketing to this person. Templates of the categories UTILITY and AUTHENTICATION still arrive."
 
 
 class UnsubscribedByPerson(Conflict):
@@ -205,6 +206,7 @@ class UnsubscribedByPerson(Conflict):
     console records the proof that they want to."""
 
     code = "UNSUBSCRIBED_BY_PERSON"
+    fix = "The person subscribes again with START or the link of a mail. With proof of it, record that in the console."
 
 
 def merge_patch(stored: ConsentSettings, patch: ConsentSettingsPatch) -> ConsentSettings:

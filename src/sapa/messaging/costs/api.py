@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import Invalid
 from sapa.http.responses import CsvFile
 from sapa.messaging.channels.interface import Source
@@ -44,7 +44,7 @@ class CostsQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @routes.get("", scope=Scope.MESSAGES_READ, is_long_read=True)
-async def get_costs(call: Call, query: CostsQuery) -> CostReport:
+async def get_message_costs(call: Call, query: CostsQuery) -> CostReport:
     """Get what messages cost.
 
     A message counts on the day on which it arrived, in your company's time zone. Its cost is fixed then, by the rate of
@@ -53,8 +53,13 @@ async def get_costs(call: Call, query: CostsQuery) -> CostReport:
     return await actions.get_report(call.db, call.company, await _get_selection(call, query), query.group_by)
 
 
-@routes.get(".csv", scope=Scope.MESSAGES_READ, is_long_read=True)
-async def export_costs(call: Call, query: CostsQuery) -> CsvFile:
+@routes.get(
+    ".csv",
+    scope=Scope.MESSAGES_READ,
+    is_long_read=True,
+    tool=ToolTraits(hidden="It returns a CSV file; get_message_costs has the same figures."),
+)
+async def export_message_costs(call: Call, query: CostsQuery) -> CsvFile:
     """Get what messages cost as a CSV file.
 
     The lines of the report.

@@ -72,6 +72,8 @@ class TooManyUploads(RateLimitExceeded):
 class TooManyUnusedFiles(PayloadTooLarge):
     """Your unused files would take more than 1 GiB. Send some of them, or wait: they are deleted after 24 hours."""
 
+    fix = "Send some of the files, or wait: unused files are deleted after 24 hours."
+
 
 class FileUnavailable(ServiceUnavailable):
     """The storage of this file does not respond. Try again later."""

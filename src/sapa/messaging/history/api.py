@@ -1,7 +1,7 @@
 """Endpoint for the history of calls."""
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.query_string import check_period
 from sapa.messaging.history import actions
 from sapa.messaging.history.types import RecordsPage, RecordsQuery
@@ -9,8 +9,8 @@ from sapa.messaging.history.types import RecordsPage, RecordsQuery
 routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
 
 
-@routes.get("/requests", scope=Scope.MESSAGES_READ)
-async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
+@routes.get("/requests", scope=Scope.MESSAGES_READ, tool=ToolTraits(hidden="Its responses contain API keys."))
+async def list_message_requests(call: Call, query: RecordsQuery) -> RecordsPage:
     """List the calls that send messages.
 
     The newest first, refused calls included. Each one is shown as received, with the caller's key: keep the response

@@ -83,6 +83,7 @@ class RecordsMeta(Struct, frozen=True, rename="camel"):
 class RecordsPage(Envelope, frozen=True):
     """One page of the history."""
 
+    paging = "page"
     data: list[RequestRecord]
     meta: RecordsMeta
 

@@ -26,6 +26,7 @@ class InvalidSignature(ApiError):
 
     status = 401
     code = "INVALID_SIGNATURE"
+    fix = "Check the secret with which the channel was connected, and that no proxy changes the body."
 
 
 class NotConfirmed(ApiError):
@@ -33,6 +34,7 @@ class NotConfirmed(ApiError):
 
     status = 403
     code = "INVALID_VERIFY_TOKEN"
+    fix = "Enter the same verify token on both sides."
 
 
 async def handle(context: AppContext, call: HookCall) -> HookAnswer:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
 from sapa.db.pool import Tx
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound
 from sapa.http.uploads import UploadCall
 from sapa.messaging.files.types import Attachment, StoredFile, TooManyUnusedFiles, TooManyUploads
@@ -39,7 +39,12 @@ class UploadedFileQuery(Struct, frozen=True, kw_only=True):
     ) = None
 
 
-@attachment_routes.post("", scope=Scope.MESSAGES_WRITE, raises=[TooManyUploads, TooManyUnusedFiles])
+@attachment_routes.post(
+    "",
+    scope=Scope.MESSAGES_WRITE,
+    raises=[TooManyUploads, TooManyUnusedFiles],
+    tool=ToolTraits(hidden="It takes a file, which a tool call cannot carry."),
+)
 async def upload_attachment(call: UploadCall, query: UploadedFileQuery) -> Attachment:
     """Upload a file.
 

@@ -76,7 +76,7 @@ async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
             raise Unclear("the file is empty")
         await _store(context, company, row, content)
     except (NotSent, Unclear, BadAccount, FileUnavailable) as error:
-        await _record_failure(context, company, row, str(error))
+        await _record_failure(context, company, row, connected.connection.mask(str(error)) if connected else str(error))
     except Exception as error:
         log.exception("file not fetched", company_id=company.id, message_id=row.message_id)
         await _record_failure(context, company, row, type(error).__name__)

@@ -345,6 +345,7 @@ class ChannelUnsupported(Conflict):
     """The channel does not support this kind of message."""
 
     code = "CHANNEL_UNSUPPORTED"
+    fix = "Send another kind of message, or use another channel. The guide to messaging lists what each one can do."
 
 
 class SendFailed(ApiError):
@@ -353,6 +354,10 @@ class SendFailed(ApiError):
     status = 502
     code = "SEND_FAILED"
     may_name_pause = True
+    fix = (
+        "`details` has a category, the provider's code and whether a retry may help. Retry only then, and after "
+        "`Retry-After` if the response has it."
+    )
 
     def __init__(self, message: str | None = None, *, refusal: ProviderRefusal | None = None, pause: float = 0) -> None:
         """`pause` is how many seconds to wait before a retry, if the channel says so."""

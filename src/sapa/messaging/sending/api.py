@@ -1,7 +1,7 @@
 """Endpoints that send messages."""
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Routes
+from sapa.http.endpoints import Base, Routes, ToolTraits
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -102,12 +102,18 @@ async def react_to_message(call: OutboundCall, message_id2: MessageId2, body: Re
 
 
 @routes.delete("/{messageId2}/reaction", scope=Scope.MESSAGES_WRITE, raises=[WindowClosed, *SIGNALLING])
-async def remove_reaction(call: OutboundCall, message_id2: MessageId2) -> None:
+async def remove_message_reaction(call: OutboundCall, message_id2: MessageId2) -> None:
     """Remove your reaction to a message."""
     await signals.react(call, message_id2, None)
 
 
-@routes.post("/{messageId2}/read", scope=Scope.MESSAGES_WRITE, status=204, raises=SIGNALLING)
+@routes.post(
+    "/{messageId2}/read",
+    scope=Scope.MESSAGES_WRITE,
+    status=204,
+    raises=SIGNALLING,
+    tool=ToolTraits(is_destructive=False),
+)
 async def mark_message_read(call: OutboundCall, message_id2: MessageId2) -> None:
     """Show the customer that their message was read.
 
@@ -116,8 +122,14 @@ async def mark_message_read(call: OutboundCall, message_id2: MessageId2) -> None
     await signals.mark_read(call, message_id2, is_typing=False)
 
 
-@routes.post("/{messageId2}/typing", scope=Scope.MESSAGES_WRITE, status=204, raises=SIGNALLING)
-async def show_typing(call: OutboundCall, message_id2: MessageId2) -> None:
+@routes.post(
+    "/{messageId2}/typing",
+    scope=Scope.MESSAGES_WRITE,
+    status=204,
+    raises=SIGNALLING,
+    tool=ToolTraits(is_destructive=False),
+)
+async def show_typing_indicator(call: OutboundCall, message_id2: MessageId2) -> None:
     """Show the customer that somebody is answering their message.
 
     It ends with the next message, or after some seconds. On some channels it also marks the message as read.

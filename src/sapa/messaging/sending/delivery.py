@@ -118,7 +118,15 @@ async def try_send(context: AppContext, connected: ConnectedChannel, message: Ou
         find_objection = partial(_find_objection, context, connected, message)
         connected = replace(connected, connection=replace(connected.connection, find_objection=find_objection))
     prepared = await _prepare(context, connected, message)
-    return prepared if isinstance(prepared, SendRefusal) else await _hand_over(context, connected, prepared)
+    outcome = prepared if isinstance(prepared, SendRefusal) else await _hand_over(context, connected, prepared)
+    return _mask(connected, outcome)
+
+
+def _mask(connected: ConnectedChannel, outcome: SendOutcome) -> SendOutcome:
+    mask = connected.connection.mask
+    if not isinstance(outcome, SendReceipt):
+        return replace(outcome, reason=mask(outcome.reason))
+    return replace(outcome, missing=mask(outcome.missing)) if outcome.missing else outcome
 
 
 async def _prepare(

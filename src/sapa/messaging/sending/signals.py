@@ -3,13 +3,14 @@
 from collections.abc import Awaitable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.messaging.channels.abilities import Reactions, ReadMarks
-from sapa.messaging.channels.interface import Identity, MessageAmendment, SendRefusal, Source
+from sapa.messaging.channels.interface import ChannelAccount, Identity, MessageAmendment, SendRefusal, Source
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
@@ -40,7 +41,7 @@ async def react(call: OutboundCall, id: str, emoji: str | None) -> MessageWithEv
     channel, connection = target.connected.channel, target.connected.connection
     if not isinstance(channel, Reactions):
         raise ChannelUnsupported(f"{connection.source} does not support reactions.")
-    await _signal(channel.react(connection, target.to, target.message_id, emoji))
+    await _signal(connection, channel.react(connection, target.to, target.message_id, emoji))
 
     async def record(tx: Tx) -> MessageWithEvents:
         now = (await read_clock(tx, call.company.id)).now
@@ -59,7 +60,7 @@ async def mark_read(call: OutboundCall, id: str, is_typing: bool) -> None:
         raise MessageNotOnChannel("Only a message from a customer can be marked as read.")
     if not isinstance(channel, ReadMarks):
         raise ChannelUnsupported(f"{connection.source} does not show customers what was read.")
-    await _signal(channel.mark_read(connection, target.to, target.message_id, is_typing))
+    await _signal(connection, channel.mark_read(connection, target.to, target.message_id, is_typing))
 
 
 async def _get_target(call: OutboundCall, db: Connection, id: str) -> SignalTarget:
@@ -76,10 +77,11 @@ async def _get_target(call: OutboundCall, db: Connection, id: str) -> SignalTarg
     return SignalTarget(connected, to, found.provider_id, found.direction == "in")
 
 
-async def _signal(request: Awaitable[SendRefusal | None]) -> None:
+async def _signal(connection: ChannelAccount, request: Awaitable[SendRefusal | None]) -> None:
     try:
         refusal = await request
     except (NotSent, Unclear) as error:
-        raise SendFailed(f"The channel did not answer: {error}") from None
+        raise SendFailed(connection.mask(f"The channel did not answer: {error}")) from None
     if refusal is not None:
+        refusal = replace(refusal, reason=connection.mask(refusal.reason))
         raise build_failure(messages.build_error(refusal), refusal.retry_after)

@@ -400,22 +400,27 @@ class WindowClosed(Conflict):
     """The reply window is closed: the customer has not written recently enough. Send a template."""
 
     code = "WINDOW_CLOSED"
+    fix = "Send an approved template. The customer's next message opens the window again."
 
 
 class ActiveTicket(Conflict):
     """An agent is handling this chat. Send without ignoreActiveTicket, or wait until the ticket is resolved."""
 
     code = "ACTIVE_TICKET"
+    fix = "Send without `ignoreActiveTicket`, or wait until the ticket is resolved."
 
 
 class MessageNotOnChannel(Conflict):
     """The channel has no such message: it was not accepted there, or a customer did not write it."""
 
     code = "MESSAGE_NOT_ON_CHANNEL"
+    fix = "Use the `messageId2` of a message that a customer wrote and that the channel delivered."
 
 
 class ChannelBusy(RateLimitExceeded):
     """Too many messages are waiting for this channel. Retry after the seconds in Retry-After."""
+
+    fix = "Wait as long as `Retry-After` says and send again."
 
 
 QUOTA_USED = "{most} messages were sent since the customer last wrote, the most that this channel allows."

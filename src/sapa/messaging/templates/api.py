@@ -83,7 +83,7 @@ async def create_template(call: OutboundCall, body: TemplateIn) -> Template:
 
 
 @routes.post("/sync", scope=Scope.MESSAGES_WRITE, status=200, raises=[ChannelNotConnected, TemplatesNotRead])
-async def synchronise_templates(call: OutboundCall) -> SyncResult:
+async def sync_templates(call: OutboundCall) -> SyncResult:
     """Synchronise the templates with the channel now.
 
     This happens every five minutes without a call. Templates that were created at the channel appear, templates that
@@ -187,9 +187,10 @@ async def _submit_change(
     try:
         answer = await account.channel.edit_template(account.connection, change.provider_id, new)
     except (NotSent, Unclear, BadAccount) as error:
-        raise TemplateNotChanged(f"The channel did not answer: {error}") from None
+        raise TemplateNotChanged(account.connection.mask(f"The channel did not answer: {error}")) from None
     if isinstance(answer, SendRefusal):
-        raise TemplateNotChanged(f"The channel refused: {answer.reason} (code {answer.code})")
+        reason = account.connection.mask(answer.reason)
+        raise TemplateNotChanged(f"The channel refused: {reason} (code {answer.code})")
     return answer
 
 
@@ -197,9 +198,11 @@ async def _delete_there(account: TemplateAccount, name: str, provider_id: str) -
     try:
         refusal = await account.channel.delete_template(account.connection, name, provider_id)
     except (NotSent, Unclear, BadAccount) as error:
-        raise TemplateNotDeleted(f"The channel did not answer: {error}") from None
+        raise TemplateNotDeleted(account.connection.mask(f"The channel did not answer: {error}")) from None
     if refusal is not None:
-        raise TemplateNotDeleted(f"The channel refused: {refusal.reason} (code {refusal.code})")
+        raise TemplateNotDeleted(
+            account.connection.mask(f"The channel refused: {refusal.reason} (code {refusal.code})")
+        )
 
 
 def _filters(query: TemplatesQuery) -> dict[str, Any]:

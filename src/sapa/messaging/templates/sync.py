@@ -73,7 +73,7 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
             "template not submitted",
             company_id=account.connection.company.id,
             template=template.name,
-            reason=str(error),
+            reason=account.connection.mask(str(error)),
         )
         return None
 
@@ -89,7 +89,8 @@ async def settle(
     if answer is None:
         return template
     if isinstance(answer, SendRefusal):
-        return await actions.reject(tx, company, template, f"{answer.reason} (code {answer.code})")
+        reason = account.connection.mask(answer.reason)
+        return await actions.reject(tx, company, template, f"{reason} (code {answer.code})")
     return await actions.settle(tx, company, template, account.owner, answer)
 
 
@@ -148,7 +149,10 @@ async def synchronise_company(context: AppContext, company_id: int) -> int | Non
         since = truncate_to_milliseconds((await access.read_clock(db, company_id)).real)
     if account is None:
         return None
-    found = await account.channel.list_templates(account.connection)
+    try:
+        found = await account.channel.list_templates(account.connection)
+    except (NotSent, Unclear, BadAccount) as error:
+        raise type(error)(account.connection.mask(str(error))) from None
     for template in found:
         await _adopt(context, company, account.owner, template, since)
     async with context.database.transaction() as tx:

@@ -301,51 +301,60 @@ class TemplateExists(Conflict):
 
     code = "TEMPLATE_EXISTS"
     constraint = "message_templates_name_key"
+    fix = "Change the template that has this name and language, or choose another name."
 
 
 class TemplateOnChannel(Conflict):
     """The channel is reviewing this template, so it cannot be changed now. Wait for its decision."""
 
     code = "TEMPLATE_ON_CHANNEL"
+    fix = "Create a template with another name."
 
 
 class TemplateNotChanged(Conflict):
     """The channel did not take the change. The template stays as it was."""
 
     code = "TEMPLATE_NOT_CHANGED"
+    fix = "The message has the channel's reason. Change what it names, and send the change again."
 
 
 class TemplatesNotRead(Conflict):
     """The channel did not list its templates. Try again."""
 
     code = "TEMPLATES_NOT_READ"
+    fix = "Send the request again. If it goes on failing, test the connection with the channel."
 
 
 class TemplateNotDeleted(Conflict):
     """The channel did not delete the template. Try again."""
 
     code = "TEMPLATE_NOT_DELETED"
+    fix = "Try again. If it stays, delete the template with the channel."
 
 
 class TemplateNotFound(Conflict):
     """There is no template with this name. GET /templates lists them."""
 
     code = "TEMPLATE_NOT_FOUND"
+    fix = "Use a name from the list of templates, in a language that the template has."
 
 
 class TemplateNotApproved(Conflict):
     """The channel has not approved this template. Wait for its approval, or send another template."""
 
     code = "TEMPLATE_NOT_APPROVED"
+    fix = "Get the template to see its status and why it was refused."
 
 
 class TemplateNotSendable(Conflict):
     """The template has parts that cannot be sent yet. Send another template."""
 
     code = "TEMPLATE_NOT_SENDABLE"
+    fix = "Send another template; the list of templates says which can be sent."
 
 
 class TemplateParamsMismatch(Conflict):
     """The parameters do not match the template."""
 
     code = "TEMPLATE_PARAMS_MISMATCH"
+    fix = "Send exactly the parameters that the template's body, header and buttons have."

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import Unauthorized
 from sapa.sandbox.carriers.advance import advance
 from sapa.sandbox.carriers.environment import SandboxShipping
@@ -53,9 +53,13 @@ class CarrierSimulatorAccount(Struct, frozen=True):
 
 
 @routes.post(
-    "/shipments/{id}/sandbox/advance", scope=Scope.ORDERS_WRITE, status=200, raises=[ShipmentNotFound, NotBookable]
+    "/shipments/{id}/sandbox/advance",
+    scope=Scope.ORDERS_WRITE,
+    status=200,
+    raises=[ShipmentNotFound, NotBookable],
+    tool=ToolTraits(is_for_tests=True),
 )
-async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = AdvanceIn()) -> Shipment:
+async def advance_sandbox_shipment(call: Call, id: ShipmentId, body: AdvanceIn = AdvanceIn()) -> Shipment:
     """Advance a simulated shipment.
 
     For test keys only. The simulated carrier goes to its next state, or to the one in `to`, at once and sends its
@@ -71,7 +75,13 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
     return shipment.shipment
 
 
-@routes.post("/sandbox/accounts", scope=Scope.ORDERS_WRITE, status=200, raises=[TestKeyRequired])
+@routes.post(
+    "/sandbox/accounts",
+    scope=Scope.ORDERS_WRITE,
+    status=200,
+    raises=[TestKeyRequired],
+    tool=ToolTraits(hidden="It returns credentials."),
+)
 async def open_sandbox_carrier_accounts(call: Call) -> list[CarrierSimulatorAccount]:
     """Open the accounts with the carriers' simulators.
 
@@ -91,7 +101,9 @@ async def open_sandbox_carrier_accounts(call: Call) -> list[CarrierSimulatorAcco
     ]
 
 
-@routes.get("/sandbox/cod-statement", scope=Scope.ORDERS_READ, raises=[TestKeyRequired])
+@routes.get(
+    "/sandbox/cod-statement", scope=Scope.ORDERS_READ, raises=[TestKeyRequired], tool=ToolTraits(is_for_tests=True)
+)
 async def get_sandbox_cod_statement(call: Call, query: SandboxStatementQuery) -> SandboxStatement:
     """Get the cash-on-delivery statement of a simulated carrier.
 

@@ -61,7 +61,7 @@ class AreaSearchQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
+async def list_shipping_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
 
     The first step to the ids of districts and sub-districts, which express parcels need. Ids are the carrier's own:
@@ -71,7 +71,7 @@ async def list_provinces(call: OutboundCall, query: ProvincesQuery) -> list[Cove
 
 
 @routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
+async def list_shipping_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
     """List the cities and regencies of a province.
 
     With `provider=ev_courier`: the cities in which it picks up parcels, without a province. Use one of them as the
@@ -83,19 +83,19 @@ async def list_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageAr
 
 
 @routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_districts(call: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
+async def list_shipping_districts(call: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
     """List the districts (kecamatan) of a city."""
     return await _list(call, query, "districts", query.city_id)
 
 
 @routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
+async def list_shipping_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
     """List the sub-districts (kelurahan) of a district."""
     return await _list(call, query, "sub-districts", query.district_id)
 
 
 @routes.get("/coverage/search", scope=Scope.ORDERS_READ, raises=[ProviderNotConnected, CarrierUnavailable])
-async def search_coverage(call: OutboundCall, query: AreaSearchQuery) -> list[AreaSearchResult]:
+async def search_shipping_areas(call: OutboundCall, query: AreaSearchQuery) -> list[AreaSearchResult]:
     """Search areas by name or postal code.
 
     The words of `q` may name any level, in any order: `sukajadi bandung`, `40162`, `menteng jakarta pusat`. Each word

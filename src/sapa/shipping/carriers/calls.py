@@ -16,11 +16,11 @@ from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.interface import CarrierAccount, CarrierAway
 from sapa.shipping.carriers.reading import Unreadable, decode
+from sapa.values.provider_accounts import mask_secrets
 
 Shape = TypeVar("Shape")
 
 MOST_WORDS = 300
-SHORTEST_SECRET = 4
 BOOK_SECONDS = 30.0
 BOOK_CONNECT_SECONDS = 3.0
 FILE_SECONDS = 20.0
@@ -214,10 +214,7 @@ def scrub(connection: CarrierAccount, text: str) -> str:
 
 def scrub_text(credentials: Mapping[str, str], text: str) -> str:
     text = text.encode(errors="replace").decode()  # a header may hold bytes that cannot be stored as text
-    for secret in sorted(credentials.values(), key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "…")
-    text = _BEARER.sub("Bearer …", text)
+    text = _BEARER.sub("Bearer …", mask_secrets(text, credentials))
     return shorten(" ".join(text.split()), MOST_WORDS)
 
 

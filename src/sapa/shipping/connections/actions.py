@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 import msgspec
+from msgspec import Struct
 
 from sapa.access.actions import get_company
 from sapa.context import AppContext
@@ -27,8 +28,8 @@ from sapa.shipping.connections import queries
 from sapa.shipping.connections.types import (
     CONNECTION_ID,
     CarrierConnection,
+    CarrierHealth,
     ConnectedCarrier,
-    Health,
     NewCarrierConnection,
     ProviderNotConnected,
     StoredCarrierConnection,
@@ -40,6 +41,18 @@ from sapa.values.company import Company
 from sapa.values.sealing import ResealedBatch, Vault
 
 HOOKS = "/hooks/carriers/"
+
+
+class CarrierDraft(Struct, frozen=True):
+    """A checked account before it is stored."""
+
+    id: str
+    provider: str
+    carrier: Carrier
+    credentials: Mapping[str, str]
+    """Without those of a simulator."""
+    public_fields: Mapping[str, str]
+    verified_at: datetime | None
 
 
 async def find_carrier(context: AppContext, db: Connection, company: Company, provider: str) -> ConnectedCarrier | None:
@@ -106,6 +119,23 @@ async def connect(
     audit: AuditRecorder | None = None,
 ) -> NewCarrierConnection:
     """Connects a carrier in place of the provider's former one. The audit entry is written in the same transaction."""
+    draft = await prepare(context, company, provider, adapter, entered, verify)
+    async with context.database.transaction() as tx:
+        new = await store(context, tx, company, draft)
+        if audit is not None:
+            await audit(tx)
+    return new
+
+
+async def prepare(
+    context: AppContext,
+    company: Company,
+    provider: str,
+    adapter: str | None,
+    entered: Mapping[str, str],
+    verify: bool = True,
+) -> CarrierDraft:
+    """Checks an account, and asks the carrier to verify it. Makes an outbound call."""
     carrier = get_adapter(provider, adapter)
     supplied = get_environment(company).build_credentials(context, company.id, carrier)
     credentials = _check_credentials(carrier, supplied, entered)
@@ -115,19 +145,22 @@ async def connect(
     connection = await _open_account(context, company, id, carrier, credentials)
     if verify:
         await _verify(carrier, connection)
-    token = get_environment(company).build_token(context, company.id, carrier.name)
-    async with context.database.transaction() as tx:
-        stored = await queries.replace(
-            tx, company.id, id, provider, carrier.name,
-            context.vault.seal(msgspec.json.encode(own), company.id, id),
-            msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
-        )  # fmt: skip
-        left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
-        if audit is not None:
-            await audit(tx)
-    return NewCarrierConnection(
-        _build_info(company, stored), f"{context.settings.server.address}{HOOKS}{token}", left_behind
+    return CarrierDraft(
+        id, provider, carrier, own, _public(carrier, credentials), datetime.now(UTC) if verify else None
     )
+
+
+async def store(context: AppContext, tx: Tx, company: Company, draft: CarrierDraft) -> NewCarrierConnection:
+    """Stores a checked account in place of the provider's former one."""
+    token = get_environment(company).build_token(context, company.id, draft.carrier.name)
+    stored = await queries.replace(
+        tx, company.id, draft.id, draft.provider, draft.carrier.name,
+        context.vault.seal(msgspec.json.encode(draft.credentials), company.id, draft.id),
+        msgspec.json.encode(draft.public_fields), _hash(token), draft.verified_at,
+    )  # fmt: skip
+    left_behind = await queries.count_open(tx, company.id, draft.provider, draft.carrier.name)
+    callback_url = f"{context.settings.server.address}{HOOKS}{token}"
+    return NewCarrierConnection(_build_info(company, stored), callback_url, left_behind)
 
 
 def get_adapter(provider: str, adapter: str | None) -> Carrier:
@@ -154,7 +187,7 @@ async def list_connections(db: Connection, company: Company) -> list[CarrierConn
     return sorted([*stored, *simulated], key=lambda info: info.provider)
 
 
-async def check(context: AppContext, company: Company, provider: str) -> Health:
+async def check(context: AppContext, company: Company, provider: str) -> CarrierHealth:
     """Asks the carrier whether the account works, and records the result."""
     async with context.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
@@ -167,7 +200,7 @@ async def check(context: AppContext, company: Company, provider: str) -> Health:
     if stored is not None:
         async with context.database.transaction() as tx:
             await queries.record_test(tx, company.id, stored.id, status, error)
-    return Health(provider, connected.carrier.name, error is None, error)
+    return CarrierHealth(provider, connected.carrier.name, error is None, error)
 
 
 async def reseal(tx: Tx, vault: Vault, company_id: int, after: str, limit: int) -> ResealedBatch:
@@ -219,7 +252,8 @@ async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
     except BadCredentials as error:
         raise Invalid(scrub_text(connection.credentials, f"{error}: nothing was connected.")) from None
     except CarrierAway as error:
-        message = f"{carrier.label} cannot verify the account now: {error}. Try again, or connect it with --no-verify."
+        advice = "Try again, or connect it unverified (--no-verify)."
+        message = f"{carrier.label} cannot verify the account now: {error}. {advice}"
         raise CarrierUnavailable(scrub_text(connection.credentials, message)) from None
 
 

@@ -83,3 +83,4 @@ class PrintingFailed(Conflict):
     """The file could not be made. Fix the shipments that its error names, and create it again."""
 
     code = "PRINTING_FAILED"
+    fix = "Get the file: its error names the shipments. Fix them or leave them out, and create the file again."

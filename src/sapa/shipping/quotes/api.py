@@ -13,7 +13,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.post("/calculate-fee", scope=Scope.ORDERS_READ, status=200, raises=[ProviderNotConnected, CarrierUnavailable])
-async def calculate_fee(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
+async def quote_shipping(call: OutboundCall, body: QuoteIn) -> QuoteAnswer:
     """Get the price of a shipment.
 
     The options of all providers have the same shape. If nothing is offered, `options` is empty and `messages` say why

@@ -40,9 +40,11 @@ class NotReturnable(Conflict):
     """Only a delivered shipment can be returned."""
 
     code = "NOT_RETURNABLE"
+    fix = "Wait until the shipment is delivered. One that is not on its way yet can be cancelled."
 
 
 class ReturnExists(Conflict):
     """A return of this shipment is under way."""
 
     code = "RETURN_EXISTS"
+    fix = "Get the shipment to find the return, and follow or cancel that one."

@@ -59,7 +59,7 @@ class ScorecardParcelsQuery(PageQuery, frozen=True, kw_only=True):
 
 
 @routes.get("/scorecards", scope=Scope.ORDERS_READ, is_long_read=True)
-async def list_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport:
+async def list_carrier_scorecards(call: Call, query: ScorecardsQuery) -> ScorecardReport:
     """Compare carriers, services and areas.
 
     For parcels that were picked up: what was quoted against what they took, failed attempts to deliver them, and how

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
 from sapa.http.bodies import Upload
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound, Unauthorized
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Created, Page, build_page
@@ -80,7 +80,13 @@ async def create_settlement(call: Call, body: SettlementIn) -> Settlement | Crea
     return await actions.settle(call.db, call.company, body)
 
 
-@routes.post("/settlements/file", scope=Scope.ORDERS_WRITE, status=200, raises=[SettlementExists])
+@routes.post(
+    "/settlements/file",
+    scope=Scope.ORDERS_WRITE,
+    status=200,
+    raises=[SettlementExists],
+    tool=ToolTraits(hidden="It takes a file; create_settlement takes the lines."),
+)
 async def upload_settlement(call: Call, query: StatementQuery, body: Upload) -> Settlement | Created[Settlement]:
     """Reconcile a statement from a file.
 

@@ -144,3 +144,4 @@ class SettlementExists(Conflict):
 
     code = "SETTLEMENT_EXISTS"
     constraint = "settlements_reference_key"
+    fix = "Use another reference, or the settlement that is there."

@@ -76,8 +76,8 @@ async def get_shipment(call: Call, id: ShipmentId) -> Shipment:
 
 
 @routes.delete("/shipments/{id}", scope=Scope.ORDERS_DELETE, raises=[ShipmentNotFound, NotEditable])
-async def discard_shipment(call: Call, id: ShipmentId) -> None:
-    """Discard a draft."""
+async def delete_shipment(call: Call, id: ShipmentId) -> None:
+    """Delete a shipment that is a draft."""
     await actions.discard(call.db, call.company, id)
 
 

@@ -1,7 +1,7 @@
 """How store locations are reached."""
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound, Unauthorized
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
@@ -9,7 +9,9 @@ from sapa.shipping.stores import actions, queries
 from sapa.shipping.stores.types import StoreLocation, StoreLocationIn, StoreLocationPatch
 from sapa.shipping.types import LocationId
 
-routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+routes = Routes(
+    "/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized, resource="store_locations"
+)
 
 
 @routes.get("/store-locations", scope=Scope.ORDERS_READ)
@@ -48,7 +50,12 @@ async def update_store_location(call: Call, id: LocationId, body: StoreLocationP
     return await actions.update(call.db, call.company, id, body)
 
 
-@routes.patch("/store-locations/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound])
+@routes.patch(
+    "/store-locations/{id}",
+    scope=Scope.ORDERS_WRITE,
+    raises=[NotFound],
+    tool=ToolTraits(hidden="update_store_location does the same."),
+)
 async def patch_store_location(call: Call, id: LocationId, body: StoreLocationPatch) -> StoreLocation:
     """Update a store location, as PUT does."""
     return await actions.update(call.db, call.company, id, body)

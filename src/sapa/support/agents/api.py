@@ -30,7 +30,7 @@ routes = Routes(
     tag="Agents",
     about="The people and AI agents who handle tickets.",
 )
-settings_routes = Routes("/support", base=Base.MESSAGING, tag="Tickets")
+settings_routes = Routes("/support", base=Base.MESSAGING, tag="Tickets", resource="support")
 
 
 class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from sapa.db.pool import Connection, Database, Tx, notify_after_commit
 from sapa.events import CHANNEL, DELIVERY_ID, EVENT_ID
 from sapa.http.errors import Invalid
@@ -16,7 +18,6 @@ from sapa.webhooks.id_times import format_time, parse_time
 from sapa.webhooks.sender import shorten
 from sapa.webhooks.signing import build_headers
 from sapa.webhooks.types import (
-    Delivery,
     DeliveryAttempt,
     DeliveryDetails,
     DeliveryFilter,
@@ -25,6 +26,7 @@ from sapa.webhooks.types import (
     DeliveryStatus,
     EndpointNotFound,
     EventGone,
+    WebhookDelivery,
 )
 
 MOST_LISTED = 100
@@ -35,23 +37,34 @@ CLOCK_SKEW_SECONDS = 300
 _LAST_SECOND = 253_402_300_799.0
 
 
-async def list_deliveries(db: Connection, company_id: int, filter: DeliveryFilter) -> list[Delivery]:
+async def list_deliveries(db: Connection, company_id: int, filter: DeliveryFilter) -> list[WebhookDelivery]:
     """Newest first; the last one's id is the next page's `before`."""
+    found, _ = await list_page(db, company_id, filter)
+    return found
+
+
+async def list_page(db: Connection, company_id: int, filter: DeliveryFilter) -> tuple[list[WebhookDelivery], bool]:
+    """The same, and whether there are older ones."""
     if not 1 <= filter.limit <= MOST_LISTED:
         raise Invalid.field("limit", f"must be from 1 to {MOST_LISTED}")
     if filter.status is not None and filter.status not in list(DeliveryStatus):
         raise Invalid.field("status", f"must be one of {', '.join(DeliveryStatus)}")
     if filter.before is not None and not DELIVERY_ID.matches(filter.before):
         raise Invalid.field("before", f"must be a delivery's id, such as {DELIVERY_ID.example}")
-    check_events([filter.event] if filter.event is not None else [])
-    found: list[Delivery] = []
+    check_events([filter.event] if filter.event is not None else [], "event")
+    found: list[WebhookDelivery] = []
+    with_next = replace(filter, limit=filter.limit + 1)
     for oldest in _list_reaches(filter):
         found = await queries.list_deliveries(
-            db, company_id, filter, DELIVERY_ID.prefix + format_time(oldest), _build_time(oldest - CLOCK_SKEW_SECONDS)
+            db,
+            company_id,
+            with_next,
+            DELIVERY_ID.prefix + format_time(oldest),
+            _build_time(oldest - CLOCK_SKEW_SECONDS),
         )
-        if len(found) == filter.limit:
+        if len(found) > filter.limit:
             break
-    return found
+    return found[: filter.limit], len(found) > filter.limit
 
 
 def _list_reaches(filter: DeliveryFilter) -> list[float]:
@@ -59,7 +72,7 @@ def _list_reaches(filter: DeliveryFilter) -> list[float]:
     are mostly enough. No delivery is older than its event."""
     if filter.event_id is not None:
         if not EVENT_ID.matches(filter.event_id):
-            raise Invalid.field("event-id", f"must be an event's id, such as {EVENT_ID.example}")
+            raise Invalid.field("eventId", f"must be an event's id, such as {EVENT_ID.example}")
         return [parse_time(filter.event_id)]
     if filter.endpoint_id is None:
         return [0.0]
@@ -86,7 +99,7 @@ async def get_delivery(db: Connection, vault: Vault, company_id: int, id: str, a
 
 
 async def _get_request(
-    db: Connection, vault: Vault, company_id: int, delivery: Delivery, address: str
+    db: Connection, vault: Vault, company_id: int, delivery: WebhookDelivery, address: str
 ) -> DeliveryRequest:
     event = await queries.find_event(db, company_id, delivery.event_at, delivery.event_id)
     body = None if event is None else _build_body(event, address)
@@ -118,7 +131,7 @@ def _build_attempt(stored: StoredAttempt) -> DeliveryAttempt:
     )
 
 
-async def resend(tx: Tx, company_id: int, id: str) -> Delivery:
+async def resend(tx: Tx, company_id: int, id: str) -> WebhookDelivery:
     """A new delivery of the same event to the same endpoint, due at once."""
     old = await queries.get_delivery(tx, company_id, id)
     await endpoints.get_active(tx, company_id, old.endpoint_id)

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import Statement, sql
-from sapa.webhooks.types import Delivery, DeliveryFilter, DeliveryNotFound
+from sapa.webhooks.types import DeliveryFilter, DeliveryNotFound, WebhookDelivery
 
 _AFTER_ALL_IDS = "~"
-COLUMNS = ", ".join(Delivery.__struct_fields__)
+COLUMNS = ", ".join(WebhookDelivery.__struct_fields__)
 
 _WAITING = """
     SELECT q.id, q.endpoint_id, q.event_id, v.kind AS event, q.event_at,
@@ -44,11 +44,11 @@ GET_DELIVERY = sql(
             ({_SETTLED} AND a.delivery_id = $2
               ORDER BY a.delivery_id, a.started_at DESC)) AS found
      LIMIT 1""",
-    row=Delivery,
+    row=WebhookDelivery,
 )
 
 
-def _list(settled: str) -> Statement[Delivery]:
+def _list(settled: str) -> Statement[WebhookDelivery]:
     """Newest first; the condition on the settled ones decides which index finds them."""
     return sql(
         f"""
@@ -69,7 +69,7 @@ def _list(settled: str) -> Statement[Delivery]:
               LIMIT $8)) AS found
      ORDER BY id DESC
      LIMIT $8""",
-        row=Delivery,
+        row=WebhookDelivery,
     )
 
 
@@ -164,7 +164,7 @@ QUEUE_AGAIN = sql(
 )
 
 
-async def get_delivery(db: Connection, company_id: int, id: str) -> Delivery:
+async def get_delivery(db: Connection, company_id: int, id: str) -> WebhookDelivery:
     delivery = await GET_DELIVERY.find(db, company_id, id)
     if delivery is None:
         raise DeliveryNotFound
@@ -173,7 +173,7 @@ async def get_delivery(db: Connection, company_id: int, id: str) -> Delivery:
 
 async def list_deliveries(
     db: Connection, company_id: int, filter: DeliveryFilter, oldest: str, since: str
-) -> list[Delivery]:
+) -> list[WebhookDelivery]:
     """Newest first, none older than the id `oldest`; settled ones since the time `since`."""
     statement = LIST_OF_ENDPOINT if filter.endpoint_id else LIST_OF_COMPANY
     if filter.status in {"failed", "skipped"}:

@@ -1,4 +1,4 @@
-"""How webhook endpoints change. The console and the command line both call these."""
+"""How webhook endpoints change. The API, the console and the command line call these."""
 
 from msgspec import UNSET
 from yarl import URL
@@ -26,16 +26,16 @@ from sapa.webhooks.types import (
     MOST_ENDPOINTS,
     NOTICE_ID,
     EndpointActive,
-    EndpointIn,
     EndpointNotActive,
     EndpointNotFound,
-    EndpointPatch,
     Missed,
     NewSecret,
     Notice,
     OverlapRuns,
     StoredEndpoint,
     WebhookEndpoint,
+    WebhookEndpointIn,
+    WebhookEndpointPatch,
     WebhookLimit,
 )
 
@@ -43,7 +43,9 @@ MOST_NOTICES = 100
 RESUMED = "webhook.resumed"
 
 
-async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, body: EndpointIn) -> NewSecret:
+async def create(
+    tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, body: WebhookEndpointIn
+) -> NewSecret:
     """The endpoint gets events from now on. Its secret is returned here and cannot be read again."""
     url = check_url(body.url, settings)
     kinds, description = check_events(body.events), check_description(body.description)
@@ -61,7 +63,7 @@ async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: in
 
 
 async def update(
-    tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, id: str, patch: EndpointPatch
+    tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, id: str, patch: WebhookEndpointPatch
 ) -> WebhookEndpoint:
     """Queued deliveries use the changed fields, too."""
     locked = await queries.lock_endpoint(tx, company_id, id)
@@ -116,7 +118,7 @@ async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bo
     if locked.previous_until is not None and not end_overlap:
         raise OverlapRuns(
             f"The previous secret is valid until {locked.previous_until}, and rotating again would invalidate it now. "
-            "Wait, or use --end-overlap."
+            "Wait, or end the overlap: `endOverlap` in the API, --end-overlap in the command."
         )
     secret = new_secret()
     stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))

@@ -34,11 +34,11 @@ def check_url(text: str, settings: WebhookSettings) -> str:
         raise Invalid.field("url", str(refused)) from None
 
 
-def check_events(kinds: list[str]) -> list[str]:
+def check_events(kinds: list[str], field: str = "events") -> list[str]:
     """Known kinds without duplicates. An empty list means all kinds."""
     for kind in kinds:
         if kind not in CATALOGUE:
-            raise Invalid.field("events", f"{kind!r} is unknown; use one of {', '.join(CATALOGUE)}")
+            raise Invalid.field(field, f"{kind!r} is unknown; use one of {', '.join(CATALOGUE)}")
     return list(dict.fromkeys(kinds))
 
 

@@ -52,6 +52,7 @@ class InvalidToken(ApiError):
 
     status = 401
     code = "INVALID_TOKEN"
+    fix = "Create a token with `sapa token create` on the server, and pass it to `sapa listen` with `--token`."
 
 
 class TooManyListeners(ServiceUnavailable):

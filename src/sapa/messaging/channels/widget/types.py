@@ -79,6 +79,7 @@ class UnknownSession(ApiError):
 
     status = 401
     code = "INVALID_SESSION"
+    fix = "Open a new session; the chat widget does it by itself."
 
 
 class WrongHash(ApiError):
@@ -86,6 +87,7 @@ class WrongHash(ApiError):
 
     status = 401
     code = "INVALID_HASH"
+    fix = "Compute the hash on your server, with the chat's secret."
 
 
 class OriginNotAllowed(ApiError):
@@ -93,6 +95,7 @@ class OriginNotAllowed(ApiError):
 
     status = 403
     code = "ORIGIN_NOT_ALLOWED"
+    fix = "Add the site's origin to the chat's account."
 
 
 class TooFast(RateLimitExceeded):
@@ -107,6 +110,7 @@ class NoSuchChoice(Conflict):
     """The message does not offer this choice."""
 
     code = "NO_SUCH_CHOICE"
+    fix = "Send the id of a choice that the message offers."
 
 
 class Snippet(Struct, frozen=True):
@@ -121,3 +125,4 @@ class SnippetShownOnce(Conflict):
     """A live chat's snippet is shown when the channel is connected. `sapa channel connect --new-hook` makes another."""
 
     code = "SHOWN_ONCE"
+    fix = "Connect the chat again to get another snippet."
