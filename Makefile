@@ -3,12 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SITE := build/documentation/index.html
 
 # Compiled modules are kept, whatever the environment says: without them every process starts a second later.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean soak lint bench demo docs names lock audit sbom clean
+.PHONY: help install run check test test-long test-clean soak lint bench demo docs site links names sdks lock audit sbom
+.PHONY: release clean
 
 help: ## Show what can be made, and what each command installs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +19,7 @@ help: ## Show what can be made, and what each command installs
 	@echo "packages come from apt, as root or with sudo, and only those that are missing:"
 	@awk -F '#installs ' '/^#installs / { print "  " $$2 }' $(MAKEFILE_LIST)
 
-install: $(VENV)/run.stamp ## Prepare .venv with the `sapa` command
+install: $(VENV)/run.stamp $(SITE) ## Prepare .venv with the `sapa` command, and the documentation
 
 run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 	@exec $(BIN)/sapa serve
@@ -27,10 +29,15 @@ check: lint ## Check in a minute what can be: style, types, house rules, pure te
 
 test: lint ## Check everything: style, types, house rules, tests, a real browser
 	@scripts/need curl curl
+	@scripts/need jq jq
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL)
 
-test-long: lint $(VENV)/openapi.stamp ## The same with the longest cases, every view of every page and all random examples
+test-long: lint $(VENV)/openapi.stamp $(VENV)/mcp.stamp ## The same with the longest cases, every view of every page and all random examples
+	@scripts/need curl curl
+	@scripts/need jq jq
+	@scripts/need php php-cli
+	@scripts/need go golang-go
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
 
@@ -53,17 +60,30 @@ bench: $(VENV)/dev.stamp ## Measure everything against bare yardsticks, in ratio
 demo: install ## Fill the demo company's test environment: a shop with customers, products and orders
 	$(BIN)/sapa demo
 
-docs: $(VENV)/dev.stamp ## Redraw docs/architecture.svg
+docs: $(VENV)/dev.stamp ## Redraw docs/architecture.svg, and write docs/errors.md anew
 	$(BIN)/python scripts/draw_rooms
+	$(BIN)/python -m docs.generator.errors
+
+site: $(VENV)/dev.stamp ## Build the documentation that the server shows at /docs; a broken link is an error
+	@scripts/build-docs $(BIN) --strict
+
+links: $(VENV)/dev.stamp ## Try the links of the documentation that lead to other sites (asks them)
+	$(BIN)/python -m docs.generator build/links --check-links
 
 names: $(VENV)/dev.stamp ## Renew tests/house/public_names.txt, the names that callers and operators rely on
 	$(BIN)/python -m tests.house.public_names
 
+sdks: $(VENV)/dev.stamp ## Write the SDKs anew from the declared endpoints (sdk/)
+	$(BIN)/python -m sdk.generator
+
 lock: $(VENV)/dev.stamp ## Renew the locked requirements
 	$(BIN)/uv pip compile pyproject.toml -q -U --extra install $(LOCKING) -o requirements/run.txt
-	$(BIN)/uv pip compile pyproject.toml -q -U --extra install --extra dev -c requirements/run.txt $(LOCKING) -o requirements/dev.txt
+	$(BIN)/uv pip compile pyproject.toml -q -U --extra install --extra dev requirements/site.in -c requirements/run.txt $(LOCKING) -o requirements/dev.txt
+	$(BIN)/uv pip compile requirements/site.in -q -U -c requirements/dev.txt $(LOCKING) -o requirements/site.txt
 	$(BIN)/uv pip compile requirements/openapi/requirements.in -q -U $(LOCKING) -o requirements/openapi/requirements.txt
-	@scripts/openapi-tools $(PYTHON) $(VENV)/openapi lock
+	$(BIN)/uv pip compile requirements/mcp/requirements.in -q -U $(LOCKING) -o requirements/mcp/requirements.txt
+	@scripts/test-tools openapi $(PYTHON) $(VENV)/openapi lock
+	@scripts/test-tools mcp $(PYTHON) $(VENV)/mcp lock
 
 audit: $(VENV)/dev.stamp ## Look for known vulnerabilities in the locked requirements (asks a public database)
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements/run.txt
@@ -72,18 +92,25 @@ audit: $(VENV)/dev.stamp ## Look for known vulnerabilities in the locked require
 sbom: $(VENV)/dev.stamp ## Write sbom.json, what an installation consists of, as CycloneDX
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json requirements/run.txt
 
-clean: ## Remove .venv and caches; the data folder stays
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out sbom.json
+release: $(VENV)/dev.stamp $(VENV)/openapi.stamp ## Build dist/: wheel, SDKs, documentation, list of components, checksums
+	@scripts/release $(abspath $(BIN)) $(abspath $(VENV)/openapi)
 
-#installs install, run, demo      requirements/run.txt, about 215 MB; python3-venv
-#installs test, test-long         requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
-#installs test-long               requirements/openapi, about 400 MB: Node and npm packages, Kapso's client among them
+clean: ## Remove .venv, caches and what was built; the data folder stays
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out sbom.json build dist
+
+#installs install, run, demo      requirements/run.txt, about 215 MB; requirements/site.txt, until the documentation is built;
+#installs                         python3-venv
+#installs test, test-long         requirements/dev.txt, about 860 MB; python3-venv, curl, jq, chromium, libatomic1
+#installs test-long               requirements/openapi and requirements/mcp, about 700 MB: Node and npm packages, Kapso's
+#installs                         client among them; php-cli, golang-go
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs soak                    requirements/dev.txt; python3-venv
 #installs bench                   requirements/dev.txt; python3-venv, wrk
-#installs docs, names, lock       requirements/dev.txt; python3-venv
+#installs docs, names, sdks, lock requirements/dev.txt; python3-venv
+#installs site, links             requirements/dev.txt; python3-venv
 #installs audit, sbom             requirements/dev.txt; python3-venv
+#installs release                 requirements/dev.txt, requirements/openapi; python3-venv
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 # Two processes more than the two cores: tests often wait for a worker's next step or a provider's timeout.
@@ -99,10 +126,18 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Not an error: the server works without it, and says so at /docs.
+$(SITE): $(wildcard *.md docs/*.md docs/*/*.md docs/generator/*.py docs/generator/theme/*) | $(VENV)/run.stamp
+	@scripts/build-docs $(BIN) || echo "The documentation was not built. To see why, and to try again: make site" >&2
+
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
 $(VENV)/openapi.stamp: $(wildcard requirements/openapi/*) | $(VENV)/dev.stamp
-	@scripts/openapi-tools $(PYTHON) $(VENV)/openapi
+	@scripts/test-tools openapi $(PYTHON) $(VENV)/openapi
+	@touch $@
+
+$(VENV)/mcp.stamp: $(wildcard requirements/mcp/*) | $(VENV)/dev.stamp
+	@scripts/test-tools mcp $(PYTHON) $(VENV)/mcp
 	@touch $@
