@@ -7,10 +7,12 @@ from msgspec import Struct
 
 from bench.analytics.part import measure_analytics
 from bench.api.part import measure_api
+from bench.calls.part import measure_calls
 from bench.console.part import measure_console
 from bench.findings import Findings
 from bench.imports.part import measure_imports
 from bench.loyalty.part import measure_loyalty
+from bench.mcp.part import measure_mcp
 from bench.messaging.part import measure_messaging
 from bench.shipping.part import measure_shipping
 from bench.webhooks.part import measure_webhooks
@@ -31,5 +33,7 @@ PARTS = [
     Part("imports", "files in and out, against a bare COPY", measure_imports),
     Part("loyalty", "points, against a bare statement and a short history", measure_loyalty),
     Part("analytics", "figures of agents, against a plain aggregate of the same samples", measure_analytics),
+    Part("calls", "the log of API calls, against a get and a short log", measure_calls),
     Part("console", "pages, against the calls behind them", measure_console),
+    Part("mcp", "tool calls, against the same calls of the API", measure_mcp),
 ]

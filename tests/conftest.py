@@ -29,7 +29,7 @@ from tests import depth  # noqa: F401 - registers the profiles
 from tests.factories import Environments, make_company, make_key
 from tests.http.response_check import check_answer
 
-STARTUP_SECONDS = 60
+STARTUP_SECONDS = 120
 
 TLS = ssl.create_default_context()
 """For every client: reading the certificates anew takes as long as ten requests."""
@@ -148,6 +148,7 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
         wait_until_ready(installation)
     except BaseException:
         process.terminate()
+        process.wait(60)
         raise
     return installation
 

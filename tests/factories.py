@@ -13,7 +13,7 @@ from sapa.db.pool import Database
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks.endpoints import actions as webhooks
-from sapa.webhooks.types import EndpointIn, NewSecret
+from sapa.webhooks.types import NewSecret, WebhookEndpointIn
 
 _numbers = count(1)
 
@@ -149,6 +149,6 @@ async def make_endpoint(
 ) -> NewSecret:
     """A webhook endpoint for all kinds unless some are given; any address will do, ours and plain HTTP included."""
     settings = WebhookSettings(allow_insecure=True, allowed_networks=())
-    given = EndpointIn(url=url, events=events or [], headers=headers or {})
+    given = WebhookEndpointIn(url=url, events=events or [], headers=headers or {})
     async with database.transaction() as tx:
         return await webhooks.create(tx, vault, settings, company_id, given)

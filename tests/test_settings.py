@@ -19,6 +19,7 @@ def test_everything_has_a_default() -> None:
     assert 1 <= settings.server.processes <= 4
     assert settings.server.trusted_proxies == ()
     assert settings.server.cors_origins == ()
+    assert settings.server.serves_mcp
     assert settings.server.tls_cert is None
     assert settings.log_level == "info"
 
@@ -40,6 +41,7 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
             "SAPA_TLS_KEY": str(key),
             "SAPA_TRUSTED_PROXIES": " 10.0.0.1/8 ,, 2001:db8::1",
             "SAPA_CORS_ORIGINS": "https://a.example, https://b.example",
+            "SAPA_MCP": "0",
             "SAPA_PUBLIC_URL": "https://sapa.example/",
             "SAPA_LOG_LEVEL": "DEBUG",
         }
@@ -53,6 +55,7 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
     assert (server.tls_cert, server.tls_key) == (cert, key)
     assert server.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("2001:db8::1/128"))
     assert server.cors_origins == ("https://a.example", "https://b.example")
+    assert not server.serves_mcp
     assert server.address == "https://sapa.example"
     assert settings.log_level == "debug"
 
@@ -173,6 +176,8 @@ def test_a_bucket_is_one_address() -> None:
         "https://key@s3.example.com/files",
         "https:///files",
         "https://a:hush@[/x",
+        "https://a:hush@s3.example.com:99999/files",
+        "https://a:hush@s3.example.com:0/files",
     ],
 )
 def test_a_bucket_s_address_that_cannot_be_used_is_refused_without_its_secret(url: str) -> None:

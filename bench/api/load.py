@@ -47,6 +47,8 @@ class Load(Struct, frozen=True):
     """Lines as wrk.lua reads them, sent in turn."""
     seconds: int
     connections: int = 16
+    headers: dict[str, str] = {}
+    """Sent with every request, besides the key."""
 
 
 def find_wrk() -> str:
@@ -87,7 +89,8 @@ async def run_wrk(server: Server, load: Load, folder: Path) -> Counted:
     requests = folder / "requests.txt"
     requests.write_text("\n".join(load.requests) + "\n")
     arguments = ["-t1", f"-c{load.connections}", f"-d{load.seconds}s", "--timeout", "30s", "-s", str(SCRIPT)]
-    counted = await _run([find_wrk(), *arguments, server.address, "--", load.key, str(requests)])
+    headers = [f"{name}: {value}" for name, value in load.headers.items()]
+    counted = await _run([find_wrk(), *arguments, server.address, "--", load.key, str(requests), *headers])
     if counted.refused or counted.broken:
         raise RuntimeError(f"{server.name} did not answer {load.requests[0]} as it should: {counted}")
     return counted

@@ -1,4 +1,4 @@
--- wrk … -s bench/api/wrk.lua URL -- KEY FILE
+-- wrk … -s bench/api/wrk.lua URL -- KEY FILE [HEADER: VALUE …]
 -- FILE holds a request per line, sent in turn: a method, a path and, unless it is a GET, a body in which # stands for
 -- the number of the request. In the end it prints one line of JSON.
 
@@ -7,6 +7,10 @@ local turn = 0
 
 function init(args)
   wrk.headers["x-api-key"] = args[1]
+  for place = 3, #args do
+    local name, value = args[place]:match("^(%S+): (.*)$")
+    wrk.headers[name] = value
+  end
   for line in io.lines(args[2]) do
     local method, path, body = line:match("^(%S+) (%S+) ?(.*)$")
     if method == "GET" then

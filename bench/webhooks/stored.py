@@ -7,7 +7,7 @@ from sapa.db.pool import open_database
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks.endpoints import actions
-from sapa.webhooks.types import EndpointIn
+from sapa.webhooks.types import WebhookEndpointIn
 
 KIND = "customer.updated"
 BODY_BYTES = 1024
@@ -39,7 +39,8 @@ async def make_endpoints(ground: Ground, company_id: int, urls: list[str]) -> li
     vault = Vault(ground.server.secret_key)
     async with open_database(ground.app_url) as database, database.transaction() as tx:
         return [
-            (await actions.create(tx, vault, INSECURE, company_id, EndpointIn(url=url))).endpoint.id for url in urls
+            (await actions.create(tx, vault, INSECURE, company_id, WebhookEndpointIn(url=url))).endpoint.id
+            for url in urls
         ]
 
 

@@ -115,7 +115,8 @@ def test_processes_that_need_a_database_address_say_so(data: Path, command: str)
 
 
 def test_version_and_help_need_nothing(tmp_path: Path) -> None:
-    assert sapa(tmp_path / "unused", "version").out == f"{__version__}\n"
+    for way in ("version", "--version"):
+        assert sapa(tmp_path / "unused", way).out == f"{__version__}\n"
     help_text = sapa(tmp_path / "unused", "--help")
     assert help_text.code == 0
     for noun in ("company", "key", "clock", "serve", "api", "worker", "migrate", "doctor"):

@@ -132,8 +132,8 @@ def test_a_key_of_a_company_with_markup_in_its_name_is_shown(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["key", "rotate", "key_unknown"], "No key has this id; `sapa key list` shows them."),
-        (["key", "revoke", "key_unknown", "--json"], "No key has this id; `sapa key list` shows them."),
+        (["key", "rotate", "key_unknown"], "No key has this id. List the keys to see their ids."),
+        (["key", "revoke", "key_unknown", "--json"], "No key has this id. List the keys to see their ids."),
         (
             ["key", "create", "--company", "999999999", "--name", "x", "--all-scopes", "--json"],
             "No company has this id; `sapa company list` shows them.",

@@ -9,14 +9,18 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import Installation, connect
 from tests.console.people import choose, make_person, open_browser, read_token
-from tests.factories import Environments
+from tests.factories import Environments, make_key
 
 URL = "https://hooks.example.com/sapa"
 _SECRET = re.compile(r'id="secret">([^<]+)<')
 _ENTRY = re.compile(
     r'<th scope="row">([^<]*)</th><td>([^<]*)<br><span class="quiet">([^<]*)</span></td><td>([^<]*)</td>'
+)
+_KEY_ENTRY = re.compile(
+    r'<th scope="row">test key<br><span class="quiet">API key</span></th>'
+    r'<td>([^<]*)<br><span class="quiet">([^<]*)</span></td><td>Live</td><td>127\.0\.0\.1</td>'
 )
 _ONCE = re.compile(r'name="once" value="(\w+)"')
 
@@ -107,3 +111,43 @@ async def test_an_invalid_cursor_shows_the_start_of_the_audit_log(owner: httpx.A
     for odd in ("²", "x", "-1", "9" * 30, ""):
         assert "person.joined" in (await owner.get("/live/audit", params={"before": odd})).text
     assert "person.joined" not in (await owner.get("/live/audit", params={"before": "1"})).text
+
+
+async def test_changes_by_program_are_recorded_with_their_key(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    key = await make_key(database, company.live)
+    async with connect(installation, key.raw) as api:
+        headers = {"idempotency-key": "shop"}
+        body = {"name": "shop", "scopes": ["orders:READ"], "products": []}
+        created = [(await api.post("/api-keys", json=body, headers=headers)).json()["data"] for _ in range(2)]
+        page = f"/api-keys/{created[0]['id']}"
+        await api.put(page, json={"allowsMcp": False})
+        await api.put(page, json={})
+        await api.post(f"{page}/rotate")
+        await api.delete(page)
+        webhook = (await api.post("/webhook-endpoints", json={"url": URL, "events": []})).json()["data"]
+        page = f"/webhook-endpoints/{webhook['id']}"
+        await api.put(page, json={"description": "The shop"})
+        replay: dict[str, Any] = {"json": {"since": "2026-01-01T00:00:00Z"}, "headers": {"idempotency-key": "replay"}}
+        assert [(await api.post(f"{page}/replay", **replay)).status_code for _ in range(2)] == [200, 200]
+        for verb in ("rotate-secret", "pause", "resume"):
+            assert (await api.post(f"{page}/{verb}")).status_code == 200
+        await api.delete(page)
+        assert (await api.delete(page)).status_code == 404
+        account = {"phone_number_id": "1122", "waba_id": "3344", "phone_number": "+622150001234"}
+        secrets = {"access_token": "planted-access-token", "app_secret": "planted-app-secret"}
+        await api.put("/channels/MSGAPP_CLOUD", json={"fields": {**account, **secrets}, "verify": False})
+        await api.delete("/channels/MSGAPP_CLOUD")
+        carrier = {"fields": {"api_key": "planted-api-key"}, "verify": False}
+        await api.put("/carriers/aggregator_carrier", json=carrier)
+        await api.delete("/carriers/aggregator_carrier")
+    page = (await owner.get("/live/audit")).text
+    assert [tuple(map(unescape, entry)) for entry in _KEY_ENTRY.findall(page)][::-1] == [
+        ("key.created", "shop"), ("key.mcp_forbidden", "shop"), ("key.rotated", "shop"), ("key.revoked", "shop"),
+        ("webhook.created", URL), ("webhook.changed", URL), ("webhook.replayed", f"{URL}: 0"), ("webhook.rotated", URL),
+        ("webhook.paused", URL), ("webhook.resumed", URL), ("webhook.deleted", URL),
+        ("channel.connected", "WhatsApp"), ("channel.disconnected", "WhatsApp"),
+        ("carrier.connected", "Aggregator: KiriminAja"), ("carrier.disconnected", "Aggregator"),
+    ]  # fmt: skip
+    assert "planted" not in page

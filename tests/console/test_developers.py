@@ -11,12 +11,13 @@ import httpx
 import pytest
 
 from sapa.access import actions as access
+from sapa.access.types import ApiKey
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks.endpoints import actions as webhooks
-from sapa.webhooks.types import EndpointIn
+from sapa.webhooks.types import WebhookEndpointIn
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, MadeKey, make_customer, make_endpoint, make_import, make_key
@@ -79,6 +80,30 @@ async def test_a_rotated_key_is_counted_down_and_shows_who_still_uses_it(
     page = await wait_for(use_and_read, "still in use")
     assert "from 127.0.0.1" in page
     assert f"…{new.raw[-4:]}" in page
+
+
+async def test_a_key_is_closed_to_agents_and_opened_again(
+    post: Database, client: Environments, owner: httpx.AsyncClient
+) -> None:
+    form = {"name": "shop", "scope": "orders:READ", "rate_limit": "10"}
+    allowed = (await submit(owner, "/test/keys", mcp="1", **form)).text
+    assert "claude mcp add" in allowed
+    assert "claude mcp add" not in (await submit(owner, "/test/keys", **form)).text
+    key, closed = await _list_keys(post, client)
+    assert (key.allows_mcp, closed.allows_mcp) == (True, False)
+    page = (await owner.get("/test/keys")).text
+    assert (page.count("Forbid MCP"), page.count("Allow MCP"), page.count("not for AI agents")) == (1, 1, 1)
+    await submit(owner, f"/test/keys/{key.id}/mcp")
+    await submit(owner, f"/test/keys/{closed.id}/mcp", mcp="1")
+    assert [one.allows_mcp for one in await _list_keys(post, client)] == [False, True]
+    audit = (await owner.get("/test/audit")).text
+    assert "key.mcp_forbidden" in audit
+    assert "key.mcp_allowed" in audit
+
+
+async def _list_keys(database: Database, company: Environments) -> list[ApiKey]:
+    async with database.connection() as db:
+        return await access.list_keys(db, company.test)
 
 
 async def _read_seconds_left(database: Database, instant: str) -> float:
@@ -189,7 +214,7 @@ async def test_another_receiver_needs_the_headers_again(
 ) -> None:
     stored = {"Authorization": "Bearer swordfish"}
     async with post.transaction() as tx:
-        body = EndpointIn(url=station.url("hooks"), headers=stored)
+        body = WebhookEndpointIn(url=station.url("hooks"), headers=stored)
         endpoint = (await webhooks.create(tx, seal, INSECURE, client.live, body)).endpoint
     path, elsewhere = f"/live/webhooks/{endpoint.id}", "https://thief.example.com/hooks"
     refused = await submit(owner, path, url=elsewhere, all="1")

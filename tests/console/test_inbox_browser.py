@@ -116,6 +116,7 @@ TRANSFER = """(node, [kind, name, text]) => {
   node.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { ...options, clipboardData: transfer })
     : new DragEvent("drop", { ...options, dataTransfer: transfer }));
 }"""
+# What is waited for is a function: a page's policy forbids to evaluate a text again later.
 IS_LOADED = "(picture) => picture.complete && picture.naturalWidth > 0"
 
 
@@ -138,7 +139,7 @@ async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
     picture = agent.locator(".line.in img.thumbnail")
     await expect(picture).to_have_attribute("alt", "kopi.png", timeout=PATIENCE)
     await picture.scroll_into_view_if_needed()
-    await agent.wait_for_function(f"({IS_LOADED})(document.querySelector('.line.in img.thumbnail'))")
+    await agent.wait_for_function(f"() => ({IS_LOADED})(document.querySelector('.line.in img.thumbnail'))")
     await expect(agent.locator(".line.in")).to_contain_text("catatan.txt")
     await check(agent, "desk", "light")
 
@@ -154,5 +155,6 @@ async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
     await expect(answer.get_by_role("link")).to_have_count(2)
     await expect(answer).to_contain_text("daftar.txt")
     await visitor.wait_for_function(
-        f"({IS_LOADED})(document.querySelector('[data-sapa-widget]').shadowRoot.querySelector('.one:not(.mine) img'))"
+        f"""() => ({IS_LOADED})(
+            document.querySelector('[data-sapa-widget]').shadowRoot.querySelector('.one:not(.mine) img'))"""
     )

@@ -109,6 +109,7 @@ def test_every_page_is_looked_at(shop: Shop) -> None:
     assert {*shop.inside, *shop.outside} == SHOWN - NO_PAGES
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("language", "width", "scheme"), VIEWS)
 async def test_every_page_can_be_read_by_everybody(
     browser: Browser,

@@ -13,7 +13,7 @@ from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
-from tests.imports.foreign_files import write_xlsx
+from tests.imports.foreign.files import write_xlsx
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.consents.steps import is_refused, make_promo, write
 

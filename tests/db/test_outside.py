@@ -83,6 +83,7 @@ async def outside(
             tmp_path_factory.mktemp("outside") / "data",
             SAPA_DATABASE_URL=scratch.app_url,
             SAPA_DATABASE_OWNER_URL=scratch.owner_url,
+            SAPA_DATABASE_POOL="4",
         )
         yield running, scratch
         assert stop_installation(running) == 0

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from sapa.db import sql
+from sapa.db import pool, sql
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection, Database, open_database
 from tests.conftest import Installation
 from tests.db.scratch import connect, scratch_database
+from tests.http.wire import eventually
 
 SESSION_STATE = re.compile(r"^\s*SET\b(?! LOCAL)|\bLISTEN\b|pg_advisory_lock|\bTEMP|\bPREPARE\b|set_config\([^)]*false")
 
@@ -44,6 +45,35 @@ async def test_a_pooled_connection_is_bounded_in_what_it_may_wait_for(
 ) -> None:
     async with notes.connection() as db:
         assert await db.fetchval("SELECT current_setting($1)", setting) == value
+
+
+async def test_connections_that_a_burst_opened_are_closed_again(
+    notes: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while they are needed: the calls of a second burst each find one."""
+    monkeypatch.setattr(pool, "UNUSED_SECONDS", 0.3)
+    async with open_database(notes.url, size=8, application="sapa burst") as database:
+
+        async def hold(free: asyncio.Event) -> None:
+            async with database.connection():
+                await free.wait()
+
+        async def are_all_held() -> bool | None:
+            return (database.open_count == 8 and database.idle == 0) or None
+
+        async def are_closed() -> bool | None:
+            return database.open_count == pool.MOST_UNUSED or None
+
+        for _ in range(2):
+            free = asyncio.Event()
+            calls = [asyncio.create_task(hold(free)) for _ in range(8)]
+            await eventually(are_all_held)
+            await asyncio.sleep(2 * pool.UNUSED_SECONDS)
+            assert database.open_count == 8
+            free.set()
+            await asyncio.gather(*calls)
+            await eventually(are_closed)
+            assert await count(database) >= 0
 
 
 async def add_and_fail(database: Database) -> None:

@@ -3,6 +3,7 @@ from datetime import date
 from msgspec import Struct
 
 from sapa.db.write_columns import WriteColumns
+from sapa.values.json import encode
 
 
 class Person(Struct, frozen=True):
@@ -25,11 +26,11 @@ def test_columns_and_parameters_have_one_order() -> None:
     assert COLUMNS.values(Person("Ayu@X.id", ["a"], b"[]")) == ["Ayu@X.id", ["a"], b"[]", "ayu@x.id"]
 
 
-def test_many_rows_are_read_from_arrays_of_text() -> None:
-    assert COLUMNS.arrays(2) == "$2::text[], $3::text[], $4::text[], $5::text[]"
-    assert COLUMNS.cast == "email, string_to_array(tags, ','), addresses::json, email_key"
+def test_many_rows_are_read_from_one_document() -> None:
+    assert COLUMNS.typed == "email text, tags text[], addresses json, email_key text"
     assert COLUMNS.excluded.startswith("email = excluded.email, tags = excluded.tags")
-    assert COLUMNS.texts(Person(None, ["a", "b"], b"[]")) == [None, "a,b", "[]", None]
+    document = COLUMNS.document(Person(None, ["a", "b"], b"[1]"))
+    assert encode(document) == b'{"email":null,"tags":["a","b"],"addresses":[1],"email_key":null}'
 
 
 class Seat(Struct, frozen=True):
@@ -54,11 +55,11 @@ class Guest(Struct, frozen=True):
     visits: int
 
 
-def test_other_types_are_cast_to_their_columns() -> None:
+def test_other_types_are_declared_as_those_of_their_columns() -> None:
     columns = WriteColumns(Guest)
-    assert columns.cast == "birthday::date, is_regular::boolean, visits::bigint"
-    assert columns.texts(Guest(date(1990, 5, 17), True, 3)) == ["1990-05-17", "True", "3"]
-    assert columns.texts(Guest(None, False, 0)) == [None, "False", "0"]
+    assert columns.typed == "birthday date, is_regular boolean, visits bigint"
+    document = columns.document(Guest(date(1990, 5, 17), True, 3))
+    assert encode(document) == b'{"birthday":"1990-05-17","is_regular":true,"visits":3}'
 
 
 def test_fields_that_are_written_otherwise_are_left_out() -> None:

@@ -17,6 +17,8 @@ COUNTS = """
            (SELECT count(*) FROM products WHERE company_id = $1 AND product_id LIKE 'demo-%'),
            (SELECT count(*) FROM orders WHERE company_id = $1 AND order_id LIKE 'demo-%'),
            (SELECT count(*) FROM message_templates WHERE company_id = $1 AND name LIKE 'demo_%'),
+           (SELECT count(*) FROM api_calls WHERE company_id = $1 AND key_id NOT IN (SELECT id FROM api_keys
+                                                                                     WHERE status = 'active')),
            (SELECT count(*) FROM events WHERE company_id = $1)"""
 
 
@@ -41,7 +43,9 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
         customers = (await api.get("/customers", params={"limit": 100})).json()["data"]
         drafts = (await api.get("/draft-orders")).json()["meta"]["total"]
         await _check_parcels(api)
+        calls = (await api.get("/api-calls", params={"status": "404"})).json()["data"]
         await _check_templates(api)
+    assert {(call["route"], call["code"]) for call in calls} == {("/customer/v1/orders/{id}", "NOT_FOUND")}
     assert drafts == 4
     _check_story(orders, {customer["id"]: customer for customer in customers})
 

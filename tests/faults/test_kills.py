@@ -64,6 +64,7 @@ async def test_writes_survive_a_crash_of_the_database_and_the_api_continues(
     victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
 ) -> None:
     traffic = Traffic()
+    assert await wait_until(lambda: len(api_processes(victim)) == 2, PATIENCE)
     before = api_processes(victim)
     for _ in range(ROUNDS):
         async with traffic.flowing(victim, key):

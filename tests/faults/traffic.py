@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -101,8 +101,9 @@ def api_processes(installation: Installation) -> list[psutil.Process]:
     """The processes that answer: the children of `sapa api`, except the one of lower priority, which serves the
     metrics."""
     for child in psutil.Process(installation.process.pid).children():
-        if child.is_running() and child.cmdline()[-1:] == ["api"]:
-            return [process for process in child.children() if process.nice() == child.nice()]
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            if child.cmdline()[-1:] == ["api"]:
+                return [process for process in child.children() if process.nice() == child.nice()]
     return []
 
 

@@ -5,7 +5,7 @@ from sapa.db.pool import Connection
 # The history table belongs to the migrations; days of events are made by the worker as time goes by.
 _OURS = """
     n.nspname = 'public' AND c.relname <> 'schema_migrations'
-    AND c.relname !~ '^(events|webhook_attempts|api_requests)_\\d{6}'
+    AND c.relname !~ '^(events|webhook_attempts|api_requests|api_calls)_\\d{6}'
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
                                               AND d.deptype = 'e')"""
 

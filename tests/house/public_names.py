@@ -21,6 +21,7 @@ from sapa.messaging.channels.registry import CHANNEL_NAMES, CHANNELS
 from sapa.settings import read_settings
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.providers import PROVIDERS
+from sdk.generator.surface import read_surface
 from tests.house.source_tree import SOURCE
 
 FILE = Path(__file__).with_suffix(".txt")
@@ -31,7 +32,8 @@ def list_public_names() -> list[str]:
     for module in pkgutil.walk_packages(sapa.__path__, "sapa."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    return sorted({*_of_documents(), *_of_domains(), *_of_adapters(), *_of_operations(), *_of_commands()})
+    parts = [_of_documents(), _of_sdks(), _of_domains(), _of_adapters(), _of_operations(), _of_commands()]
+    return sorted({name for part in parts for name in part})
 
 
 def _of_documents() -> Iterator[str]:
@@ -40,6 +42,11 @@ def _of_documents() -> Iterator[str]:
         for path in document["paths"].values():
             yield from (f"operation: {operation['operationId']}" for operation in path.values())
         yield from (f"component: {base.name.lower()} {name}" for name in document["components"]["schemas"])
+
+
+def _of_sdks() -> Iterator[str]:
+    surface = read_surface(domains.ROUTES)
+    yield from (f"method: {operation.resource}.{operation.name}" for operation in surface.operations)
 
 
 def _of_domains() -> Iterator[str]:
@@ -66,6 +73,12 @@ def _of_operations() -> Iterator[str]:
 
 def _of_commands() -> Iterator[str]:
     return _walk(typer.main.get_command(cli.app), "sapa")
+
+
+def list_commands() -> list[str]:
+    """Without `sapa` and their options."""
+    names = (name.removeprefix("command: sapa ") for name in _of_commands())
+    return [name for name in names if " -" not in name and not name.startswith("-")]
 
 
 def _walk(command: Any, path: str) -> Iterator[str]:

@@ -45,7 +45,14 @@ CARRIER_FAMILIES = [
         registries=("shipping/providers.py",),
         instead="declare a trait of `ProviderTraits` in shipping/providers.py instead",
         exceptions=dict.fromkeys(
-            ("shipping/quotes/types.py", "shipping/settlements/types.py", "shipping/types.py"), EXAMPLES
+            (
+                "shipping/connections/api.py",
+                "shipping/connections/types.py",
+                "shipping/quotes/types.py",
+                "shipping/settlements/types.py",
+                "shipping/types.py",
+            ),
+            EXAMPLES,
         ),
     ),
 ]

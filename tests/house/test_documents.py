@@ -9,8 +9,8 @@ from tests.house.source_tree import SOURCE
 REPOSITORY = SOURCE.parents[1]
 
 _PATH = re.compile(r"`((?:[\w.-]+/)*[\w-]+(?:\.(?:py|sql|md|svg|json|txt|html)|/))`")
-_MADE = {"bench/out/", "data/first-start.txt", "data/secrets.json"}
-"""Folders and files that a command makes."""
+_MADE = {"bench/out/", "data/first-start.txt", "data/secrets.json", "index.html", "requirements.txt"}
+"""Folders and files that a command makes, also those of a release."""
 _LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 
 

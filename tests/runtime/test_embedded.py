@@ -16,14 +16,17 @@ import asyncpg
 import psutil
 import pytest
 
+from sapa.db import long_reads
 from sapa.runtime.cluster import find_account, program
-from sapa.runtime.embedded import EmbeddedServer, claim_folder, open_embedded
+from sapa.runtime.embedded import SETTINGS, EmbeddedServer, claim_folder, open_embedded
 from sapa.runtime.processes import (
     CannotStart,
     ProcessUser,
     spawn,
     wait_until,
 )
+from sapa.settings import read_settings
+from sapa.work.worker import MOST_CONNECTIONS
 from tests.conftest import copy_prepared
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -316,3 +319,13 @@ async def test_ordinary_user(fresh: Path) -> None:
     async with holding(fresh, "cli", ProcessUser(nobody.pw_uid, nobody.pw_gid, "dac_read_search")) as holder:
         assert {child.uids().real for child in holder.children(recursive=True)} == {nobody.pw_uid}
         assert (fresh / "pg").stat().st_uid == (fresh / "secrets.json").stat().st_uid == nobody.pw_uid
+
+
+def test_the_connections_of_a_whole_installation_fit_into_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the machine with the most API processes; PostgreSQL keeps three connections for its administrator."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    settings = read_settings({})
+    listener = metrics = 1
+    each_process = settings.database.pool_size + long_reads.CONNECTIONS + listener
+    most = settings.server.processes * each_process + MOST_CONNECTIONS + listener + metrics
+    assert most <= int(SETTINGS["max_connections"]) - 3

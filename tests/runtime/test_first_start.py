@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sapa.access.actions import list_companies
+from sapa.access.actions import list_companies, list_keys
+from sapa.access.types import DATA_SCOPES
 from sapa.db.pool import open_database
 from sapa.runtime.first_start import find_file, prepare
 from sapa.runtime.processes import CannotStart
@@ -22,6 +23,9 @@ async def test_of_several_first_starts_at_once_one_makes_the_demo_company(instal
     async with migrated_database(installation.server) as scratch:
         output = await asyncio.gather(*(prepare(scratch.app_url, read_settings({})) for _ in range(5)))
         assert await prepare(scratch.app_url, read_settings({})) is None
+        async with open_database(scratch.app_url) as database, database.connection() as db:
+            scopes = [set(key.scopes) for key in await list_keys(db, None)]
+    assert scopes == [{*DATA_SCOPES}] * 2, "without those of management"
     (welcome,) = [text for text in output if text is not None]
     assert welcome.count("svc_live_") == 1
     assert "curl http://127.0.0.1:8000/customer/v1/customers -H 'x-api-key: svc_test_" in welcome

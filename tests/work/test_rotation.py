@@ -31,7 +31,7 @@ from sapa.values.company import Company
 from sapa.values.sealing import Vault
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.endpoints.fields import open_headers, open_secrets
-from sapa.webhooks.types import EndpointIn
+from sapa.webhooks.types import WebhookEndpointIn
 from sapa.work import rotation
 from sapa.work.types import Rotation
 from tests.cli.command import sapa
@@ -91,7 +91,7 @@ class Shop:
         vault, company_id = context.vault, self.live.id
         self.key = (await make_key(self.database, company_id)).raw
         async with self.database.transaction() as tx:
-            body = EndpointIn(url="https://hooks.example.com/x", headers={"Authorization": "planted-header"})
+            body = WebhookEndpointIn(url="https://hooks.example.com/x", headers={"Authorization": "planted-header"})
             for _ in range(3):
                 made = await webhooks.create(tx, vault, PUBLIC, company_id, body)
             await webhooks.rotate(tx, vault, company_id, made.endpoint.id)
