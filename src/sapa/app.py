@@ -9,6 +9,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from sapa.access import actions as access
+from sapa.access.calls.recorder import CallRecorder
 from sapa.console.pages import build_console
 from sapa.console.public_pages import build_public_pages
 from sapa.db.connection import DatabaseAway
@@ -16,6 +17,7 @@ from sapa.db.pool import Database
 from sapa.domains import HOOKS, PAGES, ROUTES, build_process_context, install
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
+from sapa.http.documentation import documentation_routes
 from sapa.http.documents import Documents
 from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
@@ -27,6 +29,7 @@ from sapa.http.metrics import POOL_CONNECTIONS, POOL_IDLE
 from sapa.http.metrics_page import MetricsPage, metrics_routes
 from sapa.http.site import build_site
 from sapa.logs import STANDARD_OUTPUT, configure_logs
+from sapa.mcp import server as mcp
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen.pages import listen_route
 from sapa.webhooks.listen.streams import Listeners
@@ -46,7 +49,11 @@ class App:
         self.context = build_process_context(settings, database)
         self.keys = KeyRing(database, access.load_key)
         server = settings.server
-        self.edge = Edge(domains, self.context, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
+        cors = Cors(server.cors_origins)
+        self.edge = Edge(domains, self.context, self.keys, AllowList(server.trusted_proxies), cors)
+        self.call_recorder = CallRecorder(database)
+        self.edge.access_log.record = self.call_recorder.add
+        self._mcp = mcp.McpServer(domains, self.edge, self.context, cors) if server.serves_mcp else None
         self.listeners = Listeners(database, server.address)
         documents = [Documents(base, server.address, domains) for base in Base]
         self.site = self._build_site(domains, documents)
@@ -60,6 +67,8 @@ class App:
             return self._run_lifespan(receive, send)
         if scope["path"].startswith(self._api) and scope["path"] not in self._documents:
             return self.edge(scope, receive, send)
+        if scope["path"] == mcp.PATH and self._mcp is not None:
+            return self._mcp(scope, receive, send)
         return self.site(scope, receive, send)  # type: ignore[arg-type]
 
     def _build_site(self, domains: Sequence[Routes], documents: Sequence[Documents]) -> ASGIApp:
@@ -69,6 +78,7 @@ class App:
                 *health_routes(self.database),
                 *metrics_routes(metrics, self.context.settings.metrics.token),
                 *(route for document in documents for route in document.routes()),
+                *documentation_routes(domains),
                 *(hook_route(self.context, hook, hook.find_limit) for hook in HOOKS if hook.find_limit),
                 *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
@@ -94,8 +104,9 @@ class App:
         await self._record_use()
         self.keys.stop()
         await self.context.close()
-        await self.database.close()
         self.edge.access_log.flush()
+        await self.call_recorder.close()
+        await self.database.close()
         await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:

@@ -8,6 +8,9 @@ from starlette.routing import Route
 
 from sapa.access import actions as access_actions
 from sapa.access import api as company_settings
+from sapa.access.calls import api as api_calls
+from sapa.access.keys import api as api_keys
+from sapa.access.types import ManagementChange
 from sapa.analytics import api as analytics
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
@@ -35,6 +38,7 @@ from sapa.messaging.channel_status import api as channel_status
 from sapa.messaging.channel_status import jobs as channel_status_jobs
 from sapa.messaging.confirmations import jobs as confirmation_jobs
 from sapa.messaging.connections import actions as channel_connection_actions
+from sapa.messaging.connections import api as channel_connections
 from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
 from sapa.messaging.consents import actions as consent_actions
@@ -116,9 +120,11 @@ from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
 from sapa.values.sealing import Vault
+from sapa.webhooks.deliveries import api as webhook_deliveries
 from sapa.webhooks.dispatch import dispatcher
 from sapa.webhooks.dispatch import jobs as dispatch_jobs
 from sapa.webhooks.endpoints import actions as endpoint_actions
+from sapa.webhooks.endpoints import api as webhook_endpoints
 from sapa.webhooks.notices import jobs as notice_jobs
 from sapa.webhooks.probes import jobs as probe_jobs
 from sapa.webhooks.replay import jobs as replay_jobs
@@ -169,6 +175,13 @@ ROUTES: list[Routes] = [
     agents.routes,
     agents.settings_routes,
     sandbox.routes,
+    channel_connections.routes,
+    carrier_connections.carrier_routes,
+    webhook_endpoints.routes,
+    webhook_deliveries.endpoint_routes,
+    webhook_deliveries.routes,
+    api_keys.routes,
+    api_calls.routes,
 ]
 
 JOBS: list[Job] = [
@@ -282,6 +295,7 @@ SUBSCRIPTIONS: Subscriptions = {
     PreferenceReceived: [consent_actions.apply_preference],
     ReservationsClosed: [closing.close_redemptions],
     ShipmentStatusChanged: [notification_actions.queue_step],
+    ManagementChange: [people_actions.record_program],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
 

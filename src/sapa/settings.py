@@ -22,9 +22,9 @@ _is_mail_address = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]+@[0-9A-Za-z.-]+").fullmatc
 _is_https_url = re.compile(r"https://[!-~]+").fullmatch
 _is_token = re.compile(r"[!-~]{16,512}").fullmatch
 _is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
-_is_files_url = re.compile(
-    r"https?://(?:[^:@/\s]+:[^:@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?/[^/?#\s]+(?:/[^?#\s]*)?"
-    r"(?:\?region=[0-9A-Za-z-]+)?"
+_match_files_url = re.compile(
+    r"https?://(?:[^:@/\s]+:[^:@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?"
+    r"/[^/?#\s]+(?:/[^?#\s]*)?(?:\?region=[0-9A-Za-z-]+)?"
 ).fullmatch
 _is_database_url = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
@@ -62,6 +62,8 @@ class ServerSettings(Struct, frozen=True):
     all."""
     cors_origins: tuple[str, ...]
     """SAPA_CORS_ORIGINS: comma-separated origins from which browsers may call the API, or `*`. None by default."""
+    serves_mcp: bool
+    """SAPA_MCP: 0 turns off MCP, with which AI agents use the API at /mcp."""
     public_url: str | None
     """SAPA_PUBLIC_URL: the public address of this installation, for example https://sapa.example.com."""
     security_contact: str | None
@@ -164,6 +166,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             connections=_number(environ, "SAPA_CONNECTIONS", 8000, 10, 1_000_000),
             connections_per_address=_number(environ, "SAPA_CONNECTIONS_PER_ADDRESS", 1000, 10, 1_000_000),
             cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
+            serves_mcp=_choice(environ, "SAPA_MCP", "1", ("0", "1")) == "1",
             public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
             security_contact=_contact(environ, "SAPA_SECURITY_CONTACT"),
         ),
@@ -237,8 +240,11 @@ def _mail(environ: Mapping[str, str]) -> MailSettings:
 
 def _files_url(environ: Mapping[str, str]) -> str | None:
     """The error does not repeat the value, which holds a secret."""
-    text = environ.get("SAPA_FILES_URL") or None
-    if text is not None and not _is_files_url(text):
+    text = environ.get("SAPA_FILES_URL")
+    if not text:
+        return None
+    match = _match_files_url(text)
+    if match is None or not 1 <= int(match["port"] or "443") <= 65535:
         raise BadSetting(
             "SAPA_FILES_URL must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1."
         )

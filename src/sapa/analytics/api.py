@@ -56,7 +56,7 @@ class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
 
 
 @routes.get("/agents", scope=Scope.ANALYTICS_READ, is_long_read=True)
-async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
+async def get_agent_report(call: Call, query: AgentReportQuery) -> AgentsReport:
     """Get the figures of each agent.
 
     Every active agent is listed, with zeros if there is nothing in the window. An inactive agent is listed only if it
@@ -70,7 +70,7 @@ async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
 
 
 @routes.get("/agents/{id}/samples", scope=Scope.ANALYTICS_READ, raises=[NotFound], is_long_read=True)
-async def list_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page[SampleRow]:
+async def list_agent_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page[SampleRow]:
     """List the samples behind an agent's figures.
 
     Newest first. The mean of the seconds of a metric's samples is that metric's figure. The number of different tickets

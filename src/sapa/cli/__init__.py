@@ -21,14 +21,22 @@ from sapa.values.sealing import BadSecretKey
 app = typer.Typer(cls=CommandTable, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.callback()
-def sapa() -> None:
-    """Sapa: a self-hosted customer-engagement platform."""
-
-
 def version() -> None:
     """Print the version."""
     Console().print(__version__)
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def sapa(
+    _: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Sapa: a self-hosted customer-engagement platform."""
 
 
 def main() -> None:

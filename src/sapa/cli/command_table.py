@@ -18,6 +18,7 @@ COMMANDS = {
     "import": "sapa.cli.import_:import_",
     "export": "sapa.cli.export:export",
     "listen": "sapa.cli.listen:listen",
+    "mcp": "sapa.cli.mcp:mcp",
     "version": "sapa.cli:version",
     "company": "sapa.cli.company:app",
     "key": "sapa.cli.key:app",

@@ -1,8 +1,8 @@
 """How commands reach the database and print their results."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from sapa.access.actions import get_company
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
 from sapa.domains import install
+from sapa.http.errors import Invalid
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.settings import BadSetting, read_settings
 from sapa.values.sealing import Vault
@@ -77,6 +78,18 @@ def in_company(company_id: int, work: Callable[[Tx], Awaitable[Result]]) -> Call
         return await work(tx)
 
     return run
+
+
+@contextmanager
+def naming_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Errors of fields name the options that the person used: `allow-ip` for `allowList`."""
+    try:
+        yield
+    except Invalid as error:
+        if not error.details:
+            raise
+        detail = error.details[0]
+        raise Invalid.field(options.get(detail.field, detail.field), detail.message) from None
 
 
 def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:

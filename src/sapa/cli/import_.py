@@ -19,6 +19,7 @@ from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, reach_database
 from sapa.cli.error_file import HEADER, build_lines, check_error_file, drop_error_file
 from sapa.cli.files import explain_os_errors, open_input, open_output, write_all
+from sapa.cli.garbage import collect_rarely
 from sapa.cli.import_preview import read_mapping, show_preview
 from sapa.cli.progress import open_progress
 from sapa.db.pool import Database
@@ -210,7 +211,7 @@ async def _run_file(database: Database, company: Company, order: ImportOptions, 
     holder = new_holder()
     job = await _claim(database, company, order, source, holder)
     async with _held(database, company, job, holder):
-        with _shown(order, job) as report:
+        with _shown(order, job) as report, collect_rarely():
             await resume(Work(database, company, job, holder, _reader(source.file)), report)
         async with database.transaction() as tx:
             return await actions.finish(tx, company, job.id, holder)

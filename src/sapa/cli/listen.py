@@ -1,8 +1,6 @@
 """`sapa listen`: a company's events on a developer's machine, as they happen."""
 
 import asyncio
-import signal
-from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -14,6 +12,7 @@ from rich.console import Console
 from sapa import domains  # noqa: F401 - declares every kind of event
 from sapa.access import actions as access
 from sapa.cli.connect import AsJson, harmless, reach_database, transact
+from sapa.cli.signals import run_until_signal
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings, read_settings
@@ -62,7 +61,7 @@ def listen(
     listener = EventListener(server or read_settings().server.address, source.get, kinds)
     url = None if forward_to is None else check_url(forward_to, WebhookSettings(True, ()))
     try:
-        asyncio.run(_until_signal(_listen(listener, url, printer)))
+        asyncio.run(run_until_signal(_listen(listener, url, printer)))
     except ListenRefused as reason:
         raise Invalid(str(reason)) from None
     finally:
@@ -80,16 +79,6 @@ def _get_only_company() -> int:
         choices = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)
         raise Invalid(f"Which company? Use --company: {choices or 'there is no company yet'}.")
     return tests[0]
-
-
-async def _until_signal(work: Awaitable[None]) -> None:
-    """Ctrl-C and SIGTERM end it without an error."""
-    task = asyncio.ensure_future(work)
-    for signum in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
 
 
 async def _listen(listener: EventListener, url: str | None, printer: "EventPrinter") -> None:

@@ -12,7 +12,7 @@ from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.runtime.exposure import list_exposures
 from sapa.settings import Settings, read_settings
-from sapa.work.worker import CONNECTIONS_OF_A_SERVICE, Worker
+from sapa.work.worker import CONNECTION_SECONDS, MOST_CONNECTIONS, Worker
 
 
 def api(port: Port = None, host: Host = None, tls_cert: TlsCert = None, tls_key: TlsKey = None) -> None:
@@ -33,9 +33,8 @@ def worker() -> None:
 
 async def _work(settings: Settings, url: str) -> None:
     install()
-    jobs = build_jobs(settings)
-    database = Database(url, len(jobs) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
+    database = Database(url, MOST_CONNECTIONS, "sapa worker", acquire_seconds=CONNECTION_SECONDS)
     try:
-        await Worker(build_process_context(settings, database), jobs, SERVICES).run()
+        await Worker(build_process_context(settings, database), build_jobs(settings), SERVICES).run()
     finally:
         await database.close()

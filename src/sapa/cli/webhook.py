@@ -13,7 +13,17 @@ from rich.console import Console
 
 from sapa import domains  # noqa: F401 - declares every kind of event
 from sapa.access.actions import get_company
-from sapa.cli.connect import AsJson, CompanyId, harmless, in_company, reach_database, reach_vault, show, transact
+from sapa.cli.connect import (
+    AsJson,
+    CompanyId,
+    harmless,
+    in_company,
+    naming_options,
+    reach_database,
+    reach_vault,
+    show,
+    transact,
+)
 from sapa.cli.verify import verify
 from sapa.db.pool import Tx
 from sapa.events import CATALOGUE
@@ -26,11 +36,11 @@ from sapa.webhooks.sender import Outcome, WebhookMessage
 from sapa.webhooks.types import (
     DeliveryDetails,
     DeliveryFilter,
-    EndpointIn,
-    EndpointPatch,
     Missed,
     NewSecret,
     WebhookEndpoint,
+    WebhookEndpointIn,
+    WebhookEndpointPatch,
 )
 
 app = typer.Typer(no_args_is_help=True, help="Webhook endpoints and their deliveries.")
@@ -68,7 +78,7 @@ def create(
     """Register an endpoint. Its signing secret is shown once."""
     if bool(event) == all_events:
         raise typer.BadParameter("use at least one --event, or --all-events")
-    body = EndpointIn(
+    body = WebhookEndpointIn(
         url=url,
         events=event or [],
         headers=_parse_headers(header or []),
@@ -111,7 +121,7 @@ def update(
     """Change an endpoint. Events and headers replace the existing ones. With another origin, pass the headers again."""
     if (all_events and event) or (no_headers and header):
         raise typer.BadParameter("use either --event or --all-events, and either --header or --no-headers")
-    patch = EndpointPatch(
+    patch = WebhookEndpointPatch(
         url=UNSET if url is None else url,
         events=[] if all_events else (event or UNSET),
         headers={} if no_headers else (_parse_headers(header) if header else UNSET),
@@ -175,7 +185,7 @@ def send_sample(
 ) -> None:
     """Send a signed sample now and show the response. It is not recorded."""
     message, outcome = asyncio.run(_send_trial(id, event))
-    show(_build_report(message, outcome), json, "Sample sent", ["event", "status", "milliseconds", "message"])
+    show(test_event.build_result(message, outcome), json, "Sample sent", ["event", "status", "milliseconds", "message"])
     sys.exit(0 if outcome.delivered else 1)
 
 
@@ -202,7 +212,9 @@ def deliveries_(
         return await deliveries.list_deliveries(tx, owner, wanted)
 
     columns = ["id", "event", "eventAt", "status", "attempts", "responseStatus", "message"]
-    show(transact(find), json, "Deliveries", columns)
+    with naming_options({"eventId": "event-id"}):
+        found = transact(find)
+    show(found, json, "Deliveries", columns)
 
 
 @app.command()
@@ -281,20 +293,6 @@ async def _send_trial(id: str, kind: str | None) -> tuple[WebhookMessage, Outcom
         company = await actions.get_company_of(db, id)
         target, message = await test_event.prepare_test_event(db, reach_vault(), company, id, kind)
     return message, await test_event.send_test_event(read_settings().webhooks, target, message)
-
-
-def _build_report(message: WebhookMessage, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "eventId": message.event_id,
-        "event": message.kind,
-        "delivered": outcome.delivered,
-        "status": outcome.status,
-        "milliseconds": outcome.milliseconds,
-        "error": outcome.error,
-        "message": outcome.message,
-        "address": outcome.address,
-        "response": outcome.response.decode(errors="replace"),
-    }
 
 
 def _parse_headers(lines: list[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from sapa.access import actions as access
-from sapa.access.types import KeyProduct, Scope
+from sapa.access.types import DATA_SCOPES, KeyProduct, Scope
 from sapa.context import AppContext, SecretKeyMissing
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
@@ -23,7 +23,7 @@ from sapa.people.types import Role
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 
-AGENT_SCOPES = frozenset(scope for scope in Scope if not scope.endswith(":DELETE"))
+AGENT_SCOPES = frozenset(scope for scope in DATA_SCOPES if not scope.endswith(":DELETE"))
 SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.AGENT: AGENT_SCOPES}
 JSON = "application/json"
 CACHE_SECONDS = 1.0
@@ -93,7 +93,7 @@ class InProcessApi:
             async with self._context.database.connection() as db:
                 company = await access.get_company(db, company_id)
             self._companies[company_id] = (company, now + CACHE_SECONDS)
-        return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None, user)
+        return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None, user=user)
 
 
 def _build_claim(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:

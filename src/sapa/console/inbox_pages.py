@@ -38,6 +38,7 @@ class NoAgent(Conflict):
     """You are not an agent yet; choose a name to answer customers with."""
 
     code = "NO_AGENT"
+    fix = "Choose the name that customers see, in the inbox."
 
 
 class Team(Struct, frozen=True):

@@ -6,10 +6,11 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.access.types import (
+    DATA_SCOPES,
     DEFAULT_RATE_LIMIT,
     KEY_ID,
+    ApiKey,
     KeyIn,
-    KeyInfo,
     KeyNotFound,
     KeyProduct,
     Scope,
@@ -43,10 +44,11 @@ async def show_new_key(page: PageRequest) -> Response:
         "key_new.html",
         scopes=list(Scope),
         products=list(KeyProduct),
-        chosen=page.form_values("scope") if page.form else list(Scope),
+        chosen=page.form_values("scope") if page.form else DATA_SCOPES,
         chosen_products=page.form_values("product") if page.form else list(KeyProduct),
         given={name: page.form_value(name) for name in ("name", "allow_list", "expires_at")},
         rate_limit=page.form_value("rate_limit") or DEFAULT_RATE_LIMIT,
+        allows_mcp=page.form_value("mcp") == "1" if page.form else True,
         once=token_hex(16),
     )
 
@@ -60,6 +62,7 @@ async def create_key(page: PageRequest) -> Response:
         products=page.form_values("product"),
         allow_list=page.form_value("allow_list").replace(",", " ").split(),
         rate_limit=_number(page.form_value("rate_limit")),
+        allows_mcp=page.form_value("mcp") == "1",
         expires_at=parse_instant(page.form_value("expires_at")) or None,
     )
     if not body.scopes:
@@ -81,6 +84,16 @@ async def rotate_key(page: PageRequest) -> Response:
     return page.show("key_made.html", new=new, old=old, ends=clock.read_real)
 
 
+@console.post("/{environment}/keys/{id}/mcp", roles=DEVELOPERS)
+async def set_mcp(page: PageRequest) -> Response:
+    is_allowed = page.form_value("mcp") == "1"
+    async with page.context.database.transaction() as tx:
+        key = await _get_key(tx, page)
+        await access.set_mcp(tx, key.id, is_allowed)
+        await page.record(tx, "key.mcp_allowed" if is_allowed else "key.mcp_forbidden", key.name)
+    return go_to(page.path("/keys"))
+
+
 @console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
 async def revoke_key(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
@@ -95,13 +108,12 @@ async def _get_clock(db: Connection, page: PageRequest) -> CompanyTime:
     return CompanyTime((await access.get_environment(db, page.company_id)).clock_offset_seconds)
 
 
-async def _get_key(db: Connection, page: PageRequest) -> KeyInfo:
+async def _get_key(db: Connection, page: PageRequest) -> ApiKey:
     """A key of this environment only."""
     id = page.request.path_params["id"]
-    found = next((key for key in await access.list_keys(db, page.company_id) if key.id == id), None)
-    if found is None or not KEY_ID.matches(id):
-        raise KeyNotFound("There is no such key.")
-    return found
+    if not KEY_ID.matches(id):
+        raise KeyNotFound
+    return await access.get_key(db, page.company_id, id)
 
 
 def _number(text: str) -> int:

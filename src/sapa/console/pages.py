@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from sapa.console import (
     agent_pages,
+    call_pages,
     carrier_pages,
     cash_pages,
     channel_pages,
@@ -50,6 +51,7 @@ PARTS = [
     key_pages,
     webhook_pages,
     request_pages,
+    call_pages,
     people_pages,
     inbox_pages,
     ticket_pages,

@@ -70,6 +70,7 @@ class Forbidden(ApiError):
 
     status = 403
     code = "FORBIDDEN"
+    fix = "Ask an owner of the company for another role."
 
 
 class PageFailed(InternalError):
@@ -81,12 +82,14 @@ class StaleForm(ApiError):
 
     status = 403
     code = "STALE_FORM"
+    fix = "Open the page again and repeat the entry."
 
 
 class FormSent(Conflict):
     """This form was already sent; its result is shown only once."""
 
     code = "FORM_SENT"
+    fix = "Open the page again. If you did not copy what was shown, create another one and delete the first."
 
 
 class PageRequest(Struct):

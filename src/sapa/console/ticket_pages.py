@@ -36,6 +36,7 @@ class FileNotThere(Conflict):
     """This file is not available: it is still being downloaded from the channel, or the download failed."""
 
     code = "FILE_NOT_THERE"
+    fix = "Open it again in a minute. If the download failed, ask the customer to send the file again."
 
 
 @console.get("/{environment}/inbox/{id}", roles=EVERYBODY)

@@ -19,7 +19,14 @@ from sapa.http.query_string import BadValue, parse_date_time
 from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.endpoints import test_event
-from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed, WebhookSuspended
+from sapa.webhooks.types import (
+    DeliveryFilter,
+    DeliveryStatus,
+    Missed,
+    WebhookEndpointIn,
+    WebhookEndpointPatch,
+    WebhookSuspended,
+)
 
 PAGE = 25
 
@@ -52,7 +59,7 @@ async def create_webhook(page: PageRequest) -> Response:
     events = page.form_values("event")
     if not events and not page.form_value("all"):
         raise Invalid.field("event", "choose at least one, or all of them")
-    body = EndpointIn(
+    body = WebhookEndpointIn(
         url=page.form_value("url"),
         events=[] if page.form_value("all") else events,
         description=page.form_value("description") or None,
@@ -102,7 +109,7 @@ async def show_webhook(page: PageRequest) -> Response:
 async def change_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     description = page.form_value("description") or None
-    patch = EndpointPatch(
+    patch = WebhookEndpointPatch(
         url=page.form_value("url") or UNSET,
         events=[] if page.form_value("all") else page.form_values("event") or UNSET,
         description=description,

@@ -91,6 +91,8 @@ GRANT SELECT, INSERT, DELETE ON one_time_links TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sign_in_attempts TO {app};
 GRANT SELECT, INSERT ON audit_entries TO {app};
 
+GRANT SELECT, INSERT ON api_calls TO {app};
+
 GRANT SELECT, INSERT, UPDATE, DELETE ON widget_visitors TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON widget_sessions TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON widget_lines TO {app};

@@ -24,6 +24,13 @@ Result = TypeVar("Result")
 
 MOST_TRIES = 3
 ACQUIRE_SECONDS = 2.0
+"""How long a caller waits for a connection."""
+PATIENT_ACQUIRE_SECONDS = 15.0
+"""The same for commands, jobs and tests."""
+UNUSED_SECONDS = 60.0
+"""After which connections are closed that nobody needed in that time."""
+MOST_UNUSED = 2
+"""Connections that stay open anyway."""
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 
@@ -54,16 +61,24 @@ class Database:
 
     Our own, because asyncpg's starts a task for every connection that is released: acquiring and releasing one costs
     a fifth of a small request there, and next to nothing here. Connections are opened when they are needed, so a
-    process may start while PostgreSQL is away; a lost connection is noticed and replaced.
+    process may start while PostgreSQL is away; a lost connection is noticed and replaced. What a burst opened is closed
+    when it is not needed any more.
     """
 
-    def __init__(self, url: str, size: int, application: str = "sapa") -> None:
+    def __init__(
+        self, url: str, size: int, application: str = "sapa", acquire_seconds: float = ACQUIRE_SECONDS
+    ) -> None:
         self.url = url
         self.size = size
         self._application = application
+        self._acquire_seconds = acquire_seconds
         self._idle: list[Connection] = []
         self._open_count = 0
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self._fewest_idle = 0
+        """Since the timer was set: so many were not needed at all."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
         self.notifier = Notifier(self._notify)
         self.hub = Hub(url, application)
@@ -126,28 +141,32 @@ class Database:
         await self.hub.close()
         await self.notifier.drain()
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         while self._idle:
-            connection = self._idle.pop()
             self._open_count -= 1
-            try:
-                await connection.close(timeout=5)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError):
-                connection.terminate()
+            await _close(self._idle.pop())
+        if self._closing:
+            await asyncio.wait(self._closing)
 
     async def acquire(self) -> Connection:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
+                if len(self._idle) < self._fewest_idle:
+                    self._fewest_idle = len(self._idle)
                 return connection
             self._open_count -= 1
+        self._fewest_idle = 0
         try:
-            async with asyncio.timeout(ACQUIRE_SECONDS):
+            async with asyncio.timeout(self._acquire_seconds):
                 if self._open_count < self.size:
                     self._open_count += 1
                     return await self._connect()
                 return await self._wait()
         except TimeoutError:
-            raise DatabaseAway(f"no connection was free within {ACQUIRE_SECONDS:.0f} seconds") from None
+            seconds = self._acquire_seconds
+            raise DatabaseAway(f"no connection was free within {seconds:.0f} seconds") from None
 
     async def _connect(self) -> Connection:
         """The caller has counted the connection already."""
@@ -177,7 +196,22 @@ class Database:
         except BaseException:
             connection.terminate()
             raise
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._close_unused)
         return connection
+
+    def _close_unused(self) -> None:
+        """The first ones of the list: connections are used from its end."""
+        unused = max(0, min(self._fewest_idle, len(self._idle)) - MOST_UNUSED)
+        for connection in self._idle[:unused]:
+            closing = asyncio.create_task(_close(connection), name="unused connection")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        del self._idle[:unused]
+        self._open_count -= unused
+        self._fewest_idle = len(self._idle)
+        is_needed = self._open_count > MOST_UNUSED and not self._closed
+        self._timer = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._close_unused) if is_needed else None
 
     async def _wait(self) -> Connection:
         waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
@@ -211,6 +245,13 @@ class Database:
             self._idle.append(connection)
 
 
+async def _close(connection: Connection) -> None:
+    try:
+        await connection.close(timeout=5)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError):
+        connection.terminate()
+
+
 class ConnectionScope:
     """A connection for the length of a block."""
 
@@ -234,7 +275,7 @@ class ConnectionScope:
 @asynccontextmanager
 async def open_database(url: str, size: int = 2, application: str = "sapa") -> AsyncIterator[Database]:
     """A database for the length of a block: commands, jobs and tests."""
-    database = Database(url, size, application)
+    database = Database(url, size, application, PATIENT_ACQUIRE_SECONDS)
     try:
         yield database
     finally:

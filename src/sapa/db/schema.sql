@@ -58,6 +58,7 @@ CREATE TABLE api_keys (
     expires_at    timestamptz(3),
     last_used_at  timestamptz(3),
     last_used_ip  text,
+    allows_mcp    boolean        NOT NULL DEFAULT true,
     CONSTRAINT api_keys_pkey PRIMARY KEY (id),
     CONSTRAINT api_keys_company_fkey FOREIGN KEY (company_id) REFERENCES companies (company_id),
     CONSTRAINT api_keys_hash_key UNIQUE (hash),
@@ -149,6 +150,31 @@ CREATE TABLE counter_deltas (
     created_at  timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT counter_deltas_pkey PRIMARY KEY (company_id, counter, id)
 );
+
+
+-- The log of API calls: append-only, partitioned by day.
+
+CREATE TABLE api_calls (
+    company_id    bigint         NOT NULL,
+    called_at     timestamptz(3) NOT NULL,
+    request_id    text           COLLATE "C" NOT NULL,
+    key_id        text           COLLATE "C" NOT NULL,
+    method        text           COLLATE "C" NOT NULL,
+    -- The path with the names of its parameters, never their values.
+    route         text           COLLATE "C" NOT NULL,
+    status        smallint       NOT NULL,
+    code          text           COLLATE "C",
+    address       text           COLLATE "C" NOT NULL,
+    microseconds  integer        NOT NULL,
+    CONSTRAINT api_calls_pkey PRIMARY KEY (company_id, called_at, request_id)
+) PARTITION BY RANGE (called_at);
+
+CREATE TABLE api_calls_default PARTITION OF api_calls DEFAULT;
+
+CREATE INDEX api_calls_key_idx ON api_calls (company_id, key_id, called_at, request_id);
+CREATE INDEX api_calls_route_idx ON api_calls (company_id, route, called_at, request_id);
+CREATE INDEX api_calls_error_idx ON api_calls (company_id, called_at, request_id) WHERE status >= 400;
+CREATE INDEX api_calls_request_idx ON api_calls (company_id, request_id);
 
 
 -- Events: append-only, the exact bytes to deliver. Partitioned by day; old days are dropped whole.
@@ -1324,6 +1350,8 @@ CREATE TABLE audit_entries (
     subject          text           NOT NULL,
     address          text           NOT NULL,
     created_at       timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
+    -- Of a change by program; user_name is the key's name then.
+    key_id           text           COLLATE "C",
     CONSTRAINT audit_entries_pkey PRIMARY KEY (id),
     CONSTRAINT audit_entries_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id)
 );
@@ -2648,7 +2676,8 @@ DECLARE
     day        date;
     partition  text;
 BEGIN
-    instant := CASE parent WHEN 'events' THEN 'created_at' WHEN 'webhook_attempts' THEN 'started_at' END;
+    instant := CASE parent WHEN 'events' THEN 'created_at' WHEN 'webhook_attempts' THEN 'started_at'
+                           WHEN 'api_calls' THEN 'called_at' END;
     IF instant IS NULL THEN
         RAISE EXCEPTION '% is not partitioned by day', parent;
     END IF;

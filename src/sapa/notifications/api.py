@@ -13,13 +13,13 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.get("/notifications", scope=Scope.ORDERS_READ)
-async def get_notification_settings(call: Call) -> NotificationSettings:
+async def get_shipping_notification_settings(call: Call) -> NotificationSettings:
     """Get which steps of a parcel customers are notified of."""
     return await actions.get_settings(call.db, call.company)
 
 
 @routes.put("/notifications", scope=Scope.ORDERS_WRITE, raises=[TemplateNotFound, TemplateParamsMismatch])
-async def update_notification_settings(call: Call, body: NotificationSettingsIn) -> NotificationSettings:
+async def update_shipping_notification_settings(call: Call, body: NotificationSettingsIn) -> NotificationSettings:
     """Choose which steps of a parcel customers are notified of.
 
     Each step has a template and, in `params`, what fills its parameters. The message goes to the customer of the order,

@@ -158,4 +158,6 @@ def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
 def _describe(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "there was no response in time"
+    if isinstance(error, aiohttp.InvalidURL):  # its text is the address, which may hold a password
+        return "the address is not valid"
     return str(error) or type(error).__name__

@@ -206,12 +206,14 @@ class ProductExists(Conflict):
 
     code = "PRODUCT_EXISTS"
     constraint = "products_product_id_key"
+    fix = "Update the product that has this `productId`, or send another one."
 
 
 class InsufficientStock(Conflict):
     """There are not enough units in stock."""
 
     code = "INSUFFICIENT_STOCK"
+    fix = "Get the product, and order at most the units it has, or add units to its stock."
 
 
 class ProductCreated(Event):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TextIO
 
 from sapa.access import actions
-from sapa.access.types import KeyIn, KeyProduct, Scope
+from sapa.access.types import DATA_SCOPES, KeyIn, KeyProduct
 from sapa.db.pool import open_database
 from sapa.demo.shop import DEMO_COMPANY
 from sapa.people import actions as people
@@ -14,7 +14,7 @@ from sapa.runtime.processes import CannotStart
 from sapa.settings import Settings
 
 WELCOME = """
-Welcome to Sapa. A demo company was created for you, with two keys that have every scope.
+Welcome to Sapa. A demo company was created for you, with two keys for all of its data.
 Copy them now: they are shown only once. Open the console link to become the company's first owner.
 The link works once and expires after a week.
 
@@ -25,6 +25,7 @@ The link works once and expires after a week.
 
   customers & orders  {address}/customer/v1
   messaging           {address}/messaging/v1
+  documentation       {address}/docs
   reference           {address}/customer/v1/docs
                       {address}/messaging/v1/docs
 
@@ -58,7 +59,7 @@ async def prepare(app_url: str, settings: Settings, file: Path | None = None) ->
         if await actions.list_companies(tx):
             return None
         company = await actions.create_company(tx, DEMO_COMPANY)
-        everything = KeyIn(name="first key", scopes=list(Scope), products=list(KeyProduct))
+        everything = KeyIn(name="first key", scopes=list(DATA_SCOPES), products=list(KeyProduct))
         live = await actions.create_key(tx, company.live_company_id, everything)
         test = await actions.create_key(tx, company.test_company_id, everything)
         link = await people.make_setup_link(tx, company.live_company_id)

@@ -29,6 +29,7 @@ class HeadersTooLarge(ApiError):
 
     status = 431
     code = "HEADERS_TOO_LARGE"
+    fix = "Send less in the address and the headers. What is large belongs into the body."
 
 
 class HttpConnection(asyncio.Protocol):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from sapa.http.errors import InternalError
+from sapa.http.incoming import ARRIVED_BODY
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 BODILESS = {204, 304}
@@ -77,6 +78,8 @@ class RequestCycle:
         self.is_complete = False
 
     async def run(self, app: App) -> None:
+        if self._is_received:
+            self._scope[ARRIVED_BODY] = self._body
         try:
             await app(self._scope, self.receive, self.send)
         except Exception as error:

@@ -28,6 +28,8 @@ Amount = Annotated[
     Decimal, Meta(examples=[150000], description="In major units, with at most the currency's decimal places.")
 ]
 
+NOTHING = Decimal(0)
+
 
 class BadMoney(ValueError):
     """An amount or a currency that cannot be used; the text says how to fix it."""
@@ -58,10 +60,12 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
 
 def shorten(amount: Decimal) -> Decimal:
     """Without zeros at the end of the fraction and without an exponent: 0.30 → 0.3, 1.5E+5 → 150000."""
+    if not _exponent(amount):
+        return amount or NOTHING  # a whole number, as most amounts are; also for negative zero
     # Room for every digit of the input: Decimal's default of 28 would round away digits that must be refused.
     short = amount.normalize(Context(prec=max(28, len(amount.as_tuple().digits))))
     if not short:
-        return Decimal(0)  # also for negative zero
+        return NOTHING
     return short.quantize(Decimal(1)) if _exponent(short) > 0 else short
 
 

@@ -5,7 +5,7 @@ from sapa.http.idempotency import KEPT_HOURS
 from sapa.work import queries
 
 DAYS_AHEAD = 7
-DAYS_KEPT = {"events": 30, "webhook_attempts": 30}
+DAYS_KEPT = {"events": 30, "webhook_attempts": 30, "api_calls": 30}
 MONTHS_AHEAD = 2
 HISTORY_MONTHS = 12
 _BATCH = 5_000

@@ -21,7 +21,10 @@ LEASE_SECONDS = 30.0
 # A job is stopped before its lease ends, so that two workers never do it at once.
 LONGEST_RUN_SECONDS = 25.0
 RESTART_SECONDS = 1.0
-CONNECTIONS_OF_A_SERVICE = 4
+MOST_CONNECTIONS = 40
+"""Of a worker."""
+CONNECTION_SECONDS = 10.0
+"""How long work waits for one of them."""
 
 log = structlog.get_logger()
 
