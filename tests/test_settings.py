@@ -34,6 +34,7 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
             "SAPA_DATABASE_URL": "postgresql://app@db/sapa",
             "SAPA_DATABASE_OWNER_URL": "postgresql://owner@db/sapa",
             "SAPA_DATABASE_POOL": "25",
+            "SAPA_DATABASE_WAIT": "5",
             "SAPA_HOST": "::",
             "SAPA_PORT": "443",
             "SAPA_PROCESSES": "8",
@@ -74,7 +75,8 @@ def test_an_empty_variable_is_an_absent_one(name: str) -> None:
     [
         ("SAPA_PORT", "0"), ("SAPA_PORT", "65536"), ("SAPA_PORT", "http"), ("SAPA_PORT", "-1"), ("SAPA_PORT", "80.0"),
         ("SAPA_PORT", " 80"), ("SAPA_PORT", "８０"), ("SAPA_PROCESSES", "0"), ("SAPA_PROCESSES", "65"),
-        ("SAPA_DATABASE_POOL", "1"), ("SAPA_DATABASE_POOL", "201"), ("SAPA_LOG_LEVEL", "loud"),
+        ("SAPA_DATABASE_POOL", "1"), ("SAPA_DATABASE_POOL", "201"), ("SAPA_DATABASE_WAIT", "0"),
+        ("SAPA_LOG_LEVEL", "loud"),
         ("SAPA_HISTORY_MONTHS", "0"), ("SAPA_HISTORY_MONTHS", "121"),
         ("SAPA_METRICS_LISTEN", "9100"), ("SAPA_METRICS_LISTEN", ":9100"), ("SAPA_METRICS_LISTEN", "127.0.0.1:0"),
         ("SAPA_METRICS_LISTEN", "::1:9100"), ("SAPA_METRICS_LISTEN", "127.0.0.1:65536"),

@@ -145,5 +145,5 @@ def create_app() -> App:
     configure_logs(settings.log_level)
     if settings.database.url is None:
         raise RuntimeError("sapa api needs SAPA_DATABASE_URL; `sapa serve` starts the embedded database and sets it.")
-    database = Database(settings.database.url, settings.database.pool_size, "sapa api")
+    database = Database(settings.database.url, settings.database.pool_size, "sapa api", settings.database.wait_seconds)
     return build_app(settings, database)

@@ -40,6 +40,8 @@ class DatabaseSettings(Struct, frozen=True):
     """SAPA_DATABASE_OWNER_URL: the role that owns the tables and runs migrations; by default the URL above."""
     pool_size: int
     """SAPA_DATABASE_POOL: connections of each API process."""
+    wait_seconds: int
+    """SAPA_DATABASE_WAIT: how many seconds a request waits for one of them before it is refused with 503."""
 
 
 class ServerSettings(Struct, frozen=True):
@@ -155,6 +157,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             url=url,
             owner_url=_url(environ, "SAPA_DATABASE_OWNER_URL") or url,
             pool_size=_number(environ, "SAPA_DATABASE_POOL", 10, 2, 200),
+            wait_seconds=_number(environ, "SAPA_DATABASE_WAIT", 2, 1, 60),
         ),
         server=ServerSettings(
             host=environ.get("SAPA_HOST") or "127.0.0.1",
