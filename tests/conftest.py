@@ -20,12 +20,13 @@ import httpx
 import pytest
 from hypothesis import settings
 from msgspec import Struct
+from playwright.async_api import Browser
 
 from sapa import domains
 from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
-from tests import depth  # noqa: F401 - registers the profiles
+from tests import browsers, depth  # noqa: F401 - registers the profiles
 from tests.factories import Environments, make_company, make_key
 from tests.http.response_check import check_answer
 
@@ -135,7 +136,7 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
     data.mkdir(parents=True, exist_ok=True)
     log = data / "serve.log"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
-    environ |= {"SAPA_PROCESSES": "2", **variables}
+    environ |= {"SAPA_PROCESSES": "2", "SAPA_DATABASE_WAIT": "30", **variables}  # 30: the machine may be busy
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "sapa", "serve", "--port", str(port), "--data", str(data)],
@@ -155,7 +156,7 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
 
 def wait_until_ready(installation: Installation) -> None:
     deadline = time.monotonic() + STARTUP_SECONDS
-    with httpx.Client(base_url=installation.address, verify=TLS, timeout=10) as client:
+    with httpx.Client(base_url=installation.address, verify=TLS, timeout=120) as client:
         while time.monotonic() < deadline and installation.process.poll() is None:
             try:
                 if client.get("/readyz").status_code == 200:
@@ -168,7 +169,7 @@ def wait_until_ready(installation: Installation) -> None:
 
 def stop_installation(installation: Installation) -> int:
     installation.process.send_signal(signal.SIGTERM)
-    return installation.process.wait(timeout=60)
+    return installation.process.wait(timeout=120)
 
 
 @pytest.fixture(scope="session")
@@ -203,6 +204,12 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     assert "internal error" not in running.log.read_text()
 
 
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with browsers.launch() as launched:
+        yield launched
+
+
 @pytest.fixture(scope="session")
 async def database(installation: Installation) -> AsyncIterator[Database]:
     """The installation's database, as the product's own role."""
@@ -231,7 +238,7 @@ def connect(installation: Installation, key: str | None) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         base_url=installation.customer_base,
         headers={} if key is None else {"x-api-key": key},
-        timeout=30,
+        timeout=120,
         verify=TLS,
         event_hooks={"response": [check_answer]},
     )

@@ -21,7 +21,7 @@ from tests.factories import Environments, MadeKey, make_key
 
 CALLS = 100
 SMALLEST_PIPE = 4096
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Pipe:
@@ -70,14 +70,14 @@ async def key(database: Database, company: Environments) -> MadeKey:
 
 def is_up(port: int) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=10).status_code == 200
+        return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=120).status_code == 200
     except httpx.TransportError:
         return False
 
 
 def fail_often(address: str, key: str) -> set[str]:
     """The ids of calls that were answered, each with a 500 that is logged twice."""
-    with httpx.Client(base_url=address, headers={"x-api-key": key}, timeout=20) as client:
+    with httpx.Client(base_url=address, headers={"x-api-key": key}, timeout=120) as client:
         answers = [client.get("/customer/v1/customers") for _ in range(CALLS)]
     assert {answer.status_code for answer in answers} == {500}
     return {answer.headers["x-request-id"] for answer in answers}

@@ -34,7 +34,7 @@ async def make_person(database: Database, company: Environments, role: Role = Ro
 @asynccontextmanager
 async def open_browser(installation: Installation, email: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """A browser without scripts; signed in if an email is given."""
-    async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=30, verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=120, verify=TLS) as client:
         if email is not None:
             response = await sign_in(client, email)
             assert response.status_code == 303, response.text

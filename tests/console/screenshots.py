@@ -4,16 +4,13 @@ A fresh installation with the demo's shop and a few days of support, looked at w
 """
 
 import asyncio
-import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from msgspec import Struct
 from PIL import Image
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
 from sapa.access import actions as access
 from sapa.console.routes import COOKIE
@@ -21,8 +18,8 @@ from sapa.db.pool import Database, open_database
 from sapa.demo import shop
 from sapa.people import actions as people
 from sapa.values.company import Company
+from tests.browsers import launch, new_context
 from tests.conftest import Installation, connect, start_installation, stop_installation
-from tests.console.conftest import BROWSERS
 from tests.console.filled import fill_shop
 from tests.console.people import PASSWORD
 from tests.factories import make_key
@@ -104,7 +101,7 @@ async def main() -> None:
         try:
             async with open_database(installation.server.app_url, size=5) as database:
                 secret, pages = await fill(installation, database)
-                async with open_browser() as browser:
+                async with launch() as browser:
                     for shot in list_shots(pages):
                         await take(browser, installation.address, secret, shot)
         finally:
@@ -149,17 +146,9 @@ async def _work(installation: Installation, database: Database, company: Company
         await tx.execute(NAME_KEY, company.id, "test key", "Asisten AI")
 
 
-@asynccontextmanager
-async def open_browser() -> AsyncIterator[Browser]:
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        await browser.close()
-
-
 async def take(browser: Browser, address: str, secret: str, shot: Shot) -> None:
-    context = await browser.new_context(
+    context = await new_context(
+        browser,
         base_url=address,
         viewport={"width": shot.width, "height": shot.height or 800},
         color_scheme=shot.scheme,

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 
 from sapa.db.pool import Database
 from sapa.people import actions
+from tests.browsers import new_context
 from tests.conftest import TLS, Installation
 from tests.console.people import PASSWORD, make_person
 from tests.factories import Environments, make_customer, make_key
@@ -26,7 +27,7 @@ async def page(
 ) -> AsyncIterator[Page]:
     """An owner, signed in; browser errors fail the test."""
     email = await make_person(post, client)
-    context = await browser.new_context(base_url=post_office.address, viewport=WIDTHS["desk"], locale="en-GB")
+    context = await new_context(browser, base_url=post_office.address, viewport=WIDTHS["desk"], locale="en-GB")
     tab = await context.new_page()
     complaints: list[str] = []
     tab.on("pageerror", lambda error: complaints.append(str(error)))
@@ -46,7 +47,7 @@ async def test_the_first_owner_signs_in_by_the_link(
 ) -> None:
     async with post.transaction() as tx:
         link = await actions.make_setup_link(tx, client.live)
-    context = await browser.new_context(base_url=post_office.address, locale="id-ID")
+    context = await new_context(browser, base_url=post_office.address, locale="id-ID")
     page = await context.new_page()
     await page.goto(f"/console/link/{link}")
     assert page.url == f"{post_office.address}/console/link"
@@ -155,7 +156,7 @@ async def test_it_works_without_scripts(
     browser: Browser, post_office: Installation, post: Database, client: Environments
 ) -> None:
     email = await make_person(post, client)
-    context = await browser.new_context(base_url=post_office.address, java_script_enabled=False)
+    context = await new_context(browser, base_url=post_office.address, java_script_enabled=False)
     page = await context.new_page()
     await page.goto("/console/test/keys/new")
     await page.fill("[name=email]", email)

@@ -23,7 +23,7 @@ from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, MadeKey, make_customer, make_endpoint, make_import, make_key
 from tests.webhooks.station import Station, answer_with, happen, things, until
 
-PATIENCE = 40
+PATIENCE = 120
 INSECURE = WebhookSettings(allow_insecure=True, allowed_networks=())
 _SECRET = re.compile(r'id="secret">([^<]+)<')
 _ENDS = re.compile(r'data-until="([^"]+)"')

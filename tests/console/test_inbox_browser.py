@@ -9,6 +9,7 @@ from playwright.async_api import Browser, FilePayload, Page, expect
 
 from sapa.db.pool import Database
 from sapa.people.types import Role
+from tests.browsers import new_context
 from tests.conftest import Installation
 from tests.console.people import PASSWORD, make_person
 from tests.console.test_browser import WIDTHS
@@ -16,7 +17,6 @@ from tests.factories import Environments
 from tests.messaging.files.corpus import make_image
 from tests.messaging.shop_site import build_chat, open_site
 
-PATIENCE = 30_000
 LOOKS: list[tuple[str, Literal["light", "dark"], str]] = [("desk", "light", "en"), ("phone", "dark", "id")]
 
 
@@ -26,10 +26,9 @@ async def agent(
 ) -> AsyncIterator[Page]:
     """A person with the role agent at the test environment's inbox; browser errors fail the test."""
     email = await make_person(database, company, Role.AGENT)
-    context = await browser.new_context(
-        base_url=installation.address, viewport=WIDTHS["desk"], locale="en-GB", reduced_motion="reduce"
+    context = await new_context(
+        browser, base_url=installation.address, viewport=WIDTHS["desk"], locale="en-GB", reduced_motion="reduce"
     )
-    context.set_default_timeout(PATIENCE)
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -50,8 +49,7 @@ async def visitor(
 ) -> AsyncIterator[Page]:
     """A visitor at the shop's page, in Indonesian, with the chat open."""
     async with open_site(build_chat(installation, database, company.test)) as address:
-        context = await browser.new_context(viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
-        context.set_default_timeout(PATIENCE)
+        context = await new_context(browser, viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
         page = await context.new_page()
         await page.goto(address)
         await page.get_by_role("button", name="Buka obrolan").click()
@@ -77,13 +75,13 @@ async def check(page: Page, width: str, scheme: Literal["light", "dark"]) -> Non
 async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, visitor: Page) -> None:
     await agent.fill("[name=name]", "Sari")
     await agent.click("button:has-text('Begin')")
-    await expect(agent.locator("#tickets .empty")).to_be_visible(timeout=PATIENCE)
-    await expect(agent.locator("[data-lost]")).to_be_hidden(timeout=PATIENCE)
+    await expect(agent.locator("#tickets .empty")).to_be_visible()
+    await expect(agent.locator("[data-lost]")).to_be_hidden()
     await agent.evaluate("window.neverLeft = true")
 
     await write(visitor, "Halo, kopi Gayo masih ada?")
     row = agent.locator(".tickets li")
-    await expect(row).to_contain_text("Halo, kopi Gayo masih ada?", timeout=PATIENCE)
+    await expect(row).to_contain_text("Halo, kopi Gayo masih ada?")
     assert await agent.evaluate("window.neverLeft")
     for width, scheme, _ in LOOKS:
         await check(agent, width, scheme)
@@ -92,19 +90,19 @@ async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, v
     await agent.wait_for_url("**/inbox/tkt_*")
     await agent.fill("[name=body]", "Masih ada, kak.")
     await agent.click("#composer button:has-text('Send') >> nth=0")
-    await expect(visitor.get_by_role("log").get_by_text("Masih ada, kak.")).to_be_visible(timeout=PATIENCE)
-    await expect(agent.locator(".tick.read")).to_have_count(1, timeout=PATIENCE)
-    await expect(agent.locator("#ticket-head")).to_contain_text("With Sari", timeout=PATIENCE)
+    await expect(visitor.get_by_role("log").get_by_text("Masih ada, kak.")).to_be_visible()
+    await expect(agent.locator(".tick.read")).to_have_count(1)
+    await expect(agent.locator("#ticket-head")).to_contain_text("With Sari")
 
-    await expect(agent.locator("[data-lost]")).to_be_hidden(timeout=PATIENCE)
+    await expect(agent.locator("[data-lost]")).to_be_hidden()
     await agent.fill("[name=body]", "Sebentar")
     await write(visitor, "Kirim ke Bandung bisa?")
-    await expect(agent.locator(".line.in")).to_have_count(2, timeout=PATIENCE)
+    await expect(agent.locator(".line.in")).to_have_count(2)
     assert await agent.input_value("[name=body]") == "Sebentar"
     for width, scheme, language in LOOKS:
         await agent.click(".account summary")
         await agent.click(f".menu button[value={language}]")
-        await expect(agent.locator("html")).to_have_attribute("lang", language, timeout=PATIENCE)
+        await expect(agent.locator("html")).to_have_attribute("lang", language)
         await check(agent, width, scheme)
 
 
@@ -132,12 +130,12 @@ async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
     await visitor.get_by_role("button", name="Hapus salah.txt").click()
     await expect(visitor.locator(".chosen li")).to_have_text(["kopi.png✕", "catatan.txt✕"])
     await write(visitor, "Ini fotonya")
-    await expect(visitor.locator(".one.mine[data-number] img.picture")).to_have_count(1, timeout=PATIENCE)
+    await expect(visitor.locator(".one.mine[data-number] img.picture")).to_have_count(1)
 
-    await agent.locator(".tickets li a").first.click(timeout=PATIENCE)
+    await agent.locator(".tickets li a").first.click()
     await agent.wait_for_url("**/inbox/tkt_*")
     picture = agent.locator(".line.in img.thumbnail")
-    await expect(picture).to_have_attribute("alt", "kopi.png", timeout=PATIENCE)
+    await expect(picture).to_have_attribute("alt", "kopi.png")
     await picture.scroll_into_view_if_needed()
     await agent.wait_for_function(f"() => ({IS_LOADED})(document.querySelector('.line.in img.thumbnail'))")
     await expect(agent.locator(".line.in")).to_contain_text("catatan.txt")
@@ -151,7 +149,7 @@ async def test_files_go_both_ways(agent: Page, visitor: Page) -> None:
     await agent.fill("[name=body]", "Ini daftarnya")
     await agent.click("#composer button:has-text('Send') >> nth=0")
     answer = visitor.locator(".one:not(.mine)")
-    await expect(answer).to_contain_text("Ini daftarnya", timeout=PATIENCE)
+    await expect(answer).to_contain_text("Ini daftarnya")
     await expect(answer.get_by_role("link")).to_have_count(2)
     await expect(answer).to_contain_text("daftar.txt")
     await visitor.wait_for_function(

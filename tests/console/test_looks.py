@@ -14,6 +14,7 @@ from sapa.console.routes import COOKIE, console
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from tests import depth
+from tests.browsers import new_context
 from tests.conftest import Installation
 from tests.console.filled import fill_shop
 from tests.console.people import PASSWORD, make_person
@@ -21,7 +22,6 @@ from tests.factories import Environments, make_company
 from tests.webhooks.station import open_station
 
 assert PARTS
-PATIENCE = 30_000
 WIDE, NARROW = 1440, 360
 LARGEST = 200_000
 VIEWS: list[tuple[str, int, Literal["light", "dark"]]] = [("en", WIDE, "light"), ("id", NARROW, "dark")]
@@ -73,8 +73,7 @@ async def shop(post_office: Installation, post: Database) -> Shop:
 @asynccontextmanager
 async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIterator[Page]:
     """A browser's page, signed in if a session is given; browser errors fail the test."""
-    context = await browser.new_context(base_url=address, locale="en-GB", reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
+    context = await new_context(browser, base_url=address, locale="en-GB", reduced_motion="reduce")
     if secret:
         await context.add_cookies([{"name": COOKIE, "value": secret, "url": f"{address}/console"}])
     page = await context.new_page()
@@ -161,7 +160,7 @@ async def test_a_file_comes_in_with_its_progress_and_goes_out_again(
         await page.click("button:text-is('Import')")
         await page.wait_for_url("**/imports/imp_*")
         await page.evaluate("window.neverLeft = true")
-        await expect(page.locator(".head .state")).to_have_text("partial", timeout=PATIENCE)
+        await expect(page.locator(".head .state")).to_have_text("partial")
         assert await page.evaluate("window.neverLeft")
         assert await page.locator("progress").evaluate("bar => bar.value === bar.max")
         message = await page.inner_text("main")

@@ -12,6 +12,7 @@ from sapa.console.routes import COOKIE
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from sapa.people.types import Role
+from tests.browsers import new_context
 from tests.conftest import Installation, connect
 from tests.console.people import PASSWORD, make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_key
@@ -158,7 +159,7 @@ async def test_an_area_is_found_while_somebody_types(
 ) -> None:
     email = await make_person(database, company)
     secret = await people.sign_in(database, email, PASSWORD, people.Origin("127.0.0.1", "test"))
-    context = await browser.new_context(base_url=installation.address, locale="en-GB")
+    context = await new_context(browser, base_url=installation.address, locale="en-GB")
     await context.add_cookies([{"name": COOKIE, "value": secret, "url": f"{installation.address}/console"}])
     page = await context.new_page()
     await page.goto("/console/test/shipments/new")

@@ -14,7 +14,7 @@ NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
 
 def get(installation: Installation, path: str, **headers: str) -> httpx.Response:
-    return httpx.get(installation.address + path, headers=headers, verify=TLS, timeout=30)
+    return httpx.get(installation.address + path, headers=headers, verify=TLS, timeout=120)
 
 
 @pytest.mark.smoke

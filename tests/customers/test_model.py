@@ -151,7 +151,7 @@ async def key(database: Database, company: Environments) -> str:
 @pytest.fixture
 def client(installation: Installation, key: str) -> Iterator[httpx.Client]:
     with httpx.Client(
-        base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+        base_url=installation.customer_base, headers={"x-api-key": key}, timeout=120, verify=TLS
     ) as opened:
         yield opened
 

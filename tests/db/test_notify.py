@@ -28,7 +28,7 @@ async def test_listeners_are_notified_after_the_commit(database: Database, recei
         notify_after_commit(tx, CHANNEL)
         await asyncio.sleep(0.1)
         assert received.empty()
-    assert await asyncio.wait_for(received.get(), 5) == CHANNEL
+    assert await asyncio.wait_for(received.get(), 120) == CHANNEL
 
 
 async def test_a_rolled_back_transaction_notifies_nobody(database: Database, received: asyncio.Queue[str]) -> None:
@@ -48,7 +48,7 @@ async def test_a_closing_database_sends_what_is_due(database: Database, received
     async with second.transaction() as tx:
         notify_after_commit(tx, CHANNEL)
     await second.close()
-    assert await asyncio.wait_for(received.get(), 5) == CHANNEL
+    assert await asyncio.wait_for(received.get(), 120) == CHANNEL
 
 
 async def test_notifications_within_a_short_time_are_sent_as_few() -> None:

@@ -9,7 +9,6 @@ import pytest
 import sapa
 from docs.generator.pages import ROOT, list_pages
 from sapa.http.documentation import FOLDERS
-from tests.console.conftest import browser  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from sapa import __version__
 from sapa.domains import ROUTES
 from sapa.http.documentation import documentation_routes
 from sapa.http.site import build_site
+from tests.browsers import new_page
 from tests.conftest import TLS, Installation
 from tests.docs.conftest import build_strictly
 from tests.docs.crawler import crawl
@@ -98,7 +99,7 @@ async def test_without_the_site_the_response_says_how_to_build_it(tmp_path: Path
 async def open_page(browser: Browser, address: str) -> tuple[Page, list[str]]:
     """A page and what its console complains about, such as something that its policy forbids."""
     complaints: list[str] = []
-    page = await browser.new_page()
+    page = await new_page(browser)
 
     def note(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:

@@ -34,7 +34,7 @@ class ApiServer(Struct, frozen=True):
     @property
     def metrics(self) -> str:
         """Where its metrics are, as its log says."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if found := re.findall(r'"address": ?"(http://[^"]+/metrics)"', self.log.read_text()):
                 return str(found[-1])
@@ -50,6 +50,7 @@ def run_api(installation: Installation, **variables: str) -> Iterator[ApiServer]
         "SAPA_SECRET_KEY": installation.server.secret_key,
         "SAPA_PORT": str(port),
         "SAPA_PROCESSES": "1",
+        "SAPA_DATABASE_WAIT": "30",
     }
     environ = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
     with TemporaryDirectory() as folder, (Path(folder) / "api.log").open("wb") as output:
@@ -65,11 +66,11 @@ def run_api(installation: Installation, **variables: str) -> Iterator[ApiServer]
             yield ApiServer(port, psutil.Process(process.pid), Path(output.name))
         finally:
             process.terminate()
-            assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=120) == 0
 
 
 def wait_until_healthy(url: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with suppress(httpx.TransportError):
             if httpx.get(url, verify=False if url.startswith("https") else TLS).status_code == 200:

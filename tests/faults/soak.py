@@ -160,7 +160,7 @@ async def soak(installation: Installation, minutes: float) -> int:
         vault = Vault(installation.server.secret_key)
         await make_endpoint(database, vault, company.live, f"{shop.url}/hook", EVENTS)
         live, test = [
-            httpx.AsyncClient(base_url=installation.address, headers={"x-api-key": key.raw}, timeout=60)
+            httpx.AsyncClient(base_url=installation.address, headers={"x-api-key": key.raw}, timeout=120)
             for key in (await make_key(database, company.live), await make_key(database, company.test))
         ]
         traffic, memory = Traffic(live, test), Memory(installation)

@@ -35,7 +35,7 @@ class Attacks:
         self._mail_hook = mail_hook
         self._numbers = count()
         self._shapes = cycle(SHAPES.values())
-        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60)
+        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120)
         self.made = dict.fromkeys(RATES, 0)
 
     async def run(self, seconds: float) -> None:

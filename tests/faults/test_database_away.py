@@ -111,7 +111,7 @@ def start_api(server: EmbeddedServer, port: int, metrics: str, log: Path) -> sub
 
 def is_up(alone: Alone) -> bool:
     try:
-        return httpx.get(f"{alone.root}/readyz", timeout=10, verify=TLS).status_code == 200
+        return httpx.get(f"{alone.root}/readyz", timeout=120, verify=TLS).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -47,7 +47,7 @@ async def test_readers_that_fall_asleep_hold_no_connection_of_the_api(
 ) -> None:
     key = (await make_key(database, company.live)).raw
     cookie = await fill(installation, database, company)
-    async with httpx.AsyncClient(headers={"x-api-key": key}, verify=TLS, timeout=30) as caller:
+    async with httpx.AsyncClient(headers={"x-api-key": key}, verify=TLS, timeout=120) as caller:
         with asleep(server.port, PATH, cookie, READERS) as statuses:
             assert sorted(statuses) == [200, 200] + [429] * (READERS - 2)
             for _ in range(5 * POOL):
@@ -63,7 +63,7 @@ async def test_readers_that_leave_free_their_turn_and_leave_no_traceback(
         reader = ask(server.port, PATH, cookie)
         assert read_status(reader) == 200
         reader.close()
-    async with httpx.AsyncClient(headers={"cookie": cookie}, verify=TLS, timeout=60) as reader_that_stays:
+    async with httpx.AsyncClient(headers={"cookie": cookie}, verify=TLS, timeout=120) as reader_that_stays:
         whole = await reader_that_stays.get(f"{server.address}{PATH}")
     assert whole.status_code == 200
     assert whole.text.count("Ayu") == CUSTOMERS

@@ -12,7 +12,7 @@ import psutil
 from sapa.db.pool import Database
 from tests.conftest import TLS, Installation
 
-PATIENCE = 60
+PATIENCE = 120
 WRITERS = 8
 
 

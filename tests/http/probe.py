@@ -131,7 +131,7 @@ async def open_app(
     await app.start()
     transport = httpx.ASGITransport(app, client=(peer, 40000))  # type: ignore[arg-type]
     try:
-        async with httpx.AsyncClient(transport=transport, base_url="http://probe/customer/v1", timeout=60) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://probe/customer/v1", timeout=120) as client:
             yield client
     finally:
         await app.stop()

@@ -116,7 +116,7 @@ async def test_every_response_has_its_own_request_id(api: httpx.AsyncClient, ins
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/nowhere", "/customer/v1", "/customer/v1/docs"])
 def test_responses_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
-    with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
+    with httpx.Client(base_url=installation.address, timeout=120, verify=TLS) as client:
         ids = [client.get(path).headers.get("x-request-id") for _ in range(2)]
     assert None not in ids
     assert ids[0] != ids[1]

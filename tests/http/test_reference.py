@@ -3,14 +3,13 @@
 import asyncio
 import os
 import re
-import shutil
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Literal
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page, Response, async_playwright
+from playwright.async_api import Browser, Page, Response
 
 from sapa.db.pool import Database
 from sapa.http.endpoints import Base
@@ -25,11 +24,11 @@ from sapa.http.reference import (
 )
 from sapa.http.reference_pages import OVERVIEW, WEBHOOKS, slug_of
 from sapa.http.schemas import Schema
+from tests.browsers import new_context, new_page
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.response_check import document_of, operations_of
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MOST_BYTES = 40_000
 """Of a page on the wire: a slow phone, at 1.6 Mbit/s, loads them in a fifth of a second."""
 SLOW_PHONE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 94_000}
@@ -59,15 +58,6 @@ POOR_CONTRASTS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        await opened.close()
-
-
 def pages_of(base: Base) -> list[str]:
     return [OVERVIEW, *(slug_of(tag["name"]) for tag in document_of(base)["tags"]), WEBHOOKS]
 
@@ -82,7 +72,7 @@ def address_of(installation: Installation, base: Base, page: str) -> str:
 @pytest.fixture
 async def page(browser: Browser, installation: Installation) -> AsyncIterator[Page]:
     """The customer API's page of customers on a desk."""
-    context = await browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    context = await new_context(browser, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     opened = await context.new_page()
     await opened.goto(address_of(installation, Base.CUSTOMER, "customers"))
     yield opened
@@ -111,7 +101,7 @@ class Visit:
 @pytest.fixture(scope="module")
 async def visits(browser: Browser, installation: Installation) -> AsyncIterator[dict[tuple[Base, str], Visit]]:
     """One of each page for all tests that only read."""
-    context = await browser.new_context(color_scheme="light")
+    context = await new_context(browser, color_scheme="light")
     opened = {
         (base, page): Visit(await context.new_page(), address_of(installation, base, page)) for base, page in PAGES
     }
@@ -183,7 +173,7 @@ async def test_a_slow_phone_loads_a_page_in_about_a_second(
     browser: Browser, installation: Installation, place: tuple[Base, str]
 ) -> None:
     """The fastest of five times: on a busy machine the others say nothing of the page."""
-    context = await browser.new_context(viewport={"width": 360, "height": 740})
+    context = await new_context(browser, viewport={"width": 360, "height": 740})
     opened = await context.new_page()
     phone = await context.new_cdp_session(opened)
     await phone.send("Network.enable")
@@ -202,7 +192,7 @@ async def test_a_slow_phone_loads_a_page_in_about_a_second(
 async def test_a_place_that_was_saved_with_the_overview_s_address_is_found(
     browser: Browser, installation: Installation
 ) -> None:
-    opened = await browser.new_page()
+    opened = await new_page(browser)
     await opened.goto(address_of(installation, Base.CUSTOMER, OVERVIEW) + "#create_order")
     await opened.wait_for_url("**/docs/orders#create_order")
     await opened.goto(address_of(installation, Base.CUSTOMER, OVERVIEW) + "#errors")
@@ -212,7 +202,7 @@ async def test_a_place_that_was_saved_with_the_overview_s_address_is_found(
 
 async def test_a_base_without_operations_says_so(browser: Browser) -> None:
     empty = document_of(Base.CUSTOMER) | {"paths": {}, "webhooks": {}, "tags": []}
-    opened = await browser.new_page()
+    opened = await new_page(browser)
     await opened.set_content(render_page(Document(empty), OVERVIEW))
     assert await opened.get_by_text("Nothing can be called under this address yet.").is_visible()
     await opened.close()
@@ -274,7 +264,7 @@ async def test_every_text_stands_out_from_its_ground(
 
 
 async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, installation: Installation) -> None:
-    context = await browser.new_context(viewport={"width": 360, "height": 740}, reduced_motion="reduce")
+    context = await new_context(browser, viewport={"width": 360, "height": 740}, reduced_motion="reduce")
     opened = await context.new_page()
     for page in pages_of(Base.CUSTOMER):
         await opened.goto(address_of(installation, Base.CUSTOMER, page))

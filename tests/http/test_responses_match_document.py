@@ -407,6 +407,6 @@ def open_client(installation: Installation, base: Base, key: str | None) -> http
         base_url=installation.address + base,
         headers={} if key is None else {"x-api-key": key},
         event_hooks={"response": [check_answer]},
-        timeout=30,
+        timeout=120,
         verify=TLS,
     )

@@ -23,12 +23,12 @@ from tests.http.wire import eventually, send
 
 @pytest.fixture(scope="module")
 def root(installation: Installation) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
+    with httpx.Client(base_url=installation.address, timeout=120, verify=TLS) as client:
         yield client
 
 
 def read_metrics(installation: Installation) -> str:
-    return httpx.get(installation.metrics, verify=TLS, timeout=30).text
+    return httpx.get(installation.metrics, verify=TLS, timeout=120).text
 
 
 def total(installation: Installation, name: str, **labels: str) -> float:

@@ -81,7 +81,7 @@ def send_many(
         return [call.result() for call in calls]
 
 
-async def eventually(look: Callable[[], Awaitable[Seen | None]], seconds: float = 20) -> Seen:
+async def eventually(look: Callable[[], Awaitable[Seen | None]], seconds: float = 120) -> Seen:
     """Looks again until there is something to see."""
     async with asyncio.timeout(seconds):
         while True:

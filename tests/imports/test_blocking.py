@@ -16,7 +16,7 @@ from tests.conftest import Installation
 from tests.factories import Environments, make_product
 from tests.imports.files import list_all, run_import, write, write_ndjson
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 NUMBER = "SELECT last FROM order_numbers WHERE company_id = $1 FOR UPDATE"
 PRODUCTS = "SELECT id FROM products WHERE company_id = $1 FOR UPDATE"

@@ -91,7 +91,7 @@ async def end_out_of_reach(database: Database, company: int, line: int) -> Async
 
 
 async def wait_for_progress(database: Database, company: int, beyond: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while await position_of(database, company) <= beyond:
         assert time.monotonic() < deadline, "the import does not get on"
 

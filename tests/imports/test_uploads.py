@@ -16,7 +16,7 @@ from tests.db import scratch
 from tests.factories import Environments, make_key
 from tests.imports.files import list_all
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 CSV = {"content-type": "text/csv"}
 NDJSON = {"content-type": "application/x-ndjson"}
 

@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
 
     async def send_together(self, steps: Sequence[Step]) -> list[httpx.Response]:
         async with httpx.AsyncClient(
-            base_url=self.api.base_url, headers=self.api.headers, timeout=30, verify=TLS
+            base_url=self.api.base_url, headers=self.api.headers, timeout=120, verify=TLS
         ) as api:
             return list(await asyncio.gather(*(api.post(step.path, json=step.body) for step in steps)))
 

@@ -37,7 +37,7 @@ async def plain(
     headers = {"x-api-key": (await make_key(database, company.test)).raw}
     limits = httpx.Limits(max_connections=50)
     async with httpx.AsyncClient(
-        base_url=installation.customer_base, headers=headers, timeout=60, limits=limits, verify=TLS
+        base_url=installation.customer_base, headers=headers, timeout=120, limits=limits, verify=TLS
     ) as client:
         yield client
 

@@ -15,7 +15,7 @@ from tests.loyalty.ledger_steps import adjust, close, drift_of, error_of, histor
 from tests.loyalty.redemption_steps import end, fail
 
 MONTH = timedelta(days=31)
-PATIENCE = 30
+PATIENCE = 120
 
 
 async def expire_after(api: httpx.AsyncClient, months: int | None) -> None:

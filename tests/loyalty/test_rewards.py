@@ -311,7 +311,7 @@ TAKE_CODE = """
 async def until_waiting(onlooker: Connection, number: int, last: asyncio.Task[httpx.Response]) -> None:
     """Until so many wait for a lock; the last of them must not have been let through."""
     query = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while await onlooker.fetchval(query) < number:
         assert not last.done(), "it did not wait"
         assert time.monotonic() < deadline

@@ -85,5 +85,5 @@ class McpClient:
 @asynccontextmanager
 async def connect_mcp(installation: Installation, key: str | None, query: str = "") -> AsyncIterator[McpClient]:
     headers = {} if key is None else {"x-api-key": key}
-    async with httpx.AsyncClient(base_url=installation.address, headers=headers, timeout=30, verify=TLS) as http:
+    async with httpx.AsyncClient(base_url=installation.address, headers=headers, timeout=120, verify=TLS) as http:
         yield McpClient(http, query)

@@ -20,7 +20,7 @@ def connect_messaging(installation: Installation, key: str | None) -> httpx.Asyn
     return httpx.AsyncClient(
         base_url=f"{installation.address}/messaging/v1",
         headers={} if key is None else {"x-api-key": key},
-        timeout=60,
+        timeout=120,
         event_hooks={"response": [check_answer]},
         verify=TLS,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-SECONDS = 30.0
+SECONDS = 120.0
 NUMBER = "+628123456789"
 BUTTONS = {"type": "buttons", "body": "Benar?", "buttons": [{"id": "yes", "title": "Ya"}]}
 

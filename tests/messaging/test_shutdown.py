@@ -72,7 +72,7 @@ async def test_the_outcome_of_a_send_in_flight_is_stored_before_the_process_ends
     async with open_peer() as peer, api_process(installation, peer) as (process, address):
         peer.answers = [(200, NUMBER_SENT)]
         headers = {"x-api-key": key}
-        async with httpx.AsyncClient(base_url=f"{address}/messaging/v1", headers=headers, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=f"{address}/messaging/v1", headers=headers, timeout=120) as client:
 
             async def window_is_open() -> bool | None:
                 answer = await client.post("/messages/send", json=build_message())

@@ -25,7 +25,7 @@ class WhatsAppHook(Struct, frozen=True):
     async def post(self, body: bytes, signature: str | None = None) -> httpx.Response:
         header = signature if signature is not None else sign(body)
         headers = {"content-type": "application/json", "x-hub-signature-256": header}
-        async with httpx.AsyncClient(timeout=30, verify=TLS) as client:
+        async with httpx.AsyncClient(timeout=120, verify=TLS) as client:
             return await client.post(self.address, content=body, headers=headers)
 
     async def send_change(self, *values: Json, field: str = "messages") -> None:

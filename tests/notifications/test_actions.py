@@ -20,7 +20,7 @@ from tests.messaging.conversation_steps import read_outbox
 from tests.messaging.send_steps import make_template
 from tests.shipping import parcels
 
-PATIENCE = 40
+PATIENCE = 120
 NUMBER = "+628123456701"
 
 

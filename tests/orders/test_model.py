@@ -84,7 +84,7 @@ class Orders(RuleBasedStateMachine):
     def open_shop(self, stock: int) -> None:
         self.company_id, key = run(self._open())
         self.api = httpx.Client(
-            base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+            base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=120, verify=TLS
         )
         self.model: dict[str, StoredModel] = {}
         self.stock = stock

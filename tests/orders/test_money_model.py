@@ -116,7 +116,7 @@ class Orders(RuleBasedStateMachine):
     def open_shop(self, stock: int) -> None:
         key = run(self._open())
         self.api = httpx.Client(
-            base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+            base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=120, verify=TLS
         )
         self.orders: dict[str, ModelOrder] = {}
         self.stock = stock

@@ -20,7 +20,7 @@ def server(installation: Installation) -> Iterator[ApiServer]:
 
 
 def wait_for(url: str, text: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     seen = ""
     while text not in seen:
         assert time.monotonic() < deadline, seen

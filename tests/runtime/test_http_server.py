@@ -21,7 +21,7 @@ from sapa.runtime.http_connection import MOST_UNREAD_BYTES, HttpConnection
 from sapa.runtime.http_server import Acceptor
 from sapa.runtime.request_cycle import App, ServedApp
 
-SECONDS = 30
+SECONDS = 120
 LARGE = 8 * MOST_UNREAD_BYTES
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -19,7 +19,7 @@ from tests.conftest import TLS, copy_prepared, free_port
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Serving:
@@ -46,7 +46,7 @@ class Serving:
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10, verify=TLS).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=120, verify=TLS).status_code == 200
         except httpx.HTTPError:
             return False
 

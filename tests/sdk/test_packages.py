@@ -17,8 +17,8 @@ from playwright.async_api import Browser
 
 from sapa import __version__
 from sapa.db.pool import open_database
+from tests.browsers import new_page
 from tests.conftest import Installation, start_installation, stop_installation
-from tests.console.conftest import browser  # noqa: F401 - a fixture
 from tests.factories import make_company, make_key
 from tests.http.test_generators import TOOLS, run, run_node
 from tests.sdk.sample_calls import SDK
@@ -239,10 +239,10 @@ async def open_server(tmp_path: Path) -> AsyncIterator[tuple[str, str]]:
 async def test_a_page_in_a_browser_calls_the_server(
     site: str,
     open_server: tuple[str, str],
-    browser: Browser,  # noqa: F811
+    browser: Browser,
 ) -> None:
     address, key = open_server
-    page = await browser.new_page()
+    page = await new_page(browser)
     await page.goto(f"{site}/index.html#{key}|{address}")
     await page.wait_for_function("() => document.title !== ''")
     assert await page.title() == "done"

@@ -15,7 +15,7 @@ from sapa_client import AsyncSapa, Sapa, errors, types
 from tests.shipping.parcels import DELIVERY, PACKAGE, SENDER
 
 Seen = TypeVar("Seen")
-PATIENCE = 60
+PATIENCE = 120
 
 
 def wait_for(look: Callable[[], Seen | None]) -> Seen:

@@ -51,13 +51,13 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
 
 @pytest.fixture
 async def through(proxy: FaultyProxy, key: str) -> AsyncIterator[Sapa]:
-    with Sapa(key, base_url=proxy.address, timeout=30) as client:
+    with Sapa(key, base_url=proxy.address, timeout=120) as client:
         yield client
 
 
 @pytest.fixture
 async def async_through(proxy: FaultyProxy, key: str) -> AsyncIterator[AsyncSapa]:
-    async with AsyncSapa(key, base_url=proxy.address, timeout=30) as client:
+    async with AsyncSapa(key, base_url=proxy.address, timeout=120) as client:
         yield client
 
 

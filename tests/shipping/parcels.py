@@ -11,7 +11,7 @@ import msgspec
 from sapa.access import actions as access
 from sapa.db.pool import Database
 
-PATIENCE = 40
+PATIENCE = 120
 
 SENDER = {
     "name": "Toko Kopi", "phone": "081234567890", "address": "Jl. Menteng Raya No. 21, Kebon Sirih", "zip": "10310",

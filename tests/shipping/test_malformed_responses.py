@@ -258,7 +258,7 @@ async def test_an_event_that_cannot_be_applied_does_not_block_the_others(
 
 
 async def until_note(db: Any, id: int, is_over: bool = False) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while True:
         row = await db.fetchrow("SELECT note, processed_at FROM carrier_callbacks WHERE id = $1", id)
         if row["note"] and (row["processed_at"] is not None) == is_over:

@@ -173,7 +173,7 @@ async def test_silent_tickets_without_a_wait_are_resolved(desk: Desk) -> None:
         seen = await desk.look(answered)
         return seen if seen["status"] == "resolved" else None
 
-    seen = await eventually(is_resolved, 60)
+    seen = await eventually(is_resolved)
     assert seen["resolvedReason"] == "inactivity"
     assert (await desk.look(waiting))["status"] == "open"
     desk.check((await desk.measured(sari))["resolution"], 3 * HOUR)

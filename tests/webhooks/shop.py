@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tests.http.wire import eventually
 
-PATIENCE = 30
+PATIENCE = 120
 
 
 class Arrival(Struct, frozen=True):

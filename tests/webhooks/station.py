@@ -15,7 +15,7 @@ from sapa.db.pool import Database
 from sapa.events import emit_all
 from sapa.values.company import Company
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Arrival(Struct, frozen=True):

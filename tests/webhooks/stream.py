@@ -11,7 +11,7 @@ import msgspec
 
 from tests.http.wire import eventually
 
-PATIENCE = 30
+PATIENCE = 120
 TLS = ssl.create_default_context()
 QUIET = httpx.Timeout(30, read=None)
 

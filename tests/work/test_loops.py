@@ -31,7 +31,7 @@ class Steps:
 
 async def test_a_step_with_more_to_do_is_repeated_at_once() -> None:
     steps = Steps(True, True, None)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await repeat(steps.take, steps.stopping, every=AGES)
     assert steps.taken == 3
 
@@ -47,7 +47,7 @@ async def test_a_pause_ends_when_the_loop_is_to_stop() -> None:
     await waiting.wait()
     assert not loop.done()
     steps.stopping.set()
-    await asyncio.wait_for(loop, 20)
+    await asyncio.wait_for(loop, 120)
     assert steps.taken == 1
 
 
@@ -74,8 +74,8 @@ async def test_any_of_the_events_ends_a_wait() -> None:
     waiting = asyncio.create_task(wait(AGES, first, second))
     await asyncio.sleep(0)
     second.set()
-    await asyncio.wait_for(waiting, 20)
-    await asyncio.wait_for(wait(AGES, first, second), 20)
+    await asyncio.wait_for(waiting, 120)
+    await asyncio.wait_for(wait(AGES, first, second), 120)
     await wait(0.01, first)
 
 

@@ -44,7 +44,7 @@ from tests.messaging.channels.accounts import ACCOUNTS, SECRETS
 OLD, NEW, LOST = (base64.b64encode(os.urandom(32)).decode() for _ in range(3))
 BOTH = f"{NEW},{OLD}"
 PUBLIC = WebhookSettings(allow_insecure=False, allowed_networks=())
-PATIENCE = 60
+PATIENCE = 120
 DEFERRED = "01900000-0000-7000-8000-000000000000"
 SOURCE = Path(rotation.__file__).parents[1]
 SEALING = {

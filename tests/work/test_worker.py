@@ -17,7 +17,7 @@ from sapa.runtime.processes import wait_until
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 
-PATIENCE = 60
+PATIENCE = 120
 ROOT = Path(__file__).parents[2]
 
 

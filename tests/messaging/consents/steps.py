@@ -102,5 +102,5 @@ def find_link(mail: EmailMessage) -> str:
 async def post_link(link: str, body: bytes = ONE_CLICK) -> httpx.Response:
     """As a mail program does, without cookies."""
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    async with httpx.AsyncClient(verify=TLS, timeout=60) as program:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as program:
         return await program.post(link, content=body, headers=headers)

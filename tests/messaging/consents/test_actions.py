@@ -335,7 +335,7 @@ async def test_a_stop_that_comes_while_a_file_is_uploaded_ends_the_message(
         await prepare_live(live, database, company.live, header=b'{"type": "image"}')
         headers = {"x-api-key": live.client.headers["x-api-key"]}
         address = f"{installation.address}/messaging/v1"
-        async with httpx.AsyncClient(base_url=address, headers=headers, verify=TLS, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=address, headers=headers, verify=TLS, timeout=120) as client:
             file = await upload(client, make_image("PNG"))
         live.peer.opens.clear()
         live.peer.answers = [(200, {"id": "900"}), (200, NUMBER_SENT)]

@@ -82,7 +82,7 @@ class Person(Struct):
         was_stopped = await self._has_chosen("unsubscribe")
         await simulate_inbound(self.shop.messages, source=self.source, text=word, **{"from": self.to})
         if status == "unsubscribe" or was_stopped:  # a start without a stop is a message like any other
-            await eventually(partial(self._has_chosen, status), seconds=60)
+            await eventually(partial(self._has_chosen, status))
 
     async def _has_chosen(self, status: str) -> bool | None:
         return True if [choice for choice, _ in (await self.list_choices())[-1:]] == [status] else None
@@ -153,7 +153,7 @@ async def shop(installation: Installation, database: Database, company: Environm
     # Closed here before the server closes them.
     limits = httpx.Limits(keepalive_expiry=1)
     customers, messages = (
-        httpx.AsyncClient(base_url=base, headers=headers, timeout=60, verify=TLS, limits=limits) for base in bases
+        httpx.AsyncClient(base_url=base, headers=headers, timeout=120, verify=TLS, limits=limits) for base in bases
     )
     async with customers, messages:
         await make_promo(messages)
@@ -221,7 +221,7 @@ async def interleave(shop: Shop, count: int, at_once: int) -> list[timedelta]:
         async with asyncio.TaskGroup() as tasks:
             for person in people:
                 tasks.create_task(live_through(person))
-        await eventually(partial(find_finished, shop, import_id), seconds=120)
+        await eventually(partial(find_finished, shop, import_id))
         async with asyncio.TaskGroup() as tasks:
             checks = [tasks.create_task(check(person)) for person in people]
         late += [done.result() for done in checks]

@@ -7,8 +7,8 @@ import pytest
 from playwright.async_api import Browser
 
 from sapa.db.pool import Database
+from tests.browsers import new_page
 from tests.conftest import TLS
-from tests.console.conftest import browser  # noqa: F401 - a fixture
 from tests.factories import Environments, make_customer
 from tests.messaging.consents.steps import (
     ADDRESS,
@@ -34,7 +34,7 @@ async def mail_promo(sandbox: httpx.AsyncClient, to: str = ADDRESS) -> str:
 
 
 async def get_page(link: str, **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(verify=TLS, timeout=60) as reader:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as reader:
         return await reader.get(link, headers=headers)
 
 
@@ -128,10 +128,10 @@ async def test_a_mail_that_may_be_forged_starts_nothing(
     assert len((await sandbox.get("/tickets")).json()["data"]) == 1
 
 
-async def test_people_use_the_page_in_a_browser(sandbox: httpx.AsyncClient, browser: Browser) -> None:  # noqa: F811
+async def test_people_use_the_page_in_a_browser(sandbox: httpx.AsyncClient, browser: Browser) -> None:
     await make_promo(sandbox)
     link = await mail_promo(sandbox)
-    page = await browser.new_page(locale="en-GB", java_script_enabled=False)
+    page = await new_page(browser, locale="en-GB", java_script_enabled=False)
     try:
         await page.goto(link)
         await page.get_by_role("button", name="Unsubscribe").click()

@@ -128,7 +128,7 @@ async def play(installation: Installation, sent: list[Sent], steps: list[Any]) -
         for message in sent:
             message.id = await store(database, company, message)
         base, headers = f"{installation.address}/messaging/v1", {"x-api-key": key}
-        async with httpx.AsyncClient(base_url=base, headers=headers, timeout=60, verify=TLS) as api:
+        async with httpx.AsyncClient(base_url=base, headers=headers, timeout=120, verify=TLS) as api:
             for kind, *details in steps:
                 if kind == "card":
                     before = [await read_pricing(api, message) for message in sent if message.cost]

@@ -10,7 +10,7 @@ import httpx
 
 from tests.conftest import free_port
 
-SECONDS = 60
+SECONDS = 120
 NAME = "sapa-files"
 
 
@@ -32,7 +32,7 @@ def _create_bucket(address: str, process: subprocess.Popen[bytes]) -> None:
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends and process.poll() is None:
         try:
-            if httpx.put(f"{address}/{NAME}", timeout=10).status_code == 200:
+            if httpx.put(f"{address}/{NAME}", timeout=120).status_code == 200:
                 return
         except httpx.TransportError:
             pass
@@ -43,5 +43,5 @@ def _create_bucket(address: str, process: subprocess.Popen[bytes]) -> None:
 def list_objects(bucket_url: str) -> list[str]:
     """The keys in the bucket, as the server itself lists them."""
     address = "http://" + bucket_url.partition("@")[2].partition("/")[0]
-    listing = httpx.get(f"{address}/{NAME}?list-type=2", timeout=10).text
+    listing = httpx.get(f"{address}/{NAME}?list-type=2", timeout=120).text
     return [part.partition("</Key>")[0] for part in listing.split("<Key>")[1:]]

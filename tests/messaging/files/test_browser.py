@@ -1,16 +1,12 @@
 """Hostile files in a real browser: nothing of them runs, wherever a page puts their addresses."""
 
-import shutil
-from collections.abc import AsyncIterator
-
 import httpx
-import pytest
-from playwright.async_api import Browser, Dialog, Error, async_playwright
+from playwright.async_api import Browser, Dialog, Error
 
 from sapa.db.pool import Database
+from tests.browsers import new_page
 from tests.conftest import Installation
 from tests.factories import Environments
-from tests.http.test_reference import BROWSERS
 from tests.messaging.files.corpus import HOSTILE
 from tests.messaging.files.steps import list_media, reset_limits, send_file, upload
 
@@ -24,15 +20,6 @@ EMBEDDED = """(urls) => Promise.all(urls.flatMap((url) => ["script", "img", "ifr
   }))))"""
 
 
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        await opened.close()
-
-
 async def test_a_browser_runs_nothing(
     browser: Browser, installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
@@ -42,7 +29,7 @@ async def test_a_browser_runs_nothing(
         made = await upload(sandbox, file.content, file.name, content_type=file.declared)
         (media,) = await list_media(sandbox, (await send_file(sandbox, made["id"]))["messageId2"])
         urls.append(installation.address + "/media/" + media["url"].partition("/media/")[2])
-    page, alerts = await browser.new_page(), list[str]()
+    page, alerts = await new_page(browser), list[str]()
 
     async def note(dialog: Dialog) -> None:
         alerts.append(f"{page.url}: {dialog.message}")

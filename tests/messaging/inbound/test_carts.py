@@ -69,7 +69,7 @@ async def wait_until_idle(database: Database, company_id: int) -> None:
     async def look() -> bool | None:
         return await count_waiting(database, company_id) == 0 or None
 
-    await eventually(look, 90)
+    await eventually(look)
 
 
 async def test_a_cart_is_no_order_unless_the_company_wants_it(

@@ -53,7 +53,7 @@ async def test_malformed_mail_is_stored_and_blocks_nothing(
     address = "/hooks/" + sapa(installation.data, *command).json()["hookUrl"].partition("/hooks/")[2]
     mails = [build_nest(1500), *(build_mail(number, *malformed) for number, malformed in enumerate(MALFORMED))]
     mails.append(build_mail(99, "Subject: Kopi", b"The last one"))
-    async with httpx.AsyncClient(base_url=installation.address, timeout=60, verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=installation.address, timeout=120, verify=TLS) as client:
         for mail in mails:
             answer = await client.post(address, content=mail, headers={"content-type": "message/rfc822"})
             assert answer.status_code == 200, mail[:200]

@@ -31,7 +31,7 @@ def hook(installation: Installation, company: Environments) -> str:
 
 async def post(hook: str, *headers: str) -> None:
     mail = "\r\n".join(["To: halo@shop.example", *headers, "", "Halo"])
-    async with httpx.AsyncClient(timeout=60, verify=TLS) as client:
+    async with httpx.AsyncClient(timeout=120, verify=TLS) as client:
         assert (await client.post(hook, content=mail.encode())).status_code == 200
 
 

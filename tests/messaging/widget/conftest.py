@@ -18,7 +18,7 @@ def chat(installation: Installation, database: Database, company: Environments) 
 
 @pytest.fixture
 async def client(installation: Installation) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=installation.address, timeout=30, verify=TLS) as opened:
+    async with httpx.AsyncClient(base_url=installation.address, timeout=120, verify=TLS) as opened:
         yield opened
 
 

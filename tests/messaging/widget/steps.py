@@ -20,7 +20,7 @@ async def read_messages(page: Browser, client: httpx.AsyncClient, after: int, ma
     """`many` messages of the stream after a number."""
     headers = {"x-widget-key": page.key, "authorization": f"Bearer {page.token}", "last-event-id": str(after)}
     found: list[dict[str, Any]] = []
-    async with asyncio.timeout(20), client.stream("GET", "/widget/v1/events", headers=headers) as answer:
+    async with asyncio.timeout(120), client.stream("GET", "/widget/v1/events", headers=headers) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
         async for text in answer.aiter_lines():

@@ -1,19 +1,18 @@
 """The web chat in a real browser, on a page of another origin that permits only what the chat requires."""
 
 import re
-import shutil
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from sapa.db.pool import Database
+from tests.browsers import new_context, new_page
 from tests.conftest import Installation
 from tests.factories import Environments
-from tests.http.test_reference import BROWSERS
 from tests.http.wire import eventually
 from tests.messaging.shop_site import Chat, build_chat, open_site
 
@@ -47,15 +46,6 @@ POOR_CONTRASTS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        await opened.close()
-
-
 @pytest.fixture
 def chat(installation: Installation, database: Database, company: Environments) -> Chat:
     return build_chat(installation, database, company.test)
@@ -70,7 +60,7 @@ async def site(chat: Chat) -> AsyncIterator[str]:
 @pytest.fixture
 async def page(browser: Browser, site: str) -> AsyncIterator[Page]:
     """The shop's page in Indonesian. Its console stays without errors."""
-    context = await browser.new_context(viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
+    context = await new_context(browser, viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
     await context.route(PICTURE, lambda route: route.fulfill(body=PIXEL, content_type="image/png"))
     opened = await context.new_page()
     complaints: list[str] = []
@@ -261,7 +251,7 @@ async def test_after_a_reconnect_nothing_is_missing_or_duplicated(page: Page, de
     await page.keyboard.press("Enter")
     await page.context.set_offline(False)
     for number in range(3):
-        await expect(log(page).get_by_text(f"Saat putus {number}")).to_have_count(1, timeout=20_000)
+        await expect(log(page).get_by_text(f"Saat putus {number}")).to_have_count(1)
     assert (await desk.receive(2))["body"] == "Saya juga menulis"
     await expect(log(page).get_by_text("Saya juga menulis")).to_have_count(1)
 
@@ -317,7 +307,7 @@ async def test_it_can_be_read_by_day_and_night(page: Page, desk: Company, colour
 
 
 async def test_it_uses_the_pages_language(browser: Browser, site: str) -> None:
-    opened = await browser.new_page()
+    opened = await new_page(browser)
     await opened.goto(f"{site}?lang=en-GB")
     await opened.get_by_role("button", name="Open chat").click()
     await expect(opened.get_by_role("textbox", name="Write a message")).to_be_visible()
@@ -326,7 +316,7 @@ async def test_it_uses_the_pages_language(browser: Browser, site: str) -> None:
 
 
 async def test_on_a_phone_it_fills_the_screen(browser: Browser, site: str) -> None:
-    opened = await browser.new_page(viewport={"width": 360, "height": 640})
+    opened = await new_page(browser, viewport={"width": 360, "height": 640})
     await opened.goto(site)
     await opened.get_by_role("button", name="Buka obrolan").click()
     dialog = opened.get_by_role("dialog")

@@ -97,7 +97,7 @@ async def test_open_pages_do_not_delay_a_shutdown(tmp_path: Path) -> None:
     try:
         async with (
             open_database(installation.server.app_url) as database,
-            httpx.AsyncClient(base_url=installation.address, timeout=60, verify=TLS) as client,
+            httpx.AsyncClient(base_url=installation.address, timeout=120, verify=TLS) as client,
         ):
             page = Browser(client, build_chat(installation, database, (await make_company(database)).test))
             await page.join()

@@ -69,7 +69,7 @@ async def open_program(
     key = await make_key(database, company.test, rate_limit=rate_limit)
     async with (
         connect_messaging(installation, key.raw) as api,
-        httpx.AsyncClient(timeout=60, verify=TLS) as http,
+        httpx.AsyncClient(timeout=120, verify=TLS) as http,
     ):
         answer = await api.post("/sandbox/accounts")
         assert answer.status_code == 200, answer.text

@@ -54,7 +54,7 @@ class PywaBot:
 
     def __init__(self, program: OutsideProgram, source: str = "MSGAPP_CLOUD") -> None:
         account, credentials = program.accounts[source]["account"], program.accounts[source]["credentials"]
-        session = httpx.AsyncClient(timeout=60, verify=TLS)
+        session = httpx.AsyncClient(timeout=120, verify=TLS)
         self.client = WhatsApp(
             phone_id=account["phone_number_id"],
             token=credentials["access_token"],

@@ -13,7 +13,7 @@ from tests.factories import Environments, make_company, make_key, make_order
 from tests.shipping import parcels
 from tests.shipping.labels.reader import read_barcodes, read_sizes, read_texts
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 async def book(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:

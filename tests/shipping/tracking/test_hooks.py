@@ -42,7 +42,7 @@ async def planned_callbacks(database: Database, company_id: int) -> list[Call]:
 
 async def post(installation: Installation, call: Call) -> httpx.Response:
     path, headers, body = call
-    async with httpx.AsyncClient(base_url=installation.address, timeout=30, verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=installation.address, timeout=120, verify=TLS) as client:
         return await client.post(path, headers=headers, content=body)
 
 

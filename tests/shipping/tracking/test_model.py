@@ -167,7 +167,7 @@ def _run(installation: Installation) -> None:
         created = await make_company(database)
         key = await make_key(database, created.test)
         client = httpx.AsyncClient(
-            base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=30, verify=TLS
+            base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=120, verify=TLS
         )
         return context, database, Company(created.test, "test", "ID", "IDR"), client
 

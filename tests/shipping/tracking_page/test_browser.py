@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
 from playwright.async_api import Browser
 
+from tests.browsers import new_context
 from tests.conftest import Installation
 from tests.shipping import parcels
 
@@ -22,7 +23,8 @@ async def test_everybody_can_read_a_page_on_a_small_phone_without_scripts(
     address = installation.address + shipment["trackingPage"]
     complaints: list[str] = []
     for has_scripts in (False, True):
-        context = await browser.new_context(
+        context = await new_context(
+            browser,
             locale="id-ID",
             viewport={"width": 360, "height": 740},
             java_script_enabled=has_scripts,

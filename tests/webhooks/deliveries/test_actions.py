@@ -86,7 +86,7 @@ class Hook:
             done = [delivery for delivery in found if delivery["status"] in {"delivered", "failed", "skipped"}]
             return done if len(done) >= count else None
 
-        return await eventually(look, 30)
+        return await eventually(look)
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ async def test_a_list_reads_little_of_a_long_history(hook: Hook, database: Datab
             count = await read_rows(owner) - before
             return count or None
 
-        assert await eventually(look, 30) < 2_000
+        assert await eventually(look) < 2_000
 
 
 HISTORY = """
@@ -231,7 +231,7 @@ async def test_a_delivery_that_failed_once_is_shown_as_retrying_with_the_reason(
         found = await hook.deliveries("--status", "retrying")
         return found[0] if found else None
 
-    delivery = await eventually(look, 30)
+    delivery = await eventually(look)
     assert (delivery["attempts"], delivery["responseStatus"], delivery["error"]) == (1, 500, "http_5xx")
     assert delivery["nextAttemptAt"] > delivery["eventAt"]
     assert "500" in delivery["message"]

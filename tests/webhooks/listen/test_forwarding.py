@@ -29,7 +29,7 @@ from tests.faults.traffic import api_processes, postmaster
 from tests.http.wire import eventually
 from tests.webhooks.shop import Shop, open_shop
 
-PATIENCE = 90
+PATIENCE = 120
 RESOURCES = 10
 CHANGES = 20
 

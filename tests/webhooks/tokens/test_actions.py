@@ -14,7 +14,7 @@ from tests.factories import Environments
 def listen(installation: Installation, token: str | None) -> tuple[int, str]:
     """The answer's status, and the first line of the stream or the error's code."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    with httpx.stream("GET", f"{installation.address}/listen", headers=headers, timeout=30, verify=TLS) as response:
+    with httpx.stream("GET", f"{installation.address}/listen", headers=headers, timeout=120, verify=TLS) as response:
         if response.status_code != 200:
             response.read()
             return response.status_code, str(response.json()["error"]["code"])
