@@ -26,7 +26,7 @@ class Size(Struct, frozen=True):
     seconds: int
 
 
-FULL = Size(rounds=20, seconds=1)
+FULL = Size(rounds=12, seconds=3)
 QUICK = Size(rounds=3, seconds=1)
 
 
