@@ -176,15 +176,17 @@ async def use(database: Database) -> int:
         return one
 
 
-async def test_a_wait_for_a_connection_times_out(notes: Database) -> None:
+async def test_a_wait_for_a_connection_times_out(installation: Installation) -> None:
+    database = Database(installation.server.app_url, 1, "sapa impatient", acquire_seconds=2)
     let_go, held = asyncio.Event(), asyncio.Event()
-    holder = asyncio.create_task(hold(notes, let_go, held))
+    holder = asyncio.create_task(hold(database, let_go, held))
     await held.wait()
     with pytest.raises(DatabaseAway):
-        await use(notes)
+        await use(database)
     let_go.set()
     await holder
-    assert await use(notes) == 1
+    assert await use(database) == 1
+    await database.close()
 
 
 async def test_the_pool_recovers_when_its_connections_are_cut(installation: Installation) -> None:
