@@ -309,7 +309,7 @@ async def test_a_stream_says_that_something_is_new_until_its_reader_signs_out(de
     page = await seat.open(f"/{ticket['id']}")
     seen = re.findall(r'data-seen="(\w+)"', page)[0]
     address = f"/test/inbox/{ticket['id']}/events?seen={seen}"
-    async with asyncio.timeout(30), seat.browser.stream("GET", address, headers=EVENTS) as stream:
+    async with asyncio.timeout(120), seat.browser.stream("GET", address, headers=EVENTS) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert "default-src 'none'" in stream.headers["content-security-policy"]
         lines = stream.aiter_lines()

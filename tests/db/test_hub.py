@@ -34,7 +34,7 @@ async def say(database: Database, channel: str, payload: str) -> None:
 
 
 async def hears(calls: Received) -> str:
-    return await asyncio.wait_for(calls.get(), 20)
+    return await asyncio.wait_for(calls.get(), 120)
 
 
 async def count(database: Database, own: Database, statement: str = SESSIONS) -> int:

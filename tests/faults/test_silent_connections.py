@@ -21,8 +21,6 @@ from tests.faults.api_servers import ApiServer, run_api
 from tests.faults.silent_sockets import open_silent
 
 SILENT = 5_000
-PROMISED_SECONDS = 1.0
-SLACK = 5
 """For a machine on which other tests run."""
 ROOMY = {"SAPA_CONNECTIONS": "8000", "SAPA_CONNECTIONS_PER_ADDRESS": "8000"}
 TIGHT = {"SAPA_CONNECTIONS": "200", "SAPA_CONNECTIONS_PER_ADDRESS": "50"}
@@ -72,7 +70,7 @@ def test_healthz_answers_while_silent_sockets_are_open(installation: Installatio
         for _ in range(10):
             started = time.monotonic()
             assert httpx.get(f"http://127.0.0.1:{api.port}/healthz", verify=TLS, timeout=120).status_code == 200
-            assert time.monotonic() - started < PROMISED_SECONDS * SLACK
+            assert time.monotonic() - started < HEAD_SECONDS  # it waits for none of them to be closed
         if variables:  # some were just closed after their 15 seconds, and are opened again
             assert sum(count_connections(api)) >= SILENT * 9 // 10
 
@@ -145,7 +143,7 @@ def test_a_connection_without_a_whole_head_is_closed_after_15_seconds(installati
         beginnings = (b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"GET /")
         nothing, partial, dripping = (connect(1, sent=sent)[0] for sent in beginnings)
         while not (is_closed(nothing) and is_closed(partial) and is_closed(dripping)):
-            assert time.monotonic() - started < HEAD_SECONDS * 2
+            assert time.monotonic() - started < HEAD_SECONDS + 120
             time.sleep(0.5)
             try:
                 dripping.send(b"x")

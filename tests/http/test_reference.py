@@ -31,12 +31,8 @@ from tests.http.response_check import document_of, operations_of
 
 MOST_BYTES = 40_000
 """Of a page on the wire: a slow phone, at 1.6 Mbit/s, loads them in a fifth of a second."""
-SLOW_PHONE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 94_000}
-"""Milliseconds, and bytes per second."""
-SLOWER = 4
-"""So many times slower than this machine is a phone's processor."""
-MOST_MILLISECONDS = 2_000
-"""A second, and another for what a busy machine does meanwhile. The whole reference on one page took five."""
+MOST_ELEMENTS = 10_000
+"""Of a page. A slow phone builds so many in about a second; the whole reference has ten times as many."""
 
 # For every text: the ratio of its colour's luminance to that of what lies behind it, after WCAG 2.
 POOR_CONTRASTS = """() => {
@@ -162,31 +158,12 @@ async def test_a_page_is_small_on_the_wire(installation: Installation, place: tu
         assert sum([len(chunk) async for chunk in answer.aiter_raw()]) < MOST_BYTES
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        pytest.param(place, marks=[] if place == (Base.CUSTOMER, "shipping") else pytest.mark.long, id=str(place))
-        for place in PAGES
-    ],
-)
-async def test_a_slow_phone_loads_a_page_in_about_a_second(
-    browser: Browser, installation: Installation, place: tuple[Base, str]
-) -> None:
-    """The fastest of five times: on a busy machine the others say nothing of the page."""
-    context = await new_context(browser, viewport={"width": 360, "height": 740})
-    opened = await context.new_page()
-    phone = await context.new_cdp_session(opened)
-    await phone.send("Network.enable")
-    await phone.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    await phone.send("Network.emulateNetworkConditions", SLOW_PHONE)
-    await phone.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
-    times = []
-    for _ in range(5):
-        await opened.goto(address_of(installation, *place), wait_until="load")
-        await opened.wait_for_function("() => performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
-        times.append(await opened.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    await context.close()
-    assert min(times) < MOST_MILLISECONDS, times
+async def test_a_page_is_little_work_for_a_slow_phone(visits: dict[tuple[Base, str], Visit]) -> None:
+    for place, visit in visits.items():
+        elements = await visit.page.evaluate("document.querySelectorAll('*').length")
+        requests = await visit.page.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
+        assert elements <= MOST_ELEMENTS, place
+        assert requests == [], place  # each would cost another round trip
 
 
 async def test_a_place_that_was_saved_with_the_overview_s_address_is_found(
