@@ -13,7 +13,15 @@ from sapa.runtime.processes import wait_until
 from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_company, make_key
-from tests.faults.traffic import PATIENCE, Traffic, api_processes, is_unavailable, postmaster, reckon
+from tests.faults.traffic import (
+    PATIENCE,
+    Traffic,
+    api_processes,
+    is_unavailable,
+    kill_an_api_process,
+    postmaster,
+    reckon,
+)
 
 ROUNDS = depth.examples(3)
 
@@ -47,8 +55,7 @@ async def test_writes_survive_the_death_of_an_api_process(
     for _ in range(ROUNDS):
         async with traffic.flowing(victim, key):
             await traffic.grows(20)
-            doomed = random.choice(api_processes(victim))
-            doomed.kill()
+            doomed = await kill_an_api_process(victim)
             await traffic.grows(20)
             await is_gone(doomed)
             assert await wait_until(lambda: len(api_processes(victim)) == 2, PATIENCE)

@@ -1,6 +1,8 @@
 """A stream of writes that goes on through every fault, and the reckoning after it."""
 
 import asyncio
+import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -10,6 +12,8 @@ import httpx
 import psutil
 
 from sapa.db.pool import Database
+from sapa.runtime.api_server import HEALTHY_SECONDS
+from sapa.runtime.processes import wait_until
 from tests.conftest import TLS, Installation
 
 PATIENCE = 120
@@ -105,6 +109,19 @@ def api_processes(installation: Installation) -> list[psutil.Process]:
             if child.cmdline()[-1:] == ["api"]:
                 return [process for process in child.children() if process.nice() == child.nice()]
     return []
+
+
+async def kill_an_api_process(installation: Installation) -> psutil.Process:
+    """One that has served for a while: if one dies right after its start, `sapa api` ends, and all of them."""
+
+    def are_healthy() -> bool:
+        found = api_processes(installation)
+        return len(found) == 2 and all(time.time() - one.create_time() > HEALTHY_SECONDS + 1 for one in found)
+
+    assert await wait_until(are_healthy, PATIENCE)
+    doomed = random.choice(api_processes(installation))
+    doomed.kill()
+    return doomed
 
 
 def postmaster(installation: Installation) -> psutil.Process:

@@ -15,7 +15,7 @@ from sapa.runtime.processes import check_port
 from sapa.settings import ServerSettings, Settings
 
 _STOP_SECONDS = 20
-_HEALTHY_SECONDS = 3.5
+HEALTHY_SECONDS = 3.5
 """A process that dies sooner would die again: `sapa api` ends."""
 _SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
@@ -65,7 +65,7 @@ class ApiProcesses:
         """Returns False when a process died too soon."""
         for process in [each for each in self._started if each.exitcode is not None]:
             print(f"An API process ended with exit code {process.exitcode}.", file=sys.stderr, flush=True)  # noqa: T201
-            if time.monotonic() - self._started.pop(process) < _HEALTHY_SECONDS:
+            if time.monotonic() - self._started.pop(process) < HEALTHY_SECONDS:
                 return False
             self._start()
         return True
