@@ -79,8 +79,10 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
 
     async def is_put_off() -> bool | None:
         async with database.connection() as db:
-            tries = await db.fetchval("SELECT max(tries) FROM channel_callbacks WHERE company_id = $1", company.test)
-        return bool(tries) or None
+            times = await db.fetchval(
+                "SELECT max(postponements) FROM channel_callbacks WHERE company_id = $1", company.test
+            )
+        return bool(times) or None
 
     await eventually(is_put_off)
     async with database.transaction() as tx:
