@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import httpx
 import psutil
@@ -56,11 +57,19 @@ def test_by_default_they_are_on_the_loopback_address_next_to_the_api(server: Api
     assert get(f"{server.address}/metrics").status_code == 404
 
 
+def listen_next_to_a_free_port(other: socket.socket) -> int:
+    """The free port. The one after it may belong to somebody's connection: then another pair is tried."""
+    while True:
+        port = free_port()
+        with suppress(OSError):
+            other.bind(("127.0.0.1", port + 1))
+            other.listen()
+            return port
+
+
 def test_the_next_free_port_is_used_logged_and_shown_by_doctor(installation: Installation) -> None:
-    port = free_port()
     with socket.socket() as other:
-        other.bind(("127.0.0.1", port + 1))
-        other.listen()
+        port = listen_next_to_a_free_port(other)
         with run_api(installation, SAPA_PORT=str(port)) as server:
             place = httpx.URL(server.metrics)
             assert place.port != port + 1

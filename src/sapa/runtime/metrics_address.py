@@ -12,7 +12,7 @@ from sapa.settings import Settings
 
 SETTING = "SAPA_METRICS_LISTEN"
 PORTS_TRIED = 100
-PROBE_SECONDS = 1.0
+PROBE_SECONDS = 5.0
 BACKLOG = 16
 API_PORT_HEADER = "sapa-api-port"
 """On the metrics' responses: which API they belong to."""
@@ -60,12 +60,25 @@ def get_address(listener: socket.socket) -> ListenAddress:
 
 
 async def find_running(settings: Settings) -> ListenAddress | None:
-    """Where this machine's metrics are served now; None when they are not."""
-    for candidate in list_candidates(settings):
-        with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
-            async with asyncio.timeout(PROBE_SECONDS):
-                if f"{API_PORT_HEADER}: {settings.server.port}" in await _read_head(candidate):
-                    return candidate
+    """Where this machine's metrics are served now; None when they are not. Asks all candidates at once, because some of
+    them may belong to programs that never answer."""
+    probes = [asyncio.create_task(_probe(candidate, settings.server.port)) for candidate in list_candidates(settings)]
+    try:
+        for probe in asyncio.as_completed(probes):
+            if found := await probe:
+                return found
+        return None
+    finally:
+        for one in probes:
+            one.cancel()
+
+
+async def _probe(candidate: ListenAddress, api_port: int) -> ListenAddress | None:
+    """The candidate if it serves the metrics of the API at this port."""
+    with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+        async with asyncio.timeout(PROBE_SECONDS):
+            if f"{API_PORT_HEADER}: {api_port}" in await _read_head(candidate):
+                return candidate
     return None
 
 
