@@ -28,10 +28,10 @@ TEMPLATE = "migrated"
 async def scratch_database(server: EmbeddedServer, template: str = "template1") -> AsyncIterator[Scratch]:
     """Made for the block, dropped after it, whoever is still connected."""
     name = f"scratch_{uuid4().hex}"
-    async with connect(_build_urls(server, "sapa").superuser_url) as superuser:
+    async with connect(build_urls(server, "sapa").superuser_url) as superuser:
         try:
             await superuser.execute(f"CREATE DATABASE {name} OWNER sapa_owner TEMPLATE {template}")
-            yield _build_urls(server, name)
+            yield build_urls(server, name)
         finally:
             await superuser.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
@@ -45,17 +45,17 @@ async def migrated_database(server: EmbeddedServer) -> AsyncIterator[Scratch]:
 
 
 async def _make_template(server: EmbeddedServer) -> None:
-    async with connect(_build_urls(server, "sapa").superuser_url) as superuser:
+    async with connect(build_urls(server, "sapa").superuser_url) as superuser:
         if await superuser.fetchval("SELECT true FROM pg_database WHERE datname = $1", TEMPLATE):
             return
         await superuser.execute(f"DROP DATABASE IF EXISTS {TEMPLATE}_unfinished")
         await superuser.execute(f"CREATE DATABASE {TEMPLATE}_unfinished OWNER sapa_owner")
-        urls = _build_urls(server, f"{TEMPLATE}_unfinished")
+        urls = build_urls(server, f"{TEMPLATE}_unfinished")
         await migrate(urls.owner_url, urls.app_url)
         await superuser.execute(f"ALTER DATABASE {TEMPLATE}_unfinished RENAME TO {TEMPLATE}")
 
 
-def _build_urls(server: EmbeddedServer, database: str) -> Scratch:
+def build_urls(server: EmbeddedServer, database: str) -> Scratch:
     superuser = server.owner_url.replace(f"sapa_owner:{server.secrets.owner}", f"postgres:{server.secrets.superuser}")
     return Scratch(*(url.replace("@/sapa?", f"@/{database}?") for url in (superuser, server.owner_url, server.app_url)))
 

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import pytest
 
+from sapa.db.hub import BEAT_SECONDS
 from sapa.db.pool import Database, open_database
 from tests.http.wire import eventually
 
@@ -89,6 +91,37 @@ async def test_nobody_listens_once_nobody_subscribes(database: Database, own: Da
     own.hub.unsubscribe(subscription)
     await wait_for_end(database, own)
     assert await hears(listen(own, CHANNEL)) == "<up>"
+
+
+async def test_a_hub_that_hears_the_beat_asks_nothing(database: Database, own: Database) -> None:
+    """Of nobody's beat it asks PostgreSQL itself."""
+    calls = listen(own, CHANNEL)
+    assert await hears(calls) == "<up>"
+    async with open_database(database.url, application="beating") as beating:
+        beating.hub.is_beating = True
+        assert await hears(listen(beating, CHANNEL)) == "<up>"
+        await eventually(lambda: hears_without_asking(database, own))
+    heard = own.hub.alive_at
+    await eventually(lambda: is_heard_after(own, heard))
+    assert calls.empty()
+
+
+async def hears_without_asking(database: Database, own: Database) -> bool | None:
+    """For several beats; a late one on a busy machine makes it ask."""
+    asked, heard = await asked_at(database, own), own.hub.alive_at
+    await eventually(lambda: is_heard_after(own, heard + 3 * BEAT_SECONDS))
+    return asked == await asked_at(database, own) or None
+
+
+async def is_heard_after(own: Database, heard: float) -> bool | None:
+    return own.hub.alive_at > heard or None
+
+
+async def asked_at(database: Database, own: Database) -> datetime:
+    async with database.connection() as db:
+        statement = "SELECT query_start FROM pg_stat_activity WHERE application_name = $1"
+        asked: datetime = await db.fetchval(statement, own.hub.application)
+    return asked
 
 
 async def test_the_connection_ends_with_the_database(database: Database) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 import asyncpg
 import pytest
 
-from sapa.db.notify import Notifier
+from sapa.db.notify import Notification, Notifier
 from sapa.db.pool import Database, notify_after_commit
 
 CHANNEL = "test_notify"
@@ -52,21 +52,21 @@ async def test_a_closing_database_sends_what_is_due(database: Database, received
 
 
 async def test_notifications_within_a_short_time_are_sent_as_few() -> None:
-    sent: list[set[str]] = []
+    sent: list[set[Notification]] = []
 
-    async def send(channels: set[str]) -> None:
-        sent.append(channels)
+    async def send(notifications: set[Notification]) -> None:
+        sent.append(notifications)
 
     notifier = Notifier(send)
     for _ in range(1_000):
-        notifier.notify({"one", "two"})
+        notifier.notify({("one", ""), ("two", "now")})
         await asyncio.sleep(0)
     await notifier.drain()
     assert 1 <= len(sent) < 100
-    assert sent[0] == {"one", "two"}
+    assert sent[0] == {("one", ""), ("two", "now")}
 
 
 async def test_a_database_that_is_away_is_not_waited_for() -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none", 1)
-    nowhere.notifier.notify({CHANNEL})
+    nowhere.notifier.notify({(CHANNEL, "")})
     await asyncio.wait_for(nowhere.notifier.drain(), 120)

@@ -37,7 +37,8 @@ async def count(database: Database) -> int:
     ("setting", "value"),
     [
         ("statement_timeout", "10s"), ("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "15s"),
-        ("TimeZone", "UTC"), ("application_name", "sapa test"), ("transaction_isolation", "read committed"),
+        ("TimeZone", "UTC"), ("jit", "off"), ("application_name", "sapa test"),
+        ("transaction_isolation", "read committed"),
     ],
 )  # fmt: skip
 async def test_a_pooled_connection_is_bounded_in_what_it_may_wait_for(

@@ -23,7 +23,8 @@ WRITERS = 8
 class Traffic:
     """What writers did, and what they were told."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_balancer: bool = False) -> None:
+        self._has_balancer = has_balancer
         self.acknowledged: dict[str, str] = {}
         """E-mail address → id."""
         self.unavailable = 0
@@ -34,18 +35,21 @@ class Traffic:
     @asynccontextmanager
     async def flowing(self, installation: Installation, key: str) -> AsyncIterator[None]:
         """Writers at work for the length of a block."""
+        async with self.flowing_to(installation.customer_base, key):
+            yield
+
+    @asynccontextmanager
+    async def flowing_to(self, base: str, key: str) -> AsyncIterator[None]:
         self._stopping = False
-        writers = [asyncio.create_task(self._write(installation, key)) for _ in range(WRITERS)]
+        writers = [asyncio.create_task(self._write(base, key)) for _ in range(WRITERS)]
         try:
             yield
         finally:
             self._stopping = True
             await asyncio.gather(*writers)
 
-    async def _write(self, installation: Installation, key: str) -> None:
-        async with httpx.AsyncClient(
-            base_url=installation.customer_base, headers={"x-api-key": key}, timeout=PATIENCE, verify=TLS
-        ) as api:
+    async def _write(self, base: str, key: str) -> None:
+        async with httpx.AsyncClient(base_url=base, headers={"x-api-key": key}, timeout=PATIENCE, verify=TLS) as api:
             while not self._stopping:
                 await self._write_once(api)
 
@@ -59,6 +63,9 @@ class Traffic:
             return
         if response.status_code == 201:
             self.acknowledged[email] = response.json()["data"]["id"]
+        elif self._has_balancer and "x-request-id" not in response.headers:  # it found no host
+            self.cut += 1
+            await asyncio.sleep(0.05)
         elif is_unavailable(response):
             self.unavailable += 1
             await asyncio.sleep(0.05)
@@ -73,6 +80,11 @@ class Traffic:
                 return
             await asyncio.sleep(0.02)
         raise AssertionError(f"writes are not acknowledged any more: {self.unavailable} × 503, {self.cut} × cut")
+
+    async def is_refused(self) -> None:
+        """Waits until one more write is refused."""
+        before = self.unavailable
+        assert await wait_until(lambda: self.unavailable > before, PATIENCE)
 
 
 def is_unavailable(response: httpx.Response) -> bool:

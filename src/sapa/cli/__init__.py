@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from sapa import __version__
+from sapa.backups.types import BackupFailed
 from sapa.cli.command_table import CommandTable
 from sapa.context import SecretKeyMissing
 from sapa.db.connection import DatabaseAway
@@ -43,7 +44,7 @@ def main() -> None:
     """Runs a command; an error is one sentence, with exit code 1."""
     try:
         app()
-    except (ApiError, BadSecretKey, SecretKeyMissing, BadSetting, CannotStart, MigrationRefused) as error:
+    except (ApiError, BackupFailed, BadSecretKey, SecretKeyMissing, BadSetting, CannotStart, MigrationRefused) as error:
         _fail(str(error))
     except asyncpg.IntegrityConstraintViolationError as error:
         _fail(str(translate(error) or error))

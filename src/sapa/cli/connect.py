@@ -25,6 +25,13 @@ Result = TypeVar("Result")
 CompanyId = Annotated[
     int, typer.Option("--company", min=1, max=2**63 - 1, help="The company id. Each environment has its own.")
 ]
+
+
+class DatabaseUrls(msgspec.Struct, frozen=True):
+    owner: str
+    app: str
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 
 
@@ -43,14 +50,29 @@ async def reach_database() -> AsyncIterator[Database]:
             yield database
 
 
+@asynccontextmanager
+async def reach_owner() -> AsyncIterator[DatabaseUrls]:
+    """The same database for commands that need the tables' owner; its schema may be of any version, or missing."""
+    settings = read_settings()
+    if settings.database.url is not None:
+        yield DatabaseUrls(settings.database.owner_url or settings.database.url, settings.database.url)
+        return
+    async with open_embedded(settings.data) as server:
+        yield DatabaseUrls(server.owner_url, server.app_url)
+
+
 def reach_vault() -> Vault:
     """Call it inside `reach_database`, because the first start creates the data folder's key."""
+    return Vault(get_secret_key())
+
+
+def get_secret_key() -> str:
     settings = read_settings()
     if settings.secret_key is None and settings.database.url is not None:
         raise BadSetting(
             "SAPA_SECRET_KEY is required with SAPA_DATABASE_URL; create it with `openssl rand -base64 32`."
         )
-    return Vault(settings.secret_key or EmbeddedServer(settings.data).secret_key)
+    return settings.secret_key or EmbeddedServer(settings.data).secret_key
 
 
 async def _migrate_if_behind(server: EmbeddedServer) -> None:

@@ -11,18 +11,26 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sapa.cli.connect import AsJson, reach_database
+from sapa.backups.actions import get_state
+from sapa.backups.types import BackupState
+from sapa.cli.connect import AsJson, get_secret_key, reach_database
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import BEHIND, OLDEST_POSTGRESQL, find_mismatch
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Database
+from sapa.db.pooler import REASON, shares_sessions
+from sapa.domains import SEALED_TABLES
 from sapa.outbound.bucket import Bucket, BucketFailed, parse_address
 from sapa.runtime import metrics_address
 from sapa.runtime.exposure import list_exposures
-from sapa.settings import Settings, read_settings
+from sapa.settings import BackupSettings, BadSetting, Settings, read_settings
+from sapa.values.sealing import BadSecretKey, ProbeVault
+from sapa.work import rotation
 
 EXTENSIONS = ("pg_trgm", "btree_gin")
 NEWEST_POSTGRESQL = 18
 MOST_SKEW_SECONDS = 2.0
+LATE_BACKUPS = 2
+PROBE_SECONDS = 10.0
 
 
 class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
@@ -55,6 +63,12 @@ async def _run_checks() -> list[Finding]:
     try:
         async with reach_database() as database, database.connection() as db:
             findings += [finding async for finding in _check_database(db)]
+            is_shared = await shares_sessions(database.url)
+            found = "lent out by a connection pooler" if is_shared else "of its own"
+            findings.append(Finding("sessions", not is_shared, found, REASON))
+            if all(finding.well for finding in findings if finding.what in {"extensions", "schema"}):
+                findings.append(_check_backups(settings.backups, await get_state(db)))
+                findings.append(await _check_secrets(database))
     except (DatabaseAway, OSError, asyncpg.PostgresError) as error:
         outside = settings.database.url is not None
         advice = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "See log/postgres.log."
@@ -103,6 +117,36 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
     yield Finding("clock", skew <= MOST_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
     mismatch = BEHIND if missing else await find_mismatch(db)
     yield Finding("schema", mismatch is None, "not this version's" if mismatch else "up to date", mismatch or "")
+
+
+def _check_backups(settings: BackupSettings, state: BackupState) -> Finding:
+    if settings.url is None and state.last is None:
+        return Finding("backup", True, "none; the worker makes them when SAPA_BACKUP_URL is set")
+    age = state.age_seconds
+    found = "none yet" if age is None else f"the newest one is {age / 3600:.1f} hours old"
+    if state.last is not None and state.last.status == "failed":
+        advice = "Correct what the error says; the worker tries again within an hour."
+        return Finding("backup", False, f"{found}; the last one failed: {state.last.error}", advice)
+    is_late = age is None or age > LATE_BACKUPS * settings.every_hours * 3600
+    advice = "Look for `backup` in the worker's log, or run `sapa backup`."
+    return Finding("backup", not is_late, found, advice, warning=age is None or settings.url is None)
+
+
+async def _check_secrets(database: Database) -> Finding:
+    """Opens what is sealed, for a few seconds."""
+    try:
+        vault = ProbeVault(get_secret_key())
+    except BadSetting as error:  # doctor may run on a host that has no key
+        return Finding("secrets", False, str(error), "Set SAPA_SECRET_KEY.", warning=True)
+    except BadSecretKey as error:
+        return Finding("secrets", False, str(error), "Correct SAPA_SECRET_KEY.")
+    is_complete = await rotation.probe(database, SEALED_TABLES, vault, PROBE_SECONDS)
+    if vault.unreadable:
+        number, total = vault.unreadable, vault.opened + vault.unreadable
+        advice = "Add the key that they were sealed with to SAPA_SECRET_KEY, after a comma."
+        return Finding("secrets", False, f"no key opens {number:,} of {total:,} stored secrets", advice)
+    extent = "all" if is_complete else "the first"
+    return Finding("secrets", True, f"the secret key opens {extent} {vault.opened:,} stored secrets")
 
 
 async def _version(db: Connection) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 import typer
+import uvloop
 from rich.console import Console
 
 from sapa.access import actions as access
@@ -160,7 +161,7 @@ def import_(
 
 def _run_interruptibly(order: ImportOptions, company_id: int, error_file: Path) -> Import:
     try:
-        return asyncio.run(_import(order, company_id, error_file))
+        return uvloop.run(_import(order, company_id, error_file))
     except KeyboardInterrupt:
         typer.echo("sapa: Stopped. Run the same command again to resume.", err=True)
         raise typer.Exit(INTERRUPTED) from None

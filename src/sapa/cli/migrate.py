@@ -4,21 +4,16 @@ import asyncio
 
 import typer
 
+from sapa.cli.connect import reach_owner
 from sapa.db.migrations import migrate as apply_migrations
-from sapa.runtime.embedded import open_embedded
-from sapa.settings import Settings, read_settings
 
 
 def migrate() -> None:
     """Bring the database's schema up to date."""
-    settings = read_settings()
-    applied = asyncio.run(_migrate(settings))
+    applied = asyncio.run(_migrate())
     typer.echo("\n".join(f"applied {name}" for name in applied) or "The schema is up to date.")
 
 
-async def _migrate(settings: Settings) -> list[str]:
-    database = settings.database
-    if database.url is not None and database.owner_url is not None:
-        return await apply_migrations(database.owner_url, database.url)
-    async with open_embedded(settings.data) as server:
-        return await apply_migrations(server.owner_url, server.app_url)
+async def _migrate() -> list[str]:
+    async with reach_owner() as urls:
+        return await apply_migrations(urls.owner, urls.app)

@@ -2,15 +2,19 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 
 import typer
 
 from sapa.cli.process_settings import Host, Port, TlsCert, TlsKey, get_database_url, read_settings_with
+from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.domains import SERVICES, build_jobs, build_process_context, install
+from sapa.db.pooler import REASON, shares_sessions
+from sapa.domains import FREE_WORK, SERVICES, build_jobs, build_process_context, install
 from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.runtime.exposure import list_exposures
+from sapa.runtime.processes import CannotStart
 from sapa.settings import Settings, read_settings
 from sapa.work.worker import CONNECTION_SECONDS, MOST_CONNECTIONS, Worker
 
@@ -18,7 +22,7 @@ from sapa.work.worker import CONNECTION_SECONDS, MOST_CONNECTIONS, Worker
 def api(port: Port = None, host: Host = None, tls_cert: TlsCert = None, tls_key: TlsKey = None) -> None:
     """Run only the API processes, with SAPA_DATABASE_URL."""
     settings = read_settings_with(port, host, None, tls_cert, tls_key)
-    get_database_url(settings)
+    _refuse_shared_sessions(get_database_url(settings))
     for exposure in list_exposures(settings):
         typer.echo(f"Warning: {exposure.sentence}", err=True)
     sys.exit(api_server.run(settings))
@@ -28,13 +32,22 @@ def worker() -> None:
     """Run only one worker, with SAPA_DATABASE_URL."""
     settings = read_settings()
     configure_logs(settings.log_level)
-    asyncio.run(_work(settings, get_database_url(settings)))
+    url = get_database_url(settings)
+    _refuse_shared_sessions(url)
+    asyncio.run(_work(settings, url))
+
+
+def _refuse_shared_sessions(url: str) -> None:
+    """A database that is away may come later."""
+    with suppress(DatabaseAway):
+        if asyncio.run(shares_sessions(url)):
+            raise CannotStart(REASON)
 
 
 async def _work(settings: Settings, url: str) -> None:
     install()
     database = Database(url, MOST_CONNECTIONS, "sapa worker", acquire_seconds=CONNECTION_SECONDS)
     try:
-        await Worker(build_process_context(settings, database), build_jobs(settings), SERVICES).run()
+        await Worker(build_process_context(settings, database), build_jobs(settings), SERVICES, FREE_WORK).run()
     finally:
         await database.close()

@@ -10,6 +10,9 @@ import msgspec
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 MICROSECONDS_PER_MINUTE = 60_000_000
+ARRAYS = ("bool", "bytea", "date", "int2", "int4", "int8", "numeric", "timestamptz")
+"""Types whose arrays statements use. The driver knows those of text by itself."""
+_ALL_ARRAYS = f"SELECT {', '.join(f'NULL::{name}[]' for name in ARRAYS)}"
 
 
 @lru_cache(maxsize=4096)
@@ -36,3 +39,5 @@ async def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     # As text, because asyncpg reads the binary form of 150000 as 1.5E+5, and the API would write that.
     await connection.set_type_codec("numeric", schema="pg_catalog", format="text", encoder=str, decoder=Decimal)
     await connection.set_type_codec("json", schema="pg_catalog", format="binary", encoder=bytes, decoder=msgspec.Raw)
+    # Otherwise the driver looks each one up in the catalogue when a statement first needs it, inside its transaction.
+    await connection.fetch(_ALL_ARRAYS)

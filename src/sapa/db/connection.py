@@ -3,12 +3,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import asyncpg
 from asyncpg.connection import Connection as AsyncpgConnection
 from asyncpg.exceptions import InternalClientError
 from asyncpg.transaction import Transaction
+
+from sapa.db.hosts import NoHostAccepts, limit_silence, open_first, split_hosts
 
 if TYPE_CHECKING:
     Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
@@ -44,6 +47,7 @@ _CONNECT = (
     *_LOST,
     OSError,
     asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.ObjectNotInPrerequisiteStateError,
@@ -144,12 +148,30 @@ def translate_errors(connection: Connection) -> Iterator[None]:
 
 
 async def connect(url: str, **options: Any) -> Connection:
-    """A connection of its own, outside the pool, with the options of `asyncpg.connect`."""
+    """A connection of its own, outside the pool, with the options of `asyncpg.connect`.
+
+    Of several hosts only the primary will do, unless the address says otherwise.
+    """
     options = {"connection_class": TranslatingConnection} | options
+    if len(split_hosts(url)) == 1:
+        return await _connect_to(url, options)
+    if "target_session_attrs" not in url:
+        options["target_session_attrs"] = "read-write"
+    try:
+        return await open_first(url, partial(_connect_to, options=options), AsyncpgConnection.terminate)
+    except NoHostAccepts as refused:
+        for error in refused.errors:
+            if not isinstance(error, DatabaseAway | TimeoutError):
+                raise error from None
+        raise DatabaseAway(str(refused)) from refused
+
+
+async def _connect_to(url: str, options: dict[str, Any]) -> Connection:
     try:
         connection: Connection = await asyncpg.connect(url, **options)
     except _CONNECT as error:
         if isinstance(error, ValueError):  # asyncpg cannot parse the address
             raise
         raise DatabaseAway.because(error) from error
+    limit_silence(connection._transport)  # type: ignore[attr-defined]
     return connection

@@ -9,8 +9,10 @@ from functools import partial
 
 from sapa.db import queries
 from sapa.db.pool import Connection, Database
+from sapa.db.wakeups import DueQueue
 
 BATCH = 10_000
+QUEUE = DueQueue("counters", queries.NEXT_DELTAS.text)
 
 
 async def get_total(db: Connection, company_id: int, counter: str, cells: list[str] | None = None) -> int:

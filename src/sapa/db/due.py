@@ -5,6 +5,9 @@ in one index; only the few companies whose test clock was moved are searched one
 into one batch, companies take turns: then each of them is searched.
 """
 
+WORKER = "the worker looks for due work over all companies"
+"""Why statements that find the next due work cross companies."""
+
 # Not clock_timestamp(): an index search needs a time that stays the same during the statement.
 NOW = "statement_timestamp()"
 COMPANY_NOW = f"({NOW} + c.clock_offset)"
@@ -44,6 +47,34 @@ def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> 
                     ORDER BY t.{column}, {key} LIMIT $1) AS due) AS due
      ORDER BY turn, since
      LIMIT $1"""
+
+
+def build_next_due(table: str, column: str, condition: str = "TRUE") -> str:
+    """The seconds until the first row is due, over all companies; zero if it is, NULL if none waits."""
+    return f"""
+    SELECT CASE WHEN min(due_at) <= {NOW} THEN 0.0 ELSE extract(epoch FROM min(due_at) - {NOW}) END::float8
+      FROM ((SELECT min(t.{column}) AS due_at FROM {table} t WHERE t.{column} IS NOT NULL AND {condition})
+             UNION ALL
+            (SELECT min(ahead.due_at - c.clock_offset)
+               FROM companies c
+              CROSS JOIN LATERAL (
+                    SELECT t.{column} AS due_at FROM {table} t
+                     WHERE t.company_id = c.company_id AND t.{column} IS NOT NULL AND {condition}
+                     ORDER BY t.{column} LIMIT 1) AS ahead
+              WHERE c.clock_offset > interval '0')) AS due"""
+
+
+def build_next_real_due(table: str, column: str, condition: str = "TRUE") -> str:
+    """The same for work that waits for the real time, whatever the company's clock says."""
+    return f"""
+    SELECT CASE WHEN min({column}) <= {NOW} THEN 0.0 ELSE extract(epoch FROM min({column}) - {NOW}) END::float8
+      FROM {table}
+     WHERE {column} IS NOT NULL AND {condition}"""
+
+
+def build_is_waiting(table: str, condition: str = "TRUE") -> str:
+    """Zero seconds if there is a row at all."""
+    return f"SELECT CASE WHEN EXISTS (SELECT FROM {table} WHERE {condition}) THEN 0.0::float8 END"
 
 
 def build_take(table: str, key: str, column: str) -> str:

@@ -12,6 +12,7 @@ GRANT SELECT, INSERT, UPDATE ON api_keys TO {app};
 GRANT SELECT, INSERT, DELETE ON developer_tokens TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON leases TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON secret_rotations TO {app};
+GRANT SELECT ON backup_runs TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON rate_windows TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_records TO {app};
@@ -155,6 +156,16 @@ GRANT SELECT, INSERT, UPDATE ON analytics_tickets TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON support_settings TO {app};
 GRANT SELECT, INSERT, UPDATE ON agents TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ticket_labels TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON teams TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON saved_replies TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ticket_views TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON macros TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON reply_drafts TO {app};
+GRANT SELECT, INSERT, UPDATE ON business_hours TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sla_policies TO {app};
+GRANT SELECT, INSERT, UPDATE ON ratings TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON agent_presences TO {app};
 GRANT SELECT, INSERT, UPDATE ON tickets TO {app};
 GRANT SELECT, INSERT ON ticket_events TO {app};
-GRANT SELECT, INSERT ON ticket_notes TO {app};
+GRANT SELECT, INSERT, UPDATE ON ticket_notes TO {app};

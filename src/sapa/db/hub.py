@@ -2,9 +2,14 @@
 
 A notification that is sent while the connection is down is lost. So each subscriber is called when its channel comes
 up, and polls then.
+
+That the connection works is known from the installation's beat, a notification that one worker sends to all processes.
+A hub that does not get it for a while asks PostgreSQL itself.
 """
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -14,10 +19,14 @@ import structlog
 from msgspec import Struct
 
 from sapa.db.connection import Connection, DatabaseAway, connect
+from sapa.db.hosts import find_accepted
 
-CHECK_SECONDS = 0.5
-"""Between two checks of the connection, and before it is opened again."""
-CONNECT_SECONDS = 5.0
+BEAT_CHANNEL = "sapa_beat"
+BEAT_SECONDS = 0.6
+"""Between two beats, and before a lost connection is opened again."""
+SILENT_SECONDS = 0.8
+"""Without a beat for this long, the connection is checked."""
+CONNECT_SECONDS = 2.5
 COMMAND_SECONDS = 1.0
 
 log = structlog.get_logger()
@@ -38,13 +47,21 @@ class ChannelSubscription(Struct, eq=False, frozen=True):
 class Hub:
     """Listens while there are subscriptions, and connects again when the connection is lost."""
 
-    def __init__(self, url: str, application: str) -> None:
+    def __init__(self, url: str, application: str, abandon: Callable[[], object] = lambda: None) -> None:
+        """`abandon` is called when the host that was connected has gone silent."""
         self.application = f"{application} listener"
+        self.is_beating = False
+        """Whether this process sends the installation's beat."""
+        self.alive_at = -math.inf
+        """When the connection last worked, on the monotonic clock: earlier notifications have arrived."""
         self._url = url
         self._subscriptions: set[ChannelSubscription] = set()
         self._channels: set[str] = set()
         self._changed = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
+        self._abandon = abandon
+        self._is_silent = False
+        self._host: str | None = None
 
     def subscribe(
         self,
@@ -79,32 +96,63 @@ class Hub:
                 try:
                     await self._listen_once()
                 except (DatabaseAway, asyncpg.PostgresError) as error:
+                    self._is_silent = isinstance(error.__cause__, TimeoutError)
                     log.warning("notifications not received", reason=f"{type(error).__name__}: {error}")
                 except Exception:
                     log.exception("notification listener failed")
-                await asyncio.sleep(CHECK_SECONDS)
+                await asyncio.sleep(BEAT_SECONDS)
         finally:
             self._listening = None
 
     async def _listen_once(self) -> None:
-        connection = await connect(
-            self._url,
-            timeout=CONNECT_SECONDS,
-            command_timeout=COMMAND_SECONDS,
-            server_settings={"application_name": self.application},
-        )
+        connection = await self._connect()
         try:
+            await connection.execute("SET synchronous_commit = off")  # a beat is not worth a write to the disk
+            await connection.add_listener(BEAT_CHANNEL, self._notify)
+            self.alive_at = time.monotonic()
             while self._subscriptions:
                 self._changed.clear()
                 await self._update_channels(connection)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), CHECK_SECONDS)
-                await connection.execute("SELECT 1")
+                await self._wait_or_check(connection)
         finally:
             connection.terminate()
+            self.alive_at = -math.inf
             lost, self._channels = self._channels, set()
             for subscription in [each for each in self._subscriptions if each.channel in lost]:
                 subscription.down()
+
+    async def _connect(self) -> Connection:
+        """After silence, a failure or another host means that nobody will hear from the one before."""
+        try:
+            connection = await connect(
+                self._url,
+                timeout=CONNECT_SECONDS,
+                command_timeout=COMMAND_SECONDS,
+                server_settings={"application_name": self.application},
+            )
+        except DatabaseAway:
+            if self._is_silent:
+                self._abandon()
+            raise
+        before, self._host = self._host, find_accepted(self._url)
+        if self._is_silent and self._host != before:
+            self._abandon()
+        return connection
+
+    async def _wait_or_check(self, connection: Connection) -> None:
+        """Returns when subscriptions change, or after the next beat or check."""
+        seconds = BEAT_SECONDS if self.is_beating else self.alive_at + SILENT_SECONDS - time.monotonic()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), max(0.0, seconds))
+            return
+        now = time.monotonic()
+        if self.is_beating:
+            await connection.execute(f"NOTIFY {BEAT_CHANNEL}")
+        elif now - self.alive_at >= SILENT_SECONDS:
+            await connection.execute("SELECT 1")
+        else:
+            return
+        self.alive_at = now
 
     async def _update_channels(self, connection: Connection) -> None:
         """Listens to the channels that have subscribers, and to no others."""
@@ -119,6 +167,7 @@ class Hub:
                 subscription.up()
 
     def _notify(self, _connection: object, _pid: int, channel: str, payload: object) -> None:
+        self.alive_at = time.monotonic()
         for subscription in self._list_subscriptions(channel):
             subscription.notify(str(payload))
 

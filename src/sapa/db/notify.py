@@ -9,15 +9,18 @@ from collections.abc import Awaitable, Callable
 
 PAUSE_SECONDS = 0.02
 
+Notification = tuple[str, str]
+"""A channel and a payload."""
+
 
 class Notifier:
-    def __init__(self, send: Callable[[set[str]], Awaitable[None]]) -> None:
+    def __init__(self, send: Callable[[set[Notification]], Awaitable[None]]) -> None:
         self._send = send
-        self._due: set[str] = set()
+        self._due: set[Notification] = set()
         self._sending: asyncio.Task[None] | None = None
 
-    def notify(self, channels: set[str]) -> None:
-        self._due |= channels
+    def notify(self, notifications: set[Notification]) -> None:
+        self._due |= notifications
         if self._sending is None:
             self._sending = asyncio.create_task(self._run(), name="notifier")
 
@@ -29,8 +32,8 @@ class Notifier:
     async def _run(self) -> None:
         try:
             while self._due:
-                channels, self._due = self._due, set()
-                await self._send(channels)
+                notifications, self._due = self._due, set()
+                await self._send(notifications)
                 await asyncio.sleep(PAUSE_SECONDS)
         finally:
             self._sending = None

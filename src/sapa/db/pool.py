@@ -6,16 +6,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TypeAlias, TypeVar
+from weakref import WeakSet
 
 import asyncpg
 from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
-from sapa.db import codecs
+from sapa.db import codecs, wakeups
 from sapa.db.connection import Connection as Connection
 from sapa.db.connection import DatabaseAway, TranslatingConnection, connect
 from sapa.db.hub import Hub
-from sapa.db.notify import Notifier
+from sapa.db.notify import Notification, Notifier
 from sapa.db.retry import retry
+from sapa.db.wakeups import SWEEP_SECONDS, DueQueue, Wakeups
 
 Tx: TypeAlias = "Connection"
 """A connection inside a transaction."""
@@ -33,20 +35,36 @@ MOST_UNUSED = 2
 """Connections that stay open anyway."""
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
+SESSION = f"""
+    SET statement_timeout = '10s';
+    SET lock_timeout = {LOCK_MILLISECONDS};
+    SET idle_in_transaction_session_timeout = '15s'"""
+"""Not a part of the start, where a connection pooler refuses what it does not know."""
 
 
 class PooledConnection(TranslatingConnection):
-    """A connection of the pool, with the channels that its transaction notifies after the commit."""
+    """A connection of the pool, with the notifications that its transaction sends after the commit."""
 
-    channels: set[str]
+    notifications: set[Notification]
     is_silent = False
     """While it is true, changes emit no events: see `sapa.events.silence`."""
 
 
-def notify_after_commit(tx: Tx, channel: str) -> None:
+def notify_after_commit(tx: Tx, channel: str, payload: str = "") -> None:
     """Notifies the channel's listeners once the transaction is committed."""
     if isinstance(tx, PooledConnection):
-        tx.channels.add(channel)
+        tx.notifications.add((channel, payload))
+
+
+def announce_due(tx: Tx, queue: DueQueue, seconds: float = 0.0) -> None:
+    """Wakes the workers for the queue's work, which is due so many seconds after the commit."""
+    if seconds <= SWEEP_SECONDS:
+        notify_after_commit(tx, wakeups.CHANNEL, queue.build_announcement(seconds))
+
+
+def announce_all_due(tx: Tx) -> None:
+    """Wakes the workers for the work of all queues: after a clock was moved, anything may be due."""
+    notify_after_commit(tx, wakeups.CHANNEL)
 
 
 # A lock was not free in time, or a statement ran too long.
@@ -79,9 +97,11 @@ class Database:
         """Since the timer was set: so many were not needed at all."""
         self._timer: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self._connections: WeakSet[Connection] = WeakSet()
         self._closed = False
         self.notifier = Notifier(self._notify)
-        self.hub = Hub(url, application)
+        self.hub = Hub(url, application, self.abandon)
+        self.wakeups = Wakeups(self.hub, self.connection)
 
     @property
     def open_count(self) -> int:
@@ -98,14 +118,20 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:
         """The block commits as a whole, or not at all."""
+        async with self.statement() as connection, connection.transaction():
+            yield connection
+
+    @asynccontextmanager
+    async def statement(self) -> AsyncIterator[Tx]:
+        """For a block that changes rows with one statement, which is a transaction by itself: saves the round trips of
+        BEGIN and COMMIT."""
         async with ConnectionScope(self) as connection:
-            channels: set[str] = set()
+            notifications: set[Notification] = set()
             if isinstance(connection, PooledConnection):
-                connection.channels = channels
-            async with connection.transaction():
-                yield connection
-            if channels:
-                self.notifier.notify(channels)
+                connection.notifications = notifications
+            yield connection
+            if notifications:
+                self.notifier.notify(notifications)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Tx]:
@@ -117,27 +143,40 @@ class Database:
             yield connection
 
     async def transact(
-        self, work: Callable[[Tx], Awaitable[Result]], races: tuple[type[Exception], ...] = ()
+        self,
+        work: Callable[[Tx], Awaitable[Result]],
+        races: tuple[type[Exception], ...] = (),
+        *,
+        is_one_statement: bool = False,
     ) -> Result:
         """One transaction, retried on a conflict with another; `races` are further errors that mean one."""
 
         async def run() -> Result:
-            async with self.transaction() as tx:
+            async with self.statement() if is_one_statement else self.transaction() as tx:
                 return await work(tx)
 
         retried: tuple[type[Exception], ...] = (*RETRYABLE, *races)
         return await retry(run, retried, tries=MOST_TRIES)
 
-    async def _notify(self, channels: set[str]) -> None:
+    def announce_due(self, queue: DueQueue) -> None:
+        """For due work that was written outside a transaction."""
+        self.notifier.notify({(wakeups.CHANNEL, queue.build_announcement(0.0))})
+
+    async def _notify(self, notifications: set[Notification]) -> None:
+        channels, payloads = zip(*notifications, strict=True)
         try:
             async with self.connection() as db:
-                for channel in channels:
-                    await db.execute("SELECT pg_notify($1, '')", channel)
+                await db.execute(
+                    "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS n (channel, payload)",
+                    channels,
+                    payloads,
+                )
         except (DatabaseAway, asyncpg.PostgresError):
             return  # a lost hint only delays its listeners until they poll
 
     async def close(self) -> None:
         """Closes idle connections; those in use close when they are released."""
+        await self.wakeups.close()
         await self.hub.close()
         await self.notifier.drain()
         self._closed = True
@@ -185,20 +224,32 @@ class Database:
             connection_class=PooledConnection,
             server_settings={
                 "application_name": self._application,
-                "statement_timeout": "10s",
-                "lock_timeout": f"{LOCK_MILLISECONDS}ms",
-                "idle_in_transaction_session_timeout": "15s",
                 "timezone": "UTC",
+                "jit": "off",
             },
         )
+        if isinstance(connection, PooledConnection):
+            connection.notifications = set()
         try:
+            await connection.execute(SESSION)
             await codecs.register(connection)
         except BaseException:
             connection.terminate()
             raise
+        self._connections.add(connection)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._close_unused)
         return connection
+
+    def abandon(self) -> None:
+        """Ends all connections, also those in use: the host at their other end is silent."""
+        for connection in list(self._connections):
+            connection.terminate()
+
+    def drop_idle(self) -> None:
+        """Ends the connections that nobody uses, so that the next ones go to where the primary is now."""
+        for connection in self._idle:
+            connection.terminate()
 
     def _close_unused(self) -> None:
         """The first ones of the list: connections are used from its end."""
@@ -269,6 +320,8 @@ class ConnectionScope:
     ) -> None:
         # A cancelled or timed-out command may still run on the server, so its connection is in doubt.
         in_doubt = isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
+        if isinstance(error, DatabaseAway) and isinstance(error.__cause__, asyncpg.ReadOnlySQLTransactionError):
+            self._database.drop_idle()
         self._database.release(self._connection, usable=not in_doubt)
 
 

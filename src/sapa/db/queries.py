@@ -1,5 +1,6 @@
 """The rows of counters, and the slots of long reads."""
 
+from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
@@ -23,6 +24,8 @@ COMPANIES_TO_FOLD = sql(
     "SELECT company_id FROM counter_deltas GROUP BY company_id ORDER BY min(created_at)",
     crosses="the worker looks for due work over all companies, then folds company by company",
 )
+
+NEXT_DELTAS = sql(build_is_waiting("counter_deltas"), crosses=WORKER)
 
 FOLD = sql(
     """

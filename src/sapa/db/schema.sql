@@ -40,6 +40,8 @@ CREATE TABLE companies (
     CONSTRAINT companies_clock_check CHECK (
         clock_offset BETWEEN '0' AND interval '10 years' AND (environment = 'test' OR clock_offset = '0'))
 );
+-- Few test clocks are moved: the worker looks for what is due by them without reading all companies.
+CREATE INDEX companies_moved_idx ON companies (company_id) WHERE clock_offset > interval '0';
 
 CREATE TABLE api_keys (
     id            text           COLLATE "C" NOT NULL,
@@ -100,6 +102,21 @@ CREATE TABLE secret_rotations (
     -- Values that no key of the installation opens.
     unreadable    bigint         NOT NULL DEFAULT 0,
     CONSTRAINT secret_rotations_pkey PRIMARY KEY (key_id)
+);
+
+-- When backups were made, and how it went. The owner writes them.
+CREATE TABLE backup_runs (
+    number       bigint         GENERATED ALWAYS AS IDENTITY,
+    started_at   timestamptz(3) NOT NULL DEFAULT now(),
+    finished_at  timestamptz(3),
+    status       text           COLLATE "C" NOT NULL DEFAULT 'running',
+    -- Without the key of a bucket.
+    place        text           NOT NULL,
+    rows         bigint         NOT NULL DEFAULT 0,
+    bytes        bigint         NOT NULL DEFAULT 0,
+    error        text,
+    CONSTRAINT backup_runs_pkey PRIMARY KEY (number),
+    CONSTRAINT backup_runs_status_check CHECK (status IN ('running', 'done', 'failed'))
 );
 
 
@@ -737,12 +754,15 @@ CREATE TABLE timeline_entries (
     notes        text,
     created_at   timestamptz(3) NOT NULL,
     updated_at   timestamptz(3) NOT NULL,
+    is_counted   boolean        NOT NULL DEFAULT false,
     CONSTRAINT timeline_entries_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT timeline_entries_category_check CHECK (category IN ('support', 'loyalty', 'system'))
 );
 
 CREATE INDEX timeline_entries_customer_idx ON timeline_entries (company_id, customer_id, created_at, id);
 CREATE INDEX timeline_entries_category_idx ON timeline_entries (company_id, customer_id, category, created_at, id);
+CREATE INDEX timeline_entries_uncounted_idx ON timeline_entries (company_id, customer_id, category)
+    WHERE NOT is_counted;
 
 
 -- The loyalty ledger. Points are whole numbers. Entries, lot moves and holds are append-only.
@@ -2535,6 +2555,8 @@ CREATE TABLE support_settings (
     auto_resolve_hours   integer        NOT NULL DEFAULT 72,
     reopen_assignee      text           COLLATE "C" NOT NULL DEFAULT 'previous',
     updated_at           timestamptz(3) NOT NULL DEFAULT now(),
+    ask_rating           boolean        NOT NULL DEFAULT false,
+    auto_assign          boolean        NOT NULL DEFAULT false,
     CONSTRAINT support_settings_pkey PRIMARY KEY (company_id),
     CONSTRAINT support_settings_hours_check CHECK (reopen_window_hours >= 0 AND auto_resolve_hours >= 0),
     CONSTRAINT support_settings_assignee_check CHECK (reopen_assignee IN ('previous', 'queue'))
@@ -2567,6 +2589,156 @@ CREATE TABLE agents (
 CREATE UNIQUE INDEX agents_business_app_key ON agents (company_id) WHERE is_business_app;
 CREATE INDEX agents_created_idx ON agents (company_id, created_at, id);
 CREATE INDEX agents_cell_idx ON agents (company_id, cell, created_at, id);
+
+CREATE TABLE ticket_labels (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    name        text           NOT NULL,
+    color       text           COLLATE "C" NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT ticket_labels_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE UNIQUE INDEX ticket_labels_name_key ON ticket_labels (company_id, lower(name));
+CREATE INDEX ticket_labels_created_idx ON ticket_labels (company_id, created_at, id);
+
+-- Agents are never deleted, so their ids stay valid.
+CREATE TABLE teams (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    name        text           NOT NULL,
+    agent_ids   bigint[]       NOT NULL,
+    auto_assign boolean        NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT teams_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE UNIQUE INDEX teams_name_key ON teams (company_id, lower(name));
+CREATE INDEX teams_created_idx ON teams (company_id, created_at, id);
+
+CREATE TABLE saved_replies (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    shortcut    text           COLLATE "C" NOT NULL,
+    text        text           NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT saved_replies_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT saved_replies_shortcut_key UNIQUE (company_id, shortcut)
+);
+
+CREATE INDEX saved_replies_created_idx ON saved_replies (company_id, created_at, id);
+
+CREATE TABLE ticket_views (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    name        text           NOT NULL,
+    -- Whose it is; null: everybody's.
+    agent_id    bigint,
+    filters     json           NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT ticket_views_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE UNIQUE INDEX ticket_views_name_key ON ticket_views (company_id, coalesce(agent_id, 0), lower(name));
+CREATE INDEX ticket_views_created_idx ON ticket_views (company_id, created_at, id);
+
+CREATE TABLE macros (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    name        text           NOT NULL,
+    actions     json           NOT NULL,
+    note        text,
+    reply       text,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT macros_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE UNIQUE INDEX macros_name_key ON macros (company_id, lower(name));
+CREATE INDEX macros_created_idx ON macros (company_id, created_at, id);
+
+-- What agents have typed in the console and not sent.
+CREATE TABLE reply_drafts (
+    company_id  bigint         NOT NULL,
+    ticket_id   text           COLLATE "C" NOT NULL,
+    agent_id    bigint         NOT NULL,
+    body        text           NOT NULL,
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT reply_drafts_pkey PRIMARY KEY (company_id, ticket_id, agent_id)
+);
+
+-- One for each company; without one it is always open.
+CREATE TABLE business_hours (
+    company_id  bigint         NOT NULL,
+    time_zone   text           COLLATE "C" NOT NULL,
+    weekly      json           NOT NULL,
+    holidays    json           NOT NULL,
+    updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT business_hours_pkey PRIMARY KEY (company_id)
+);
+
+-- Empty conditions match everything.
+CREATE TABLE sla_policies (
+    company_id              bigint         NOT NULL,
+    id                      text           COLLATE "C" NOT NULL,
+    name                    text           NOT NULL,
+    position                integer        NOT NULL,
+    priorities              text[]         COLLATE "C" NOT NULL,
+    sources                 text[]         COLLATE "C" NOT NULL,
+    label_ids               text[]         COLLATE "C" NOT NULL,
+    first_response_minutes  integer,
+    resolution_minutes      integer,
+    in_business_hours       boolean        NOT NULL,
+    created_at              timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at              timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT sla_policies_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE UNIQUE INDEX sla_policies_name_key ON sla_policies (company_id, lower(name));
+CREATE INDEX sla_policies_created_idx ON sla_policies (company_id, created_at, id);
+
+-- Agents who are there, in real time; without a row an agent is offline.
+CREATE TABLE agent_presences (
+    company_id  bigint         NOT NULL,
+    agent_id    bigint         NOT NULL,
+    status      text           COLLATE "C" NOT NULL,
+    until       timestamptz(3) NOT NULL,
+    CONSTRAINT agent_presences_pkey PRIMARY KEY (company_id, agent_id),
+    CONSTRAINT agent_presences_status_check CHECK (status IN ('online', 'away'))
+);
+
+-- A cycle of a ticket is asked about once.
+CREATE TABLE ratings (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    ticket_id    text           COLLATE "C" NOT NULL,
+    cycle        integer        NOT NULL,
+    agent_id     bigint,
+    customer_id  text           COLLATE "C",
+    source       text           COLLATE "C" NOT NULL,
+    -- Who has it may answer; it cannot be guessed.
+    token        text           COLLATE "C" NOT NULL,
+    status       text           COLLATE "C" NOT NULL DEFAULT 'queued',
+    tries        integer        NOT NULL DEFAULT 0,
+    due_at       timestamptz(3) NOT NULL DEFAULT now(),
+    score        smallint,
+    comment      text,
+    created_at   timestamptz(3) NOT NULL,
+    rated_at     timestamptz(3),
+    CONSTRAINT ratings_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT ratings_ticket_key UNIQUE (company_id, ticket_id, cycle),
+    CONSTRAINT ratings_token_key UNIQUE (company_id, token),
+    CONSTRAINT ratings_status_check CHECK (status IN ('queued', 'asked', 'failed', 'rated')),
+    CONSTRAINT ratings_score_check CHECK ((status = 'rated') = (score IS NOT NULL) AND score BETWEEN 1 AND 5)
+);
+
+CREATE INDEX ratings_created_idx ON ratings (company_id, created_at, id);
+CREATE INDEX ratings_agent_idx ON ratings (company_id, agent_id, created_at, id);
+CREATE INDEX ratings_due_idx ON ratings (due_at) WHERE status = 'queued';
 
 -- Instants are the company's.
 CREATE TABLE tickets (
@@ -2603,7 +2775,19 @@ CREATE TABLE tickets (
     -- The counter's cell and the list's.
     cell              text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (status || '/' || source) STORED,
+    label_ids         text[]         COLLATE "C" NOT NULL DEFAULT '{}',
+    priority          text           COLLATE "C" NOT NULL DEFAULT 'normal',
+    team_id           text           COLLATE "C",
+    snoozed_until     timestamptz(3),
+    -- How it stands against its targets.
+    sla               json,
+    -- When the next of them is missed.
+    sla_due_at        timestamptz(3),
+    -- The newest of its customer.
+    rating            smallint,
     CONSTRAINT tickets_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT tickets_priority_check CHECK (priority IN ('low', 'normal', 'high', 'urgent')),
+    CONSTRAINT tickets_snoozed_check CHECK (snoozed_until IS NULL OR status <> 'resolved'),
     CONSTRAINT tickets_status_check CHECK (CASE status
         WHEN 'open' THEN agent_id IS NULL
         WHEN 'assigned' THEN agent_id IS NOT NULL
@@ -2622,6 +2806,27 @@ CREATE INDEX tickets_cell_last_message_idx ON tickets (company_id, cell, last_me
 CREATE INDEX tickets_agent_idx ON tickets (company_id, agent_id, status, last_message_at, id)
     WHERE agent_id IS NOT NULL;
 CREATE INDEX tickets_customer_idx ON tickets (company_id, customer_id, created_at, id) WHERE customer_id IS NOT NULL;
+
+CREATE INDEX tickets_waiting_idx ON tickets (company_id, waiting_since, id);
+CREATE INDEX tickets_cell_waiting_idx ON tickets (company_id, cell, waiting_since, id);
+CREATE INDEX tickets_team_idx ON tickets (company_id, team_id, status, last_message_at, id) WHERE team_id IS NOT NULL;
+CREATE INDEX tickets_labels_idx ON tickets USING gin (company_id, label_ids) WHERE label_ids <> '{}';
+
+-- What the inbox counts.
+CREATE INDEX tickets_counts_idx ON tickets (company_id) INCLUDE (agent_id, snoozed_until, waiting_since)
+    WHERE status <> 'resolved';
+
+-- Those that the worker wakes.
+CREATE INDEX tickets_snoozed_idx ON tickets (company_id, snoozed_until) WHERE snoozed_until IS NOT NULL;
+
+-- Those that miss a target next.
+CREATE INDEX tickets_sla_due_idx ON tickets (company_id, sla_due_at) WHERE sla_due_at IS NOT NULL;
+
+-- What the search over tickets looks through.
+CREATE INDEX messages_text_idx ON messages USING gin (company_id, lower(left(body, 2000)) gin_trgm_ops)
+    WHERE ticket_id IS NOT NULL;
+CREATE INDEX contacts_name_idx ON contacts USING gin (company_id, lower(name) gin_trgm_ops);
+CREATE INDEX contact_identities_key_idx ON contact_identities USING gin (company_id, lower(key) gin_trgm_ops);
 
 -- Those that silence may resolve: nobody waits for an answer.
 CREATE INDEX tickets_silent_idx ON tickets (company_id, silent_since) WHERE status <> 'resolved' AND waiting_since IS NULL;
@@ -2646,7 +2851,8 @@ CREATE TABLE ticket_events (
     reason      text           COLLATE "C",
     CONSTRAINT ticket_events_pkey PRIMARY KEY (company_id, ticket_id, number),
     CONSTRAINT ticket_events_kind_check CHECK (kind IN (
-        'opened', 'assigned', 'unassigned', 'handover', 'resolved', 'reopened', 'heard', 'said', 'announced'))
+        'opened', 'assigned', 'unassigned', 'handover', 'resolved', 'reopened', 'heard', 'said', 'announced',
+        'labels', 'priority', 'team', 'snoozed', 'woken'))
 );
 
 CREATE INDEX ticket_events_message_idx ON ticket_events (company_id, message_id) WHERE message_id IS NOT NULL;

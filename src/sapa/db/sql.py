@@ -1,7 +1,7 @@
 """`sql()`: one statement beside its one function, checked when it is declared and again by the house tests."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -18,6 +18,8 @@ _COMPANY_INSERTED = re.compile(r"\bINSERT\s+INTO\s+\w+\s*(?:AS\s+\w+\s*)?\(\s*co
 _INSERT = re.compile(r"\bINSERT\s+INTO\b", re.IGNORECASE)
 # A table that is read or changed: not a function call, not the UPDATE of ON CONFLICT.
 _TOUCHES_ROWS = re.compile(r"\b(?:FROM|JOIN|(?<!DO )UPDATE)\s+[a-z_]+\b(?!\s*\()", re.IGNORECASE)
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 
 INSTANT = (datetime, datetime | None)
 
@@ -98,6 +100,33 @@ def sql(text: str, *, row: type[Any] | None = None, crosses: str | None = None) 
     if crosses is None:
         _refuse_without_company(text)
     statement = Statement(text, row, crosses)
+    REGISTRY.append(statement)
+    return statement
+
+
+class ComposedStatement(Statement[Row]):
+    """A statement whose parameters, besides the company, have names."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, text: str, row: type[Row] | None) -> None:
+        self.names = list(dict.fromkeys(_PARAMETER.findall(text)))
+        numbers = {name: f"${number}" for number, name in enumerate(self.names, start=2)}
+        super().__init__(_PARAMETER.sub(lambda found: numbers[found[1]], text), row, None)
+
+    def order(self, values: Mapping[str, object]) -> list[object]:
+        """The parameters after the company."""
+        return [values[name] for name in self.names]
+
+
+def compose(parts: Sequence[str], select: str, *, row: type[Row]) -> ComposedStatement[Row]:
+    """One statement of queries that rooms export to each other, each with its name: `clock AS (SELECT …)`.
+
+    What takes several round trips with a function of each room takes one with this. In a part the company is $1 and
+    other parameters are named: `:contact_id`. A part may read the ones before it.
+    """
+    statement = ComposedStatement(f"WITH {', '.join(parts)} {select}", row)
+    _refuse_without_company(statement.text)
     REGISTRY.append(statement)
     return statement
 

@@ -39,6 +39,7 @@ class WriteColumns(Generic[Row]):
         self._json = {name for name in fields if _is_json(hints[name])}
         self.listed = ", ".join(self.names)
         self.typed = ", ".join(f"{name} {self._get_type(name, hints.get(name))}" for name in self.names)
+        self._hints = hints
         self._encoded = [name for name in fields if _without_none(hints[name]) is bytes]
         self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
 
@@ -48,6 +49,14 @@ class WriteColumns(Generic[Row]):
     def numbered(self, first: int) -> str:
         """`$3, $4, …`"""
         return ", ".join(f"${number}" for number, _ in enumerate(self.names, first))
+
+    def named(self, prefix: str) -> str:
+        """`:message_id::text, :message_agent_id::bigint, …`, for a part of a composed statement."""
+        return ", ".join(f":{prefix}{name}::{self._get_type(name, self._hints.get(name))}" for name in self.names)
+
+    def name_values(self, prefix: str, row: Row) -> dict[str, Any]:
+        """The values of `named`."""
+        return {f"{prefix}{name}": value for name, value in zip(self.names, self.values(row), strict=True)}
 
     def assigned(self, first: int) -> str:
         """`email = $3, phone_number = $4, …`"""

@@ -4,6 +4,7 @@ import base64
 import importlib.util
 import os
 import pwd
+import re
 import secrets
 import shutil
 import stat
@@ -29,7 +30,10 @@ _INITDB = [
     "--auth=peer",
     "--no-instructions",
 ]
-_HBA_RULES = "local all all scram-sha-256\n"
+_HBA_RULES = "local all,replication all scram-sha-256\n"
+
+
+_MAJOR_VERSION = re.compile(r"\(PostgreSQL\) (\d+)").search
 
 
 class Secrets(msgspec.Struct, frozen=True):
@@ -40,7 +44,42 @@ class Secrets(msgspec.Struct, frozen=True):
 
 
 def program(name: str) -> str:
-    return str(_install() / "bin" / name)
+    return str(bundled_binaries() / name)
+
+
+def bundled_binaries() -> Path:
+    return _install() / "bin"
+
+
+def get_major_version(binaries: Path) -> int:
+    """Of PostgreSQL's programs in this folder."""
+    try:
+        text = subprocess.run([binaries / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        raise CannotStart(f"{binaries} does not have the programs of a PostgreSQL server.") from None
+    found = _MAJOR_VERSION(text)
+    assert found is not None, text  # noqa: S101 - every PostgreSQL prints it
+    return int(found[1])
+
+
+def find_major_version(cluster: Path) -> int | None:
+    """Of the server that made these files; None if there are none."""
+    try:
+        return int((cluster / "PG_VERSION").read_text())
+    except FileNotFoundError:
+        return None
+
+
+def refuse_other_version(cluster: Path, binaries: Path) -> None:
+    """PostgreSQL would refuse the files of another major version as well, but not say what to do."""
+    found, own = find_major_version(cluster), get_major_version(binaries)
+    if found is not None and found != own:
+        raise CannotStart(
+            f"The data folder has the files of PostgreSQL {found}, and this version of Sapa brings PostgreSQL {own}. "
+            "Make a backup, then run `sapa database upgrade`."
+        )
+    if found is None and (replaced := sorted(cluster.parent.glob("pg.[0-9]*"))):
+        raise CannotStart(f"An upgrade of the database was interrupted: rename {replaced[-1]} to {cluster}.")
 
 
 def _install() -> Path:
@@ -100,10 +139,15 @@ def make_secrets(path: Path, cluster: Path) -> None:
         app=secrets.token_urlsafe(24),
         secret_key=base64.b64encode(secrets.token_bytes(32)).decode(),
     )
+    write_secrets(path, generated)
+
+
+def write_secrets(path: Path, content: Secrets) -> None:
+    """Replaces the file at once, and only this user may read it."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(generated)) + b"\n")
+        file.write(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
     new.rename(path)
@@ -118,10 +162,15 @@ def make_cluster(cluster: Path, passwords: Secrets, account: ProcessUser | None)
     if account:
         os.chown(new, account.uid, account.gid)
     _run(["initdb", "-D", str(new), *_INITDB], account)
-    (new / "pg_hba.conf").write_text(_HBA_RULES)
+    write_rules(new)
     _run(["postgres", "--single", "-D", str(new), "-j", "postgres"], account, _build_roles(passwords))
     new.rename(cluster)
     _sync_folder(cluster.parent)
+
+
+def write_rules(cluster: Path) -> None:
+    """Who may connect. Again at each start: an earlier version did not allow base copies."""
+    (cluster / "pg_hba.conf").write_text(_HBA_RULES)
 
 
 def _build_roles(passwords: Secrets) -> str:

@@ -6,11 +6,12 @@ import hashlib
 import os
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from signal import SIGINT, SIGQUIT
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import quote
 
@@ -20,11 +21,14 @@ import msgspec
 from sapa.runtime.cluster import (
     ENVIRONMENT,
     Secrets,
+    bundled_binaries,
     find_account,
     make_cluster,
     make_private,
     make_secrets,
-    program,
+    refuse_other_version,
+    write_rules,
+    write_secrets,
 )
 from sapa.runtime.processes import (
     CannotStart,
@@ -33,6 +37,7 @@ from sapa.runtime.processes import (
     spawn,
     wait_until,
 )
+from sapa.runtime.wal_archive import build_archive_settings, make_archive
 
 SETTINGS = {
     "listen_addresses": "",
@@ -57,21 +62,41 @@ _SOCKET_LIMIT = 107
 class EmbeddedServer:
     """The PostgreSQL server of one data folder."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(
+        self,
+        data: Path,
+        folder: str = "pg",
+        binaries: Path | None = None,
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`folder` has the server's files. `binaries` are another version's programs, for an upgrade; `options` further
+        settings, for a recovery."""
         self.data = data.resolve()
-        self.cluster = self.data / "pg"
+        self.cluster = self.data / folder
+        self._binaries = binaries or bundled_binaries()
+        self._options = options
+        self._archive_file = self.data / "archive"
         self.log = self.data / "log" / "postgres.log"
-        self._passwords = self.data / "secrets.json"
+        self.passwords = self.data / "secrets.json"
         self._process: subprocess.Popen[bytes] | None = None
 
     @cached_property
     def secrets(self) -> Secrets:
-        return msgspec.json.decode(self._passwords.read_bytes(), type=Secrets)
+        return msgspec.json.decode(self.passwords.read_bytes(), type=Secrets)
 
     @property
     def secret_key(self) -> str:
         """The default of SAPA_SECRET_KEY: 32 bytes in base64."""
         return self.secrets.secret_key
+
+    def use_secret_key(self, key: str) -> None:
+        """For a database that was restored: its secrets are sealed with the key of another installation."""
+        write_secrets(self.passwords, msgspec.structs.replace(self.secrets, secret_key=key))
+        del self.secrets
+
+    def write_secrets(self, content: str) -> None:
+        """For files that were copied from another data folder, with the passwords of its roles."""
+        write_secrets(self.passwords, msgspec.json.decode(content, type=Secrets))
 
     @property
     def owner_url(self) -> str:
@@ -102,17 +127,33 @@ class EmbeddedServer:
             self._process = self._launch(account)
         await self.wait_until_accepting(seconds=300)
 
+    def find_archive(self) -> Path | None:
+        """Where the server archives its changes; None if it does not."""
+        try:
+            return Path(self._archive_file.read_text())
+        except FileNotFoundError:
+            return None
+
+    def use_archive(self, archive: Path) -> None:
+        """From the next start on. The data folder remembers it: a start without it would leave a gap in the archive."""
+        make_archive(archive, find_account(self.data, self.cluster))
+        self._archive_file.write_text(str(archive))
+
     def _prepare(self) -> ProcessUser | None:
         account = find_account(self.data, self.cluster)
-        make_secrets(self._passwords, self.cluster)
+        refuse_other_version(self.cluster, self._binaries)
+        make_secrets(self.passwords, self.cluster)
         if not self.cluster.exists():
             make_cluster(self.cluster, self.secrets, account)
+        write_rules(self.cluster)
         make_private(self.socket_folder, account)
         return account
 
     def _launch(self, account: ProcessUser | None) -> subprocess.Popen[bytes]:
-        settings = SETTINGS | {"unix_socket_directories": str(self.socket_folder)}
-        command = [program("postgres"), "-D", str(self.cluster)]
+        settings = SETTINGS | {"unix_socket_directories": str(self.socket_folder), **self._options}
+        if archive := self.find_archive():
+            settings |= build_archive_settings(archive)
+        command = [str(self._binaries / "postgres"), "-D", str(self.cluster)]
         command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with _open_log(self.log) as log:
             return spawn(command, SIGINT, account=account, env=ENVIRONMENT, cwd="/", output=log)
@@ -127,17 +168,19 @@ class EmbeddedServer:
             connection = await asyncpg.connect(self.app_url, timeout=10)
         except asyncpg.InvalidPasswordError:
             raise CannotStart(
-                f"The passwords in {self._passwords} are not those of the database beside it. "
+                f"The passwords in {self.passwords} are not those of the database beside it. "
                 "Restore the file that belongs to it."
             ) from None
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
-            if self._process and self._process.poll() is not None:
-                raise CannotStart(
-                    f"The embedded PostgreSQL did not start. See the end of {self.log} for the reason."
-                ) from None
+            self.refuse_ended()
             return False
         await connection.close()
         return True
+
+    def refuse_ended(self) -> None:
+        """Raises CannotStart if the server process that we started has ended."""
+        if self._process and self._process.poll() is not None:
+            raise CannotStart(f"The embedded PostgreSQL did not start. See the end of {self.log} for the reason.")
 
     async def ended(self) -> int:
         """The exit code of the server process, once there is one."""

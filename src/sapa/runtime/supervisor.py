@@ -17,6 +17,7 @@ import asyncpg
 
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused, migrate
+from sapa.db.pooler import REASON, shares_sessions
 from sapa.db.retry import Backoff
 from sapa.runtime import first_start
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
@@ -84,7 +85,7 @@ class Supervisor:
             owner_url, app_url = await self._open_database(stack)
             await self._prepare_database(owner_url, app_url)
             metrics = self._metrics_folder(stack)
-            await self._run_children(self._environment(app_url, metrics))
+            await self._run_children(owner_url, self._environment(app_url, metrics))
 
     def _metrics_folder(self, stack: AsyncExitStack) -> str:
         """Empty at every start; in the data folder where there is one, so that a kill leaves nothing elsewhere."""
@@ -106,6 +107,8 @@ class Supervisor:
 
     async def _prepare_database(self, owner_url: str, app_url: str) -> None:
         try:
+            if self._server is None and await shares_sessions(app_url):
+                raise CannotStart(REASON)
             await migrate(owner_url, app_url)
             file = first_start.find_file(self.settings, sys.stdout)
             welcome = await first_start.prepare(app_url, self.settings, file)
@@ -135,10 +138,12 @@ class Supervisor:
             environment["SAPA_SECRET_KEY"] = self._server.secret_key
         return environment
 
-    async def _run_children(self, environment: dict[str, str]) -> None:
+    async def _run_children(self, owner_url: str, environment: dict[str, str]) -> None:
+        # Only the worker makes backups, which only the owner can.
+        privileges = {"SAPA_DATABASE_OWNER_URL": owner_url} if self.settings.backups.url else {}
         async with asyncio.TaskGroup() as group:
-            for name in ("api", "worker"):
-                group.create_task(self._keep_child_running(name, environment))
+            group.create_task(self._keep_child_running("api", environment))
+            group.create_task(self._keep_child_running("worker", environment | privileges))
             if self._server:
                 group.create_task(_keep_server_running(self._server))
             group.create_task(_announce(self.settings.server))

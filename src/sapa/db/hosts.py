@@ -1,0 +1,106 @@
+"""The hosts of a database's address, such as `postgresql://sapa@one,two,three/sapa`: which one to ask, and how long.
+
+Of several hosts one is the primary, and a host that went away may be silent instead of refusing. So each has a limit,
+the next is asked while the first has not answered yet, and the one that accepted the last session is asked first.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+Session = TypeVar("Session")
+
+HOST_SECONDS = 2.0
+"""For one of several hosts to accept a session."""
+HEAD_START_SECONDS = 0.25
+"""Before the next host is asked, too."""
+
+UNACKNOWLEDGED_MILLISECONDS = 4_000
+"""After which the kernel gives up a connection whose other end does not acknowledge what was sent."""
+_KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 3),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS),
+)
+
+_accepted: dict[str, str] = {}
+"""By address: that of the host which accepted the last session."""
+
+
+class NoHostAccepts(Exception):
+    """None of the hosts accepts a session."""
+
+    def __init__(self, errors: dict[str, Exception]) -> None:
+        reasons = [f"{urlsplit(host).netloc.rpartition('@')[2]}: {error}" for host, error in errors.items()]
+        super().__init__("; ".join(reasons))
+        self.errors = list(errors.values())
+
+
+def split_hosts(url: str) -> list[str]:
+    """An address for each host."""
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+
+
+def find_accepted(url: str) -> str | None:
+    return _accepted.get(url)
+
+
+async def open_first(
+    url: str, open_session: Callable[[str], Awaitable[Session]], drop: Callable[[Session], object]
+) -> Session:
+    """A session with the first host that accepts one; raises NoHostAccepts if none does."""
+    waiting = split_hosts(url)
+    last = _accepted.get(url)
+    waiting.sort(key=lambda host: host != last)
+    running: dict[asyncio.Task[Session], str] = {}
+    errors: dict[str, Exception] = {}
+    try:
+        while waiting or running:
+            if waiting:
+                host = waiting.pop(0)
+                running[asyncio.create_task(_open_in_time(host, open_session), name="database host")] = host
+            limit = HEAD_START_SECONDS if waiting else None
+            done, _ = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            for attempt in done:
+                host = running.pop(attempt)
+                try:
+                    session = attempt.result()
+                except Exception as error:
+                    errors[host] = error
+                else:
+                    _accepted[url] = host
+                    return session
+    finally:
+        await _drop_all(running, drop)
+    raise NoHostAccepts(errors)
+
+
+async def _open_in_time(host: str, open_session: Callable[[str], Awaitable[Session]]) -> Session:
+    try:
+        async with asyncio.timeout(HOST_SECONDS):
+            return await open_session(host)
+    except TimeoutError:
+        raise TimeoutError(f"no answer within {HOST_SECONDS:.0f} seconds") from None
+
+
+async def _drop_all(attempts: Iterable[asyncio.Task[Session]], drop: Callable[[Session], object]) -> None:
+    """Cancels those that run, and drops what the others opened meanwhile."""
+    for attempt in attempts:
+        attempt.cancel()
+    for opened in await asyncio.gather(*attempts, return_exceptions=True):
+        if not isinstance(opened, BaseException):
+            drop(opened)
+
+
+def limit_silence(transport: asyncio.BaseTransport) -> None:
+    """Lets the kernel notice that the other end of a connection is gone."""
+    connected = transport.get_extra_info("socket")
+    if connected is not None and connected.family != socket.AF_UNIX:
+        for level, option, value in _KEEPALIVE:
+            connected.setsockopt(level, option, value)

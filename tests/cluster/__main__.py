@@ -1,0 +1,165 @@
+"""Faults of a whole cluster under load, as a table: python -m tests.cluster [ROUNDS], as root, in a network namespace.
+
+`make test-cluster` installs what it needs and starts it so.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.table import Table
+
+from sapa import domains
+from sapa.db.pool import Database, open_database
+from sapa.runtime.processes import wait_until
+from sapa.values.sealing import Vault
+from tests.cluster.cluster import BALANCER, HERE, PATIENCE, Cluster, open_cluster
+from tests.factories import make_company, make_endpoint, make_key
+from tests.faults.traffic import Traffic
+from tests.webhooks.shop import Shop, open_shop
+
+LAST_LINES = 20
+"""Of each log, when something fails."""
+
+Fault = Callable[[Cluster, str], Awaitable[None]]
+"""Happens to the cluster, whose primary has this name."""
+
+
+async def kill_postgres(cluster: Cluster, primary: str) -> None:
+    await cluster.kill_postgres(primary)
+
+
+async def lose_power(cluster: Cluster, primary: str) -> None:
+    cluster.hosts[primary].lose_power()
+
+
+async def unplug(cluster: Cluster, primary: str) -> None:
+    cluster.hosts[primary].unplug()
+
+
+async def switch_over(cluster: Cluster, primary: str) -> None:
+    await cluster.switch_over(primary)
+
+
+async def lose_sapa(cluster: Cluster, primary: str) -> None:
+    """An API host and a worker."""
+    cluster.hosts["api2"].lose_power()
+    cluster.hosts["worker1"].lose_power()
+
+
+async def repair(cluster: Cluster, fault: Fault, primary: str) -> None:
+    if fault is lose_power:
+        cluster.start_database(primary)
+    elif fault is unplug:
+        cluster.hosts[primary].plug_in()
+    elif fault is lose_sapa:
+        cluster.start_sapa("api2", "api")
+        cluster.start_sapa("worker1", "worker")
+
+
+FAULTS: dict[str, Fault] = {
+    "PostgreSQL of the primary killed": kill_postgres,
+    "primary's host without power": lose_power,
+    "primary's host unplugged": unplug,
+    "switchover": switch_over,
+    "API host and worker without power": lose_sapa,
+}
+
+
+class Rounds:
+    def __init__(self, cluster: Cluster, database: Database, company_id: int, key: str, shop: Shop) -> None:
+        self._cluster = cluster
+        self._database = database
+        self._company_id = company_id
+        self._key = key
+        self._shop = shop
+        self._traffic = Traffic(has_balancer=True)
+        self.table = Table(
+            "fault", "round", "pause (s)", "acknowledged", "lost", "doubled", "refused", "webhooks missing"
+        )
+        self.is_well = True
+
+    async def run(self, name: str, fault: Fault, number: int) -> None:
+        traffic, cluster = self._traffic, self._cluster
+        before, refused = len(traffic.acknowledged), traffic.unavailable + traffic.cut
+        assert await wait_until(cluster.has_synchronous_standby, PATIENCE)
+        async with traffic.flowing_to(f"http://{BALANCER}/customer/v1", self._key):
+            await traffic.grows(50)
+            primary = await cluster.find_primary() or ""
+            await fault(cluster, primary)
+            pause = await self._measure_pause()
+            await repair(cluster, fault, primary)
+            await traffic.grows(50)
+        lost, doubled, missing = await self._reckon()
+        self.is_well = self.is_well and not (lost or doubled or missing or traffic.odd)
+        self.table.add_row(
+            name, str(number), f"{pause:.1f}", str(len(traffic.acknowledged) - before), str(lost), str(doubled),
+            str(traffic.unavailable + traffic.cut - refused), str(missing),
+        )  # fmt: skip
+
+    async def _measure_pause(self) -> float:
+        """The longest time without an acknowledged write in the next 40 seconds, or until writes have come back."""
+        longest, last, seen = 0.0, time.monotonic(), len(self._traffic.acknowledged)
+        ends = last + 40
+        while time.monotonic() < ends or time.monotonic() - last > 1:
+            await asyncio.sleep(0.02)
+            if len(self._traffic.acknowledged) > seen:
+                now = time.monotonic()
+                longest, last, seen = max(longest, now - last), now, len(self._traffic.acknowledged)
+            assert time.monotonic() < ends + PATIENCE, "writes are not acknowledged any more"
+        return longest
+
+    async def _reckon(self) -> tuple[int, int, int]:
+        async with self._database.connection() as db:
+            stored = await db.fetch("SELECT email, id FROM customers WHERE company_id = $1", self._company_id)
+            events = await db.fetch("SELECT id FROM events WHERE company_id = $1", self._company_id)
+        ids = {row["email"]: row["id"] for row in stored}
+        lost = sum(1 for email, id in self._traffic.acknowledged.items() if ids.get(email) != id)
+        doubled = len(stored) - len(ids) + len(events) - len(stored)
+
+        def list_missing() -> set[str]:
+            return {row["id"] for row in events} - {arrival.event_id for arrival in self._shop.arrivals}
+
+        await wait_until(lambda: not list_missing(), PATIENCE)
+        return lost, doubled, len(list_missing())
+
+
+async def main(folder: Path, rounds: int) -> bool:
+    domains.install()
+    async with (
+        open_cluster(folder) as cluster,
+        open_shop(host=HERE) as shop,
+        open_database(cluster.app_url, size=3, application="onlooker") as database,
+    ):
+        company = await make_company(database)
+        key = (await make_key(database, company.live)).raw
+        await make_endpoint(database, Vault(cluster.secret_key), company.live, shop.url)
+        measured = Rounds(cluster, database, company.live, key, shop)
+        try:
+            for number in range(1, rounds + 1):
+                for name, fault in FAULTS.items():
+                    print(f"{name}, round {number}", flush=True)
+                    await measured.run(name, fault, number)
+        finally:
+            Console(width=140).print(measured.table)
+        return measured.is_well
+
+
+def run(rounds: int) -> bool:
+    with TemporaryDirectory(prefix="sapa-cluster-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        try:
+            return asyncio.run(main(folder, rounds))
+        except BaseException:
+            for log in sorted(folder.glob("*/*.log")):
+                print(f"--- {log.relative_to(folder)}", *log.read_text().splitlines()[-LAST_LINES:], sep="\n")
+            raise
+
+
+if __name__ == "__main__":
+    sys.exit(0 if run(int(sys.argv[1]) if len(sys.argv) > 1 else 1) else 1)

@@ -1,0 +1,99 @@
+"""The database moves to another host under load: nothing acknowledged is lost or doubled, nobody restarts anything."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import httpx
+import msgspec
+import pytest
+
+from sapa.db.pool import Database, open_database
+from sapa.runtime.processes import wait_until
+from sapa.values.sealing import Vault
+from tests import depth
+from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests.factories import Environments, make_company, make_endpoint, make_key
+from tests.faults.replicas import Node, Replicas, open_replicas
+from tests.faults.traffic import PATIENCE, Traffic, reckon
+from tests.webhooks.shop import Shop, open_shop
+
+ROUNDS = depth.examples(1)
+
+pytestmark = pytest.mark.processes
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """An installation on replicated databases."""
+
+    replicas: Replicas
+    installation: Installation
+    database: Database
+    company: Environments
+    key: str
+    shop: Shop
+
+
+@pytest.fixture(scope="module")
+async def fleet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    folder = tmp_path_factory.mktemp("replicas")
+    folder.chmod(0o755)
+    async with open_replicas(folder) as replicas, open_shop() as shop:
+        installation = await asyncio.to_thread(  # the forwarders run in this one
+            start_installation,
+            folder / "serve",
+            SAPA_DATABASE_URL=replicas.app_url,
+            SAPA_DATABASE_OWNER_URL=replicas.owner_url,
+            SAPA_SECRET_KEY=replicas.secrets.secret_key,
+            SAPA_WEBHOOK_ALLOW_INSECURE="1",
+        )
+        try:
+            async with open_database(replicas.app_url, size=3, application="onlooker") as database:
+                company = await make_company(database)
+                key = (await make_key(database, company.live)).raw
+                await make_endpoint(database, Vault(replicas.secrets.secret_key), company.live, shop.url)
+                yield Fleet(replicas, installation, database, company, key, shop)
+        finally:
+            assert await asyncio.to_thread(stop_installation, installation) == 0
+
+
+async def kill(node: Node) -> None:
+    await node.kill()
+
+
+async def silence(node: Node) -> None:
+    """Nothing comes from it any more."""
+    node.forwarder.be_silent()
+
+
+@pytest.mark.parametrize("fault", [kill, silence], ids=lambda fault: fault.__name__)
+async def test_the_next_primary_takes_over(fleet: Fleet, fault: Callable[[Node], Awaitable[None]]) -> None:
+    traffic = Traffic()
+    for _ in range(ROUNDS):
+        async with traffic.flowing(fleet.installation, fleet.key):
+            await traffic.grows(50)
+            await fault(fleet.replicas.primary)
+            if fault is silence:  # then a failover manager makes sure that it takes no writes
+                await traffic.is_refused()
+                await fleet.replicas.primary.kill()
+            old = await fleet.replicas.fail_over()
+            await traffic.grows(50)
+            old.forwarder.speak()
+            await old.rejoin(fleet.replicas.primary)
+            await traffic.grows(20)
+        await fleet.replicas.wait_until_synchronous()
+    async with connect(fleet.installation, fleet.key) as api:
+        await reckon_everything(fleet, api, traffic)
+    assert fleet.installation.process.poll() is None
+
+
+async def reckon_everything(fleet: Fleet, api: httpx.AsyncClient, traffic: Traffic) -> None:
+    """Also the webhooks: each event arrived."""
+    await reckon(fleet.database, api, fleet.company.live, traffic)
+    async with fleet.database.connection() as db:
+        rows = await db.fetch("SELECT id FROM events WHERE company_id = $1", fleet.company.live)
+    expected = {row["id"] for row in rows}
+
+    def has_arrived() -> bool:
+        return expected <= {arrival.event_id for arrival in fleet.shop.arrivals}
+
+    assert await wait_until(has_arrived, PATIENCE)
