@@ -141,7 +141,10 @@ async def test_the_command(installation: Installation, company: Environments, de
 
 
 async def test_settings(desk: Desk) -> None:
-    usual = {"reopenWindowHours": 24, "autoResolveHours": 72, "reopenAssignee": "previous"}
+    usual = {"reopenWindowHours": 24, "autoResolveHours": 72, "reopenAssignee": "previous"} | {
+        "askRating": False,
+        "autoAssign": False,
+    }
     assert await desk.get("/support/settings") == usual
     changed = await desk.client.put("/support/settings", json={"reopenWindowHours": 0, "reopenAssignee": "queue"})
     assert changed.json()["data"] == await desk.get("/support/settings")

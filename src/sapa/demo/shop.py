@@ -17,6 +17,7 @@ from sapa.customers.bulk import BulkCustomer
 from sapa.customers.subscriptions import ConsentProofIn
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
+from sapa.demo import inbox
 from sapa.demo.calls import KEY_NAME, build_calls
 from sapa.demo.orders import Sale, build_drafts, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
@@ -35,6 +36,13 @@ from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment
 from sapa.shipping.tracking_page import actions as tracking_page
 from sapa.shipping.types import StoredShipment
+from sapa.support.business_hours import actions as business_hours
+from sapa.support.labels import actions as labels
+from sapa.support.macros import actions as macros
+from sapa.support.saved_replies import actions as saved_replies
+from sapa.support.sla import actions as sla
+from sapa.support.teams import actions as teams
+from sapa.support.views import actions as views
 from sapa.values.company import Company
 
 DEMO_COMPANY = "Demo"
@@ -90,6 +98,7 @@ async def fill(database: Database, report: Report) -> Company:
         await _fill_drafts(database, company, report)
     await _fill_parcels(database, company, report)
     await _fill_templates(database, company, report)
+    await _fill_inbox(database, company)
     await _fill_calls(database, company, report)
     return company
 
@@ -128,6 +137,26 @@ async def _fill_templates(database: Database, company: Company, report: Report) 
             if not await templates.has_template(tx, company, template.name, template.language):
                 await templates.create(tx, company, template)
         report("templates", number, len(TEMPLATES))
+
+
+async def _fill_inbox(database: Database, company: Company) -> None:
+    """Once: people change it afterwards."""
+    async with database.transaction() as tx:
+        if (await business_hours.get_hours(tx, company)).updated_at is not None:
+            return
+        await business_hours.update(tx, company, inbox.HOURS)
+        for label in inbox.LABELS:
+            await labels.create(tx, company, label)
+        for team in inbox.TEAMS:
+            await teams.create(tx, company, team)
+        for saved_reply in inbox.SAVED_REPLIES:
+            await saved_replies.create(tx, company, saved_reply)
+        for view in inbox.VIEWS:
+            await views.create(tx, company, view)
+        for macro in inbox.MACROS:
+            await macros.create(tx, company, macro)
+        for policy in inbox.POLICIES:
+            await sla.create(tx, company, policy)
 
 
 async def _fill_calls(database: Database, company: Company, report: Report) -> None:

@@ -12,17 +12,19 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.retry import retry
 from sapa.events import emit
 from sapa.http.errors import translate
-from sapa.messaging.tickets import InboundMessage, OutboundMessage, TakenOver, TicketLink
+from sapa.messaging.tickets import InboundMessage, OutboundMessage, TakenOver, TicketLink, TicketOpening
 from sapa.support import queries
 from sapa.support.agents import actions as agents
+from sapa.support.ratings import actions as ratings
 from sapa.support.response_times import Actor, AgentMessage
+from sapa.support.rows import LockedTicket
 from sapa.support.ticket_change import TicketChange, build_clock_event
 from sapa.support.timeline_entries import record_timeline_entry
 from sapa.support.types import (
     TICKET_ID,
     Agent,
     AnotherTicketActive,
-    LockedTicket,
+    AnsweredMeanwhile,
     Ticket,
     TicketClosed,
     TicketOpened,
@@ -36,7 +38,10 @@ Result = TypeVar("Result")
 
 
 async def link_inbound(tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
-    """The ticket of a customer's message: the active one, the last one reopened, or a new one."""
+    """The ticket of a customer's message: the active one, the last one reopened, or a new one. A rating that the
+    customer chose belongs to the rated ticket, and reopens nothing."""
+    if message.choice_id and (rated := await ratings.rate_by_choice(tx, company, message.choice_id)):
+        return TicketLink(rated.ticket_id)
     return TicketLink(await _retry_if_taken(tx, partial(_link_inbound, tx, company, message)))
 
 
@@ -158,10 +163,15 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     answered the customer, however slow the channel is."""
     if message.agent_id is None:
         return await find_link(tx, company, message.connection_id, message.contact_id)
-    locked = await _find_locked_ticket(tx, company, message)
+    if message.opening is None:
+        locked = await _find_locked_ticket(tx, company, message)
+    else:
+        locked = await _retry_if_taken(tx, partial(_find_or_start, tx, company, message, message.opening))
     if locked is None:
         return None
     agent = await agents.get_active_agent(tx, company, message.agent_id)
+    if message.seen_sequence is not None:
+        await _check_seen(tx, company, locked, agent, message.seen_sequence)
     change, at = TicketChange(locked), (await read_clock(tx, company.id)).now
     is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
@@ -170,6 +180,32 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
         change.hand_over(at, Actor(agent.id, agent.type), None)
     await _write_owner(tx, company, change, is_taken or is_handed_over)
     return TicketLink(locked.id, at)
+
+
+async def _find_or_start(
+    tx: Tx, company: Company, message: OutboundMessage, opening: TicketOpening
+) -> LockedTicket | None:
+    if (locked := await _find_locked_ticket(tx, company, message)) is not None:
+        return locked
+    id = TICKET_ID.new()
+    at = (await read_clock(tx, company.id)).now
+    await queries.insert_ticket(
+        tx, company.id, id, opening.source, message.connection_id, message.contact_id, opening.customer_id,
+        opening.identity, opening.client_number, opening.connected_number, at,
+    )  # fmt: skip
+    change = TicketChange(await queries.lock_ticket(tx, company.id, id))
+    change.open(at)
+    ticket = await change.write(tx, company)
+    await record_timeline_entry(tx, company, change.locked, "ticket_opened")
+    await emit(tx, company, TicketOpened(ticket))
+    return change.locked
+
+
+async def _check_seen(tx: Tx, company: Company, locked: LockedTicket, agent: Agent, seen: int) -> None:
+    """Under the ticket's lock: of two agents who answer at once, the second is refused."""
+    other = await queries.find_answering_agent(tx, company.id, locked.id, agent.id, seen)
+    if other is not None:
+        raise AnsweredMeanwhile(f"{other} replied after you opened the ticket. Send again without seenSequence.")
 
 
 async def _find_locked_ticket(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
@@ -224,6 +260,7 @@ async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> Ticket
 async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> None:
     """An agent's message was dispatched, or its dispatch was reverted. If it is not the ticket's last entry, the cycle
     is measured again."""
+    ticket_id = await queries.find_ticket_of_entry(tx, company.id, message_id) or ticket_id
     change = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
     entry = await queries.find_entry(tx, company.id, ticket_id, message_id)
     if entry is None:

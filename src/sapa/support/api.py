@@ -1,7 +1,7 @@
 """Endpoints for tickets."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
@@ -13,29 +13,53 @@ from sapa.http.query_string import POSITION, PageLimit, PageQuery
 from sapa.http.responses import Accepted, Page, build_page
 from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.registry import CHANNEL_NAMES, ChannelName
+from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages import actions as messaging
 from sapa.messaging.messages.types import Message, MessageId2, Source
 from sapa.messaging.sending.actions import REFUSALS
+from sapa.messaging.templates.types import (
+    TemplateNotApproved,
+    TemplateNotFound,
+    TemplateNotSendable,
+    TemplateParamsMismatch,
+)
 from sapa.messaging.tickets import AgentInactive, TakenOver
-from sapa.support import queries, replies, tickets
+from sapa.support import bulk, changes, joining, queries, replies, starting, tickets
 from sapa.support.agents import actions as agents
-from sapa.support.types import (
-    AnotherTicketActive,
+from sapa.support.requests import (
     AssignIn,
+    BulkActionsIn,
+    BulkOutcome,
+    CustomerLinkIn,
     HandoverIn,
-    Note,
+    MergeIn,
     NoteIn,
     ReplyIn,
     ResolveIn,
+    TakeIn,
+    TicketIn,
+    TicketPatch,
+)
+from sapa.support.types import (
+    LABEL_ID,
+    TEAM_ID,
+    AlreadyAssigned,
+    AnotherTicketActive,
+    AnsweredMeanwhile,
+    ChannelOrSource,
+    DifferentCustomers,
+    Note,
+    Priority,
     Ticket,
+    TicketCounts,
     TicketDetail,
     TicketId,
     TicketResolved,
+    TicketSort,
     TicketStatus,
     build_cell,
 )
-from sapa.values.enum_names import EnumName
 from sapa.values.ids import CUSTOMER_ID
 
 routes = Routes(
@@ -47,11 +71,16 @@ routes = Routes(
 
 # A reply adds a message. The others can be undone by another call.
 NOT_DESTRUCTIVE = ToolTraits(is_destructive=False)
+STARTING = (
+    TemplateNotFound,
+    TemplateNotApproved,
+    TemplateNotSendable,
+    TemplateParamsMismatch,
+    ConsentMissing,
+    *REFUSALS,
+)
+TrueOrFalse = Literal["true", "false"]
 STATUSES: tuple[TicketStatus, ...] = ("open", "assigned", "resolved")
-if TYPE_CHECKING:
-    ChannelOrSource = str
-else:
-    ChannelOrSource = Literal[(*CHANNEL_NAMES, *(str(source) for source in Source))]
 BY_CHANNEL: Mapping[str, Sequence[Source]] = CHANNEL_NAMES | {source: [source] for source in Source}
 
 
@@ -77,11 +106,28 @@ class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     customer_id: (
         Annotated[str, Meta(pattern=CUSTOMER_ID.pattern, description="Only this customer's tickets.")] | None
     ) = None
+    label_id: Annotated[str, Meta(pattern=LABEL_ID.pattern, description="Only tickets with this label.")] | None = None
+    priority: Annotated[Priority, Meta(description="Only tickets of this priority.")] | None = None
+    rating: Annotated[int, Meta(ge=1, le=5, description="Only tickets that were rated so.")] | None = None
+    team_id: Annotated[str, Meta(pattern=TEAM_ID.pattern, description="Only tickets of this team.")] | None = None
+    breached: Annotated[TrueOrFalse, Meta(description="Only tickets that missed a target, or only others.")] | None = (
+        None
+    )
+    snoozed: Annotated[TrueOrFalse, Meta(description="Only snoozed tickets, or only others.")] | None = None
+    waiting: (
+        Annotated[TrueOrFalse, Meta(description="Only tickets whose customer waits for an answer, or only others.")]
+        | None
+    ) = None
     sort: Annotated[
-        Literal["createdAt:desc", "createdAt:asc", "lastMessageAt:desc", "lastMessageAt:asc"],
-        EnumName("TicketSort"),
-        Meta(description="A field and a direction."),
+        TicketSort,
+        Meta(description="A field and a direction. waitingSince:asc has the longest wait first."),
     ] = "createdAt:desc"
+
+
+class TicketCountsQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Whose tickets to count as mine."""
+
+    agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1, description="The agent who asks.")] | None = None
 
 
 class TicketQuery(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -105,6 +151,15 @@ async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
         "agent_id": query.agent_id,
         "except_agent_id": query.except_agent_id,
         "customer_id": query.customer_id,
+        "label_id": query.label_id,
+        "priority": query.priority,
+        "rating": query.rating,
+        "team_id": query.team_id,
+        "is_breached": None if query.breached is None else query.breached == "true",
+        "is_snoozed": True if query.snoozed == "true" else None,
+        "is_awake": True if query.snoozed == "false" else None,
+        "is_waiting": True if query.waiting == "true" else None,
+        "is_answered": True if query.waiting == "false" else None,
     }
     chosen = {name: value for name, value in filters.items() if value is not None}
     found, total = await queries.list_tickets(call.db, call.company.id, chosen, query.sort, query.limit, query.offset)
@@ -117,6 +172,32 @@ def _cells(query: TicketsQuery) -> list[str] | None:
         return None
     sources = BY_CHANNEL[query.channel] if query.channel else list(Source)
     return [build_cell(status, source) for status in STATUSES for source in sources if query.status in {None, status}]
+
+
+@routes.post("", scope=Scope.MESSAGES_WRITE, status=200, raises=STARTING, tool=NOT_DESTRUCTIVE)
+async def start_ticket(call: OutboundCall, body: TicketIn) -> Message | Accepted[Message]:
+    """Start a conversation with a customer, or with the customer of an order.
+
+    The message opens a ticket of the agent, named by `ticketId` of the response; a chat that has an active ticket
+    continues there. Where the reply window is closed, send a template. 202 means that the channel did not answer in
+    time.
+    """
+    return await starting.start(call, body)
+
+
+@routes.get("/counts", scope=Scope.MESSAGES_READ)
+async def count_tickets(call: Call, query: TicketCountsQuery) -> TicketCounts:
+    """Count the active tickets of the inbox, by tab."""
+    return await queries.count_tickets(call.db, call.company.id, query.agent_id)
+
+
+@routes.post("/bulk", scope=Scope.MESSAGES_WRITE, status=200, tool=NOT_DESTRUCTIVE)
+async def change_tickets(call: Call, body: BulkActionsIn) -> list[BulkOutcome]:
+    """Change up to 100 tickets at once, with an outcome for each.
+
+    Each ticket has all actions applied or none. A ticket that is refused does not stop the others.
+    """
+    return await bulk.apply_to_many(call.db, call.company, body)
 
 
 @routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
@@ -142,11 +223,21 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
         )
 
 
+@routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, TicketResolved, AgentInactive])
+async def update_ticket(call: Call, id: TicketId, body: TicketPatch) -> Ticket:
+    """Change a ticket's labels, priority or team, or snooze it. Absent fields keep their values.
+
+    A snoozed ticket returns at `snoozedUntil`, or earlier when its customer writes. A resolved ticket cannot be
+    snoozed.
+    """
+    return await changes.update(call.db, call.company, id, body)
+
+
 @routes.post(
     "/{id}/replies",
     scope=Scope.MESSAGES_WRITE,
     status=200,
-    raises=[NotFound, AnotherTicketActive, *REFUSALS],
+    raises=[NotFound, AnotherTicketActive, AnsweredMeanwhile, *REFUSALS],
     tool=NOT_DESTRUCTIVE,
 )
 async def reply_to_ticket(call: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
@@ -181,6 +272,21 @@ async def assign_ticket(call: Call, id: TicketId, body: AssignIn) -> Ticket:
 
 
 @routes.post(
+    "/{id}/take",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, TicketResolved, AgentInactive, AlreadyAssigned],
+    tool=NOT_DESTRUCTIVE,
+)
+async def take_ticket(call: Call, id: TicketId, body: TakeIn) -> Ticket:
+    """Take an unassigned ticket.
+
+    Of several agents who take it at once, one gets it and the others get ALREADY_ASSIGNED.
+    """
+    return await tickets.take(call.db, call.company, id, body.agent_id)
+
+
+@routes.post(
     "/{id}/handover",
     scope=Scope.MESSAGES_WRITE,
     status=200,
@@ -210,6 +316,30 @@ async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()
     unchanged. An AI agent cannot resolve a ticket that a human agent has taken over.
     """
     return await tickets.resolve(call.db, call.company, id, body.agent_id)
+
+
+@routes.post(
+    "/{id}/merge",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, TicketResolved, DifferentCustomers],
+)
+async def merge_tickets(call: Call, id: TicketId, body: MergeIn) -> Ticket:
+    """Merge another ticket of the same customer into this one.
+
+    Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this ticket's
+    channel.
+    """
+    return await joining.merge(call.db, call.company, id, body.ticket_id)
+
+
+@routes.put("/{id}/customer", scope=Scope.MESSAGES_WRITE, raises=[NotFound])
+async def link_ticket_customer(call: Call, id: TicketId, body: CustomerLinkIn) -> Ticket:
+    """Link a ticket's contact, such as a visitor of your website, to a customer.
+
+    All tickets of the contact get the customer, and so do the contact's later messages.
+    """
+    return await joining.link_customer(call.db, call.company, id, body.customer_id)
 
 
 @routes.post(

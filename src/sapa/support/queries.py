@@ -9,21 +9,19 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.messages.types import Source
 from sapa.support.response_times import Cycle
+from sapa.support.rows import DueTicket, LockedTicket, NewTicketEntry, ReplyTarget, StoredTicketEntry
 from sapa.support.types import (
-    LockedTicket,
-    NewTicketEntry,
     Note,
-    ReplyTarget,
-    SilentTicket,
-    StoredTicketEntry,
     Ticket,
+    TicketCounts,
     TicketEvent,
 )
 from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
+_EXPRESSIONS = {"client_name": _NAME, "sequence": "number"}
 _TICKET_COLUMNS = ", ".join(
-    f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__
+    f"{_EXPRESSIONS[name]} AS {name}" if name in _EXPRESSIONS else name for name in Ticket.__struct_fields__
 )
 
 
@@ -33,7 +31,7 @@ DEFAULT_RESOLVE_HOURS = 72
 # with many tickets does not delay the others.
 LIST_SILENT = sql(
     f"""
-    SELECT due.company_id, due.id, due.silent_since
+    SELECT due.company_id, due.id, due.silent_since AS due_at
       FROM companies c
       LEFT JOIN support_settings s ON s.company_id = c.company_id
      CROSS JOIN LATERAL (
@@ -47,8 +45,40 @@ LIST_SILENT = sql(
      WHERE coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}) > 0
      ORDER BY due.place, due.silent_since
      LIMIT $1""",
-    row=SilentTicket,
+    row=DueTicket,
     crosses="the worker finds silent tickets of all companies, then resolves them one by one",
+)
+
+LIST_SNOOZED = sql(
+    """
+    SELECT due.company_id, due.id, due.snoozed_until AS due_at
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT t.company_id, t.id, t.snoozed_until, row_number() OVER (ORDER BY t.snoozed_until) AS place
+             FROM tickets t
+            WHERE t.company_id = c.company_id AND t.snoozed_until <= now() + c.clock_offset
+            ORDER BY t.snoozed_until
+            LIMIT $1) AS due
+     ORDER BY due.place, due.snoozed_until
+     LIMIT $1""",
+    row=DueTicket,
+    crosses="the worker finds snoozed tickets of all companies, then wakes them one by one",
+)
+
+LIST_BREACHED = sql(
+    """
+    SELECT due.company_id, due.id, due.sla_due_at AS due_at
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT t.company_id, t.id, t.sla_due_at, row_number() OVER (ORDER BY t.sla_due_at) AS place
+             FROM tickets t
+            WHERE t.company_id = c.company_id AND t.sla_due_at < now() + c.clock_offset
+            ORDER BY t.sla_due_at
+            LIMIT $1) AS due
+     ORDER BY due.place, due.sla_due_at
+     LIMIT $1""",
+    row=DueTicket,
+    crosses="the worker finds missed targets of all companies, then marks them one by one",
 )
 
 GET = sql(f"SELECT {_TICKET_COLUMNS} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
@@ -65,6 +95,26 @@ _LOCKED_COLUMNS = (
 
 LOCK = sql(
     f"SELECT {_LOCKED_COLUMNS} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket
+)
+
+LOCK_MANY = sql(
+    f"""
+    SELECT {_LOCKED_COLUMNS}
+      FROM tickets t
+     WHERE t.company_id = $1 AND t.id = ANY($2::text[])
+     ORDER BY t.id
+       FOR UPDATE""",
+    row=LockedTicket,
+)
+
+MOVE_NOTES = sql("UPDATE ticket_notes SET ticket_id = $3 WHERE company_id = $1 AND ticket_id = $2")
+
+SET_CUSTOMER = sql("UPDATE tickets SET customer_id = $3 WHERE company_id = $1 AND contact_id = $2")
+
+FIND_TICKET_OF_ENTRY = sql(
+    """
+    SELECT ticket_id FROM ticket_events
+     WHERE company_id = $1 AND message_id = $2 AND kind IN ('said', 'announced')"""
 )
 
 # The active ticket, else the one resolved last.
@@ -128,6 +178,7 @@ UPDATE = sql(
        SET customer_id = $3, identity = $4, client_number = $5, connected_number = $6, status = $7, agent_id = $8,
            ai_paused = $9, cycle = $10, clock = $11, waiting_since = $12, number = $13, last_message = $14,
            last_message_at = $15, silent_since = $16, resolved_at = $17, resolved_reason = $18,
+           label_ids = $21, priority = $22, team_id = $23, snoozed_until = $24, sla = $25, sla_due_at = $26,
            updated_at = GREATEST(updated_at, (
                SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1))
      WHERE r.company_id = $1 AND r.id = $2
@@ -167,6 +218,18 @@ FIND_ENTRY = sql(
     row=StoredTicketEntry,
 )
 
+FIND_ANSWERING_AGENT = sql(
+    """
+    SELECT a.name
+      FROM ticket_events e
+      JOIN agents a ON a.company_id = $1 AND a.id = e.agent_id
+      LEFT JOIN messages m ON m.company_id = $1 AND m.id = e.message_id
+     WHERE e.company_id = $1 AND e.ticket_id = $2 AND e.agent_id <> $3 AND e.number > $4
+       AND e.kind IN ('said', 'announced') AND m.status IS DISTINCT FROM 'failed'
+     ORDER BY e.number DESC
+     LIMIT 1"""
+)
+
 LIST_EVENTS = sql(
     """
     SELECT kind, at, cycle, agent_id, actor_id, reason
@@ -193,6 +256,29 @@ LIST_NOTES = sql(
     row=Note,
 )
 
+COUNT = sql(
+    """
+    SELECT count(*) FILTER (WHERE snoozed_until IS NULL AND agent_id = $2::bigint) AS mine,
+           count(*) FILTER (WHERE snoozed_until IS NULL AND agent_id IS NULL) AS unassigned,
+           count(*) FILTER (WHERE snoozed_until IS NULL) AS all,
+           count(snoozed_until) AS snoozed,
+           count(waiting_since) FILTER (WHERE snoozed_until IS NULL AND agent_id = $2) AS mine_waiting,
+           count(waiting_since) FILTER (WHERE snoozed_until IS NULL AND agent_id IS NULL) AS unassigned_waiting
+      FROM tickets
+     WHERE company_id = $1 AND status <> 'resolved'""",
+    row=TicketCounts,
+)
+
+LIST_NEWEST_OF = sql(
+    f"""
+    SELECT {_TICKET_COLUMNS}
+      FROM tickets r
+     WHERE company_id = $1 AND id = ANY($2::text[])
+     ORDER BY last_message_at DESC, id DESC
+     LIMIT $3""",
+    row=Ticket,
+)
+
 LIST_IDS = sql("SELECT id FROM tickets WHERE company_id = $1 AND id > $2 ORDER BY id LIMIT $3")
 
 LISTING = Listing(
@@ -204,9 +290,19 @@ LISTING = Listing(
         "agent_id": "agent_id = {}",
         "except_agent_id": "agent_id IS DISTINCT FROM {}",
         "customer_id": "customer_id = {}",
+        "label_id": "label_ids <> '{{}}' AND label_ids @> ARRAY[{}::text]",
+        "priority": "priority = {}",
+        "rating": "rating = {}",
+        "team_id": "team_id = {}",
+        "is_breached": "(sla IS NOT NULL AND sla::jsonb -> 'breached' <> '[]') = {}",
+        # Plain conditions, which the indexes serve; each is given true.
+        "is_snoozed": "snoozed_until IS NOT NULL AND {}::boolean",
+        "is_awake": "snoozed_until IS NULL AND {}::boolean",
+        "is_waiting": "waiting_since IS NOT NULL AND {}::boolean",
+        "is_answered": "waiting_since IS NULL AND {}::boolean",
     },
-    sorts={"createdAt": "created_at", "lastMessageAt": "last_message_at"},
-    columns={"client_name": _NAME},
+    sorts={"createdAt": "created_at", "lastMessageAt": "last_message_at", "waitingSince": "waiting_since"},
+    columns=_EXPRESSIONS,
 )
 
 
@@ -226,6 +322,24 @@ async def lock_ticket(tx: Tx, company_id: int, id: str) -> LockedTicket:
     if locked is None:
         raise NotFound
     return locked
+
+
+async def lock_tickets(tx: Tx, company_id: int, ids: Sequence[str]) -> list[LockedTicket]:
+    return await LOCK_MANY.all(tx, company_id, list(ids))
+
+
+async def move_notes(tx: Tx, company_id: int, from_id: str, to_id: str) -> None:
+    await MOVE_NOTES.run(tx, company_id, from_id, to_id)
+
+
+async def set_customer(tx: Tx, company_id: int, contact_id: str, customer_id: str) -> None:
+    await SET_CUSTOMER.run(tx, company_id, contact_id, customer_id)
+
+
+async def find_ticket_of_entry(db: Connection, company_id: int, message_id: str) -> str | None:
+    """The ticket whose journal has an agent's message; another than the message's once tickets were merged."""
+    found: str | None = await FIND_TICKET_OF_ENTRY.value(db, company_id, message_id)
+    return found
 
 
 async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contact_id: str) -> LockedTicket | None:
@@ -264,7 +378,8 @@ async def update_ticket(tx: Tx, company_id: int, ticket: LockedTicket, clock: Cy
             tx, company_id, ticket.id, ticket.customer_id, ticket.identity, ticket.client_number,
             ticket.connected_number, ticket.status, ticket.agent_id, ticket.ai_paused, ticket.cycle, encode(clock),
             clock.waiting_since, ticket.number, ticket.last_message, ticket.last_message_at, ticket.silent_since,
-            ticket.resolved_at, ticket.resolved_reason, ticket.source, left,
+            ticket.resolved_at, ticket.resolved_reason, ticket.source, left, ticket.label_ids, ticket.priority,
+            ticket.team_id, ticket.snoozed_until, ticket.sla, ticket.sla_due_at,
         )
     )  # fmt: skip
 
@@ -288,6 +403,14 @@ async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id
     return await FIND_ENTRY.find(db, company_id, message_id, ticket_id)
 
 
+async def find_answering_agent(
+    db: Connection, company_id: int, ticket_id: str, except_agent_id: int, after: int
+) -> str | None:
+    """The name of another agent who wrote after an entry."""
+    found: str | None = await FIND_ANSWERING_AGENT.value(db, company_id, ticket_id, except_agent_id, after)
+    return found
+
+
 async def list_events(db: Connection, company_id: int, ticket_id: str) -> list[TicketEvent]:
     return await LIST_EVENTS.all(db, company_id, ticket_id)
 
@@ -307,6 +430,16 @@ async def list_ids(db: Connection, company_id: int, after: str, limit: int) -> l
     return [row[0] for row in await db.fetch(LIST_IDS.text, company_id, after, limit)]
 
 
+async def count_tickets(db: Connection, company_id: int, agent_id: int | None) -> TicketCounts:
+    counts = await COUNT.find(db, company_id, agent_id)
+    assert counts is not None  # noqa: S101 - an aggregate has a row
+    return counts
+
+
+async def list_newest_of(db: Connection, company_id: int, ids: Sequence[str], limit: int) -> list[Ticket]:
+    return await LIST_NEWEST_OF.all(db, company_id, list(ids), limit)
+
+
 async def list_tickets(
     db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
 ) -> tuple[list[Ticket], int]:
@@ -319,6 +452,16 @@ def _found(ticket: Ticket | None) -> Ticket:
     return ticket
 
 
-async def list_silent(db: Connection, limit: int) -> list[SilentTicket]:
+async def list_silent(db: Connection, limit: int) -> list[DueTicket]:
     """Tickets of all companies without a message for as long as their company allows."""
     return await LIST_SILENT.all(db, limit)
+
+
+async def list_breached(db: Connection, limit: int) -> list[DueTicket]:
+    """Tickets of all companies that missed a target which is not marked as missed yet."""
+    return await LIST_BREACHED.all(db, limit)
+
+
+async def list_snoozed(db: Connection, limit: int) -> list[DueTicket]:
+    """Tickets of all companies whose time to wake has come."""
+    return await LIST_SNOOZED.all(db, limit)

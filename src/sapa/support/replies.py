@@ -8,7 +8,7 @@ from sapa.messaging.sending import actions as sending
 from sapa.messaging.sending.types import SendContext
 from sapa.support import queries
 from sapa.support.agents import actions as agents
-from sapa.support.types import ReplyIn
+from sapa.support.requests import ReplyIn
 
 
 async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepted[Message]:
@@ -24,6 +24,7 @@ async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepte
         ticket_id=id,
         connection_id=target.connection_id,
         is_handover=body.handover,
+        seen_sequence=body.seen_sequence,
     )
     try:
         return await sending.reply(

@@ -3,9 +3,11 @@
 from datetime import datetime
 from typing import Any
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from sapa.db.pool import Tx, notify_after_commit
+from sapa.events import emit
 from sapa.messaging.tickets import build_tickets_channel
 from sapa.support import queries
 from sapa.support.response_times import (
@@ -18,21 +20,22 @@ from sapa.support.response_times import (
     Resolution,
     advance,
 )
+from sapa.support.rows import LockedTicket, NewTicketEntry, StoredTicketEntry
 from sapa.support.samples import actions as sample_actions
 from sapa.support.samples.types import Metric, Sample
+from sapa.support.sla import actions as sla_actions
 from sapa.support.types import (
     Agent,
-    LockedTicket,
-    NewTicketEntry,
+    Priority,
     Reason,
-    StoredTicketEntry,
     Ticket,
+    TicketBreached,
 )
 from sapa.values.company import Company
+from sapa.values.instants import format_instant
+from sapa.values.json import encode
 
 MAX_PREVIEW_LENGTH = 200
-DISPATCHED = frozenset({"sent", "delivered", "read"})
-"""The statuses of a message that the channel accepted."""
 
 
 class TicketChange:
@@ -47,6 +50,8 @@ class TicketChange:
         self._left = locked.cell
         self._clock = locked.read_clock()
         self._entries: list[NewTicketEntry] = []
+        self._sent: set[str] = set()
+        self._affects_targets = False
 
     @property
     def waiting_since(self) -> datetime | None:
@@ -60,6 +65,9 @@ class TicketChange:
         self.locked = replace(self.locked, **fields)
 
     def record_inbound(self, at: datetime, message_id: str, body: str | None) -> None:
+        """A message of the customer wakes a snoozed ticket."""
+        if self.locked.snoozed_until is not None:
+            self.wake(at, "message")
         self._add_entry("heard", at, message_id=message_id)
         self._advance(CustomerMessage(at))
         self._set_last_message(at, body)
@@ -83,6 +91,30 @@ class TicketChange:
         self.set(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
         self._add_entry("assigned", at, agent_id=agent.id, agent_type=agent.type)
 
+    def label(self, at: datetime, ids: list[str], actor: Actor | None) -> None:
+        self.set(label_ids=ids)
+        self.check_targets()
+        self._add_change("labels", at, ",".join(ids), actor)
+
+    def prioritise(self, at: datetime, priority: Priority, actor: Actor | None) -> None:
+        self.set(priority=priority)
+        self.check_targets()
+        self._add_change("priority", at, priority, actor)
+
+    def set_team(self, at: datetime, team_id: str | None, actor: Actor | None) -> None:
+        self.set(team_id=team_id)
+        self._add_change("team", at, team_id, actor)
+
+    def snooze(self, at: datetime, until: datetime, actor: Actor | None) -> None:
+        self.set(snoozed_until=until)
+        self.check_targets()
+        self._add_change("snoozed", at, format_instant(until), actor)
+
+    def wake(self, at: datetime, reason: str, actor: Actor | None = None) -> None:
+        self.set(snoozed_until=None)
+        self.check_targets()
+        self._add_change("woken", at, reason, actor)
+
     def hand_over(self, at: datetime, previous_owner: Actor | None, to: Agent | None) -> None:
         """An AI agent's handover restarts the clock for human agents."""
         self.set(
@@ -103,6 +135,7 @@ class TicketChange:
 
     def resolve(self, at: datetime, resolver: Actor | None, reason: Reason) -> None:
         owner = build_actor(self.locked.agent_id, self.locked.agent_type)
+        self.check_targets()
         self._add_entry(
             "resolved", at,
             agent_id=self.locked.agent_id,
@@ -112,15 +145,16 @@ class TicketChange:
             reason=reason,
         )  # fmt: skip
         self._advance(Resolution(at, owner, resolver))
-        self.set(status="resolved", resolved_at=at, resolved_reason=reason)
+        self.set(status="resolved", resolved_at=at, resolved_reason=reason, snoozed_until=None)
 
     def merge(self, at: datetime) -> None:
         """The conversation continues in another ticket: this one is resolved by nobody, and yields no samples."""
+        self.check_targets()
         self._add_entry(
             "resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged"
         )
         self._advance(Resolution(at, None, None))
-        self.set(status="resolved", resolved_at=at, resolved_reason="merged")
+        self.set(status="resolved", resolved_at=at, resolved_reason="merged", snoozed_until=None)
 
     def inherit(self, other: "TicketChange") -> None:
         """Takes over the wait of a ticket that is merged into this one."""
@@ -142,13 +176,22 @@ class TicketChange:
             silent_since=max(self.locked.silent_since, at),
             resolved_at=None,
             resolved_reason=None,
+            sla=None,
+            sla_due_at=None,
         )
         self._clock = Cycle()
         self._add_entry("reopened", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type)
 
     def apply(self, event: ClockEvent) -> None:
         """Applies an event whose entry is stored already."""
+        if isinstance(event, AgentMessage):
+            self._sent.add(event.message_id)
+            self.check_targets()
         self._advance(event)
+
+    def check_targets(self) -> None:
+        """Measures the ticket against its targets again when it is written. Those of a resolved ticket stay."""
+        self._affects_targets = self._affects_targets or self.locked.is_active
 
     async def write(self, tx: Tx, company: Company) -> Ticket:
         if self._entries:
@@ -156,7 +199,19 @@ class TicketChange:
         if self._samples:
             await sample_actions.record(tx, company.id, self._samples)
         notify_after_commit(tx, build_tickets_channel(company.id))
-        return await queries.update_ticket(tx, company.id, self.locked, self._clock, self._left)
+        breached = self.locked.breached
+        if self._affects_targets:
+            await self._measure(tx, company)
+        ticket = await queries.update_ticket(tx, company.id, self.locked, self._clock, self._left)
+        if set(self.locked.breached) - set(breached):
+            await emit(tx, company, TicketBreached(ticket))
+        return ticket
+
+    async def _measure(self, tx: Tx, company: Company) -> None:
+        policies = await sla_actions.list_policies(tx, company)
+        entries = await queries.list_entries(tx, company.id, self.locked.id, self.locked.cycle) if policies else []
+        measured = await sla_actions.measure(tx, company, self.locked, policies, entries, self._sent)
+        self.set(sla=Raw(encode(measured.sla)) if measured else None, sla_due_at=measured.due_at if measured else None)
 
     async def replay(self, tx: Tx, company: Company, cycle: int) -> None:
         """Measures a cycle again from its start, and corrects its samples."""
@@ -172,12 +227,22 @@ class TicketChange:
         if cycle == self.locked.cycle:
             self._clock = clock
             await queries.set_clock(tx, company.id, self.locked.id, clock)
+            if self.locked.sla is not None:
+                self._affects_targets = True
+                await self.write(tx, company)
+
+    def _add_change(self, kind: str, at: datetime, value: str | None, actor: Actor | None) -> None:
+        self._add_entry(
+            kind, at, reason=value, actor_id=actor.id if actor else None, actor_type=actor.type if actor else None
+        )
 
     def _add_entry(self, kind: str, at: datetime, **fields: Any) -> None:
         self.set(number=self.locked.number + 1)
         self._entries.append(NewTicketEntry(self.locked.number, self.locked.cycle, kind, at, **fields))
 
     def _advance(self, event: ClockEvent) -> None:
+        if self._clock.started_at is None:
+            self.check_targets()
         self._clock, samples = advance(self.locked.cycle_ref, self._clock, event)
         self._samples += samples
         self.response_count += sum(sample.metric is Metric.RESPONSE for sample in samples)
@@ -196,7 +261,7 @@ def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
     match entry.kind:
         case "heard":
             return CustomerMessage(at)
-        case "said" | "announced" if entry.status in DISPATCHED and agent and entry.message_id:
+        case "said" | "announced" if entry.is_dispatched and agent and entry.message_id:
             return AgentMessage(at, agent, entry.message_id, entry.kind == "announced")
         case "handover" if actor is not None and actor.type == "ai":
             return Handover(at)

@@ -1,22 +1,26 @@
 """Actions on tickets, except replies."""
 
+from collections.abc import Sequence
+
 from sapa.access.actions import read_clock
-from sapa.db.pool import Tx, notify_after_commit
+from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.messaging.tickets import TakenOver, build_tickets_channel
 from sapa.support import queries
 from sapa.support.actions import find_next_owner
 from sapa.support.agents import actions as agents
+from sapa.support.presence import actions as presence
+from sapa.support.ratings import actions as ratings
+from sapa.support.requests import HandoverIn, NoteIn
 from sapa.support.response_times import Actor
+from sapa.support.rows import LockedTicket
 from sapa.support.ticket_change import TicketChange, build_actor
 from sapa.support.timeline_entries import record_timeline_entry
 from sapa.support.types import (
     NOTE_ID,
-    HandoverIn,
-    LockedTicket,
+    AlreadyAssigned,
     Note,
-    NoteIn,
     Reason,
     Ticket,
     TicketClosed,
@@ -24,6 +28,11 @@ from sapa.support.types import (
     TicketUpdated,
 )
 from sapa.values.company import Company
+
+
+async def list_newest_of(db: Connection, company: Company, ids: Sequence[str], limit: int) -> list[Ticket]:
+    """Those of the tickets with the newest messages, newest first."""
+    return await queries.list_newest_of(db, company.id, ids, limit)
 
 
 async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
@@ -36,6 +45,27 @@ async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Tic
     change = TicketChange(locked)
     change.assign((await read_clock(tx, company.id)).now, agent)
     return await _announce_owner(tx, company, change)
+
+
+async def take(tx: Tx, company: Company, id: str, agent_id: int) -> Ticket:
+    """Assigns an unowned ticket. Of several agents who take it at once, one gets it."""
+    locked = await _lock_active(tx, company, id)
+    if locked.agent_id not in {None, agent_id}:
+        raise AlreadyAssigned
+    return await assign(tx, company, id, agent_id)
+
+
+async def assign_to_free_agent(tx: Tx, company: Company, id: str) -> bool:
+    """Assigns a waiting ticket to the agent who is there and has the fewest. False if it is not waiting any more, or
+    nobody is there."""
+    locked = await queries.lock_ticket(tx, company.id, id)
+    if locked.status != "open" or locked.snoozed_until is not None:
+        return False
+    agent_id = await presence.find_free_agent(tx, company, id)
+    if agent_id is None:
+        return False
+    await assign(tx, company, id, agent_id)
+    return True
 
 
 async def hand_over(tx: Tx, company: Company, id: str, body: HandoverIn) -> Ticket:
@@ -81,6 +111,7 @@ async def close(tx: Tx, company: Company, locked: LockedTicket, resolver: Actor 
     change.resolve((await read_clock(tx, company.id)).now, resolver, reason)
     ticket = await change.write(tx, company)
     await record_timeline_entry(tx, company, change.locked, "ticket_resolved")
+    await ratings.ask(tx, company, change.locked)
     await emit(tx, company, TicketClosed(ticket))
     return ticket
 

@@ -1,7 +1,7 @@
 """Timeline entries for tickets: one for each turn of the conversation, not for each message."""
 
 from sapa.db.pool import Tx
-from sapa.support.types import LockedTicket
+from sapa.support.rows import LockedTicket
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company

@@ -1,23 +1,19 @@
 """Support: agents and tickets, their errors and events."""
 
-from datetime import datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.events import Event
 from sapa.http.errors import Conflict
-from sapa.http.responses import Timestamp
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.messaging.contacts.types import Window
-from sapa.messaging.files.types import FileId
 from sapa.messaging.messages.types import (
     Message,
     MessageId2,
     Source,
 )
-from sapa.messaging.sending.types import ReplyTo
-from sapa.support.response_times import Cycle, CycleRef
 from sapa.values.api_base import Base
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import CustomerId, IdKind, NumberKind
@@ -25,19 +21,55 @@ from sapa.values.ids import CustomerId, IdKind, NumberKind
 TICKET_ID = IdKind("tkt_")
 NOTE_ID = IdKind("note_")
 AGENT_ID = NumberKind("agent")
+SLA_POLICY_ID = IdKind("sla_")
+LABEL_ID = IdKind("lab_")
+TEAM_ID = IdKind("team_")
 
 TicketId = Annotated[str, TICKET_ID]
 NoteId = Annotated[str, NOTE_ID]
+SlaPolicyId = Annotated[str, SLA_POLICY_ID]
+LabelId = Annotated[str, LABEL_ID]
+TeamId = Annotated[str, TEAM_ID]
 AgentPathId = Annotated[str, AGENT_ID]
 """An agent's id in a path."""
 
 AgentType = Annotated[Literal["human", "ai"], EnumName("AgentType")]
+Priority = Annotated[Literal["low", "normal", "high", "urgent"], EnumName("TicketPriority")]
 TicketStatus = Annotated[Literal["open", "assigned", "resolved"], EnumName("TicketStatus")]
+TicketSort = Annotated[
+    Literal[
+        "createdAt:desc",
+        "createdAt:asc",
+        "lastMessageAt:desc",
+        "lastMessageAt:asc",
+        "waitingSince:asc",
+        "waitingSince:desc",
+    ],
+    EnumName("TicketSort"),
+]
 Reason = Annotated[Literal["manual", "inactivity", "ai", "api", "merged"], EnumName("ResolvedReason")]
 EventKind = Annotated[
-    Literal["opened", "assigned", "unassigned", "handover", "resolved", "reopened"], EnumName("TicketEventKind")
+    Literal[
+        "opened",
+        "assigned",
+        "unassigned",
+        "handover",
+        "resolved",
+        "reopened",
+        "labels",
+        "priority",
+        "team",
+        "snoozed",
+        "woken",
+    ],
+    EnumName("TicketEventKind"),
 ]
 ReopenAssignee = Annotated[Literal["previous", "queue"], EnumName("ReopenAssignee")]
+
+if TYPE_CHECKING:
+    ChannelOrSource = str
+else:
+    ChannelOrSource = Literal[(*CHANNEL_NAMES, *(str(source) for source in Source))]
 
 BUSINESS_APP = "Business app"
 
@@ -80,6 +112,21 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     user_id: UserId | None | UnsetType = UNSET
 
 
+class TicketSla(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a ticket stands against the targets of its policy."""
+
+    policy_id: SlaPolicyId
+    first_response_due: Annotated[Timestamp | None, Meta(description="Null if the policy has no such target.")]
+    first_responded_at: Timestamp | None
+    resolution_due: Annotated[
+        Timestamp | None, Meta(description="Null if the policy has no such target, and while the ticket is snoozed.")
+    ]
+    breached: Annotated[
+        list[Annotated[Literal["firstResponse", "resolution"], EnumName("SlaTarget")]],
+        Meta(examples=[[]], description="The targets that were missed."),
+    ]
+
+
 class Ticket(Struct, frozen=True, rename="camel"):
     """A conversation with a customer over one channel.
 
@@ -107,7 +154,23 @@ class Ticket(Struct, frozen=True, rename="camel"):
         bool,
         Meta(description="A human agent has taken over: AI agents cannot reply until one is assigned."),
     ]
+    label_ids: Annotated[list[LabelId], Meta(description="The labels, in the order in which they were set.")]
+    priority: Priority
+    team_id: TeamId | None
+    snoozed_until: Annotated[
+        Timestamp | None, Meta(description="When it returns to the queue. A message of the customer wakes it, too.")
+    ]
+    sla: Annotated[
+        Raw | None,
+        StoredJson(TicketSla | None),
+        Meta(description="Null without a policy that matches, and before the first message of a cycle."),
+    ]
+    rating: Annotated[
+        int | None,
+        Meta(examples=[None], description="The customer's newest rating, from 1 to 5. GET /ratings has more."),
+    ]
     cycle: Annotated[int, Meta(examples=[1], description="Increases with every reopening.")]
+    sequence: Annotated[int, Meta(examples=[7], description="Increases with every message and change.")]
     waiting_since: Annotated[Timestamp | None, Meta(description="The time of the first unanswered message.")]
     last_message: Annotated[
         str | None, Meta(examples=["Masih ada?"], description="The beginning of the newest message.")
@@ -117,6 +180,17 @@ class Ticket(Struct, frozen=True, rename="camel"):
     resolved_reason: Reason | None
     created_at: Timestamp
     updated_at: Timestamp
+
+
+class TicketCounts(Struct, frozen=True, rename="camel"):
+    """How many active tickets there are. Snoozed ones are counted as snoozed only."""
+
+    mine: Annotated[int, Meta(examples=[3], description="Of the agent who asks.")]
+    unassigned: Annotated[int, Meta(examples=[2])]
+    all: Annotated[int, Meta(examples=[9])]
+    snoozed: Annotated[int, Meta(examples=[1])]
+    mine_waiting: Annotated[int, Meta(examples=[1], description="Mine whose customer waits for an answer.")]
+    unassigned_waiting: Annotated[int, Meta(examples=[2], description="Unassigned whose customer waits.")]
 
 
 class TicketEvent(Struct, frozen=True, rename="camel"):
@@ -129,7 +203,10 @@ class TicketEvent(Struct, frozen=True, rename="camel"):
         int | None, Meta(examples=[12], description="The owner after the change, or of the resolved ticket.")
     ]
     actor_id: Annotated[int | None, Meta(examples=[12], description="The agent who made the change, if known.")]
-    reason: Annotated[str | None, Meta(examples=[None])]
+    reason: Annotated[
+        str | None,
+        Meta(examples=[None], description="Why; for labels, priority, team and snoozed, the new value."),
+    ]
 
 
 class Note(Struct, frozen=True, rename="camel"):
@@ -158,57 +235,6 @@ class TicketDetail(Ticket, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
-class ReplyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A reply to the customer: a text, files, or both."""
-
-    agent_id: AgentId
-    body: Annotated[
-        Words | None,
-        Meta(examples=["Pesanan Kakak kami kirim hari ini."], description="Required without attachmentIds."),
-    ] = None
-    attachment_ids: Annotated[
-        list[FileId],
-        Meta(
-            max_length=10,
-            examples=[[]],
-            description="Uploaded files. Most channels send one in a message; mail and the web chat send several.",
-        ),
-    ] = []
-    reply_to: ReplyTo | None = None
-    handover: Annotated[
-        bool,
-        Meta(description="True: it announces that someone else will answer. The ticket goes back to the queue."),
-    ] = False
-
-
-class NoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A new note."""
-
-    agent_id: AgentId
-    body: Annotated[str, Meta(min_length=1, max_length=10_000, examples=["Pelanggan VIP"])]
-
-
-class AssignIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The new owner; null for none."""
-
-    agent_id: AgentId | None
-
-
-class HandoverIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The agent who gets the ticket; without one, the ticket goes to the queue."""
-
-    agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
-    from_agent_id: (
-        Annotated[int, Meta(ge=1, le=2**53 - 1, description="The agent who hands it over. Default: its owner.")] | None
-    ) = None
-
-
-class ResolveIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The agent who resolves it, if any."""
-
-    agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
-
-
 class SupportSettings(Struct, frozen=True, rename="camel"):
     """When tickets are reopened and resolved."""
 
@@ -222,6 +248,10 @@ class SupportSettings(Struct, frozen=True, rename="camel"):
     reopen_assignee: Annotated[
         ReopenAssignee, Meta(description="The owner of a reopened ticket: its last owner, or none.")
     ]
+    ask_rating: Annotated[bool, Meta(description="Ask customers for a rating when their ticket is resolved.")]
+    auto_assign: Annotated[
+        bool, Meta(description="Assign waiting tickets to the agents who are online, to the one with the fewest first.")
+    ]
 
 
 class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -230,93 +260,8 @@ class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
     reopen_window_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
     auto_resolve_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
     reopen_assignee: ReopenAssignee | UnsetType = UNSET
-
-
-class LockedTicket(Struct, frozen=True):
-    id: str
-    source: Source
-    connection_id: str
-    contact_id: str
-    customer_id: str | None
-    identity: str
-    client_number: str
-    connected_number: str
-    status: TicketStatus
-    agent_id: int | None
-    ai_paused: bool
-    cycle: int
-    clock: Raw
-    number: int
-    last_message: str | None
-    last_message_at: datetime
-    silent_since: datetime
-    resolved_at: datetime | None
-    resolved_reason: Reason | None
-    agent_type: AgentType | None
-    """The type of the owner."""
-
-    @property
-    def cell(self) -> str:
-        return build_cell(self.status, self.source)
-
-    @property
-    def cycle_ref(self) -> CycleRef:
-        return CycleRef(self.id, Source(self.source), self.cycle)
-
-    @property
-    def is_active(self) -> bool:
-        return self.status != "resolved"
-
-    def read_clock(self) -> Cycle:
-        return msgspec.json.decode(self.clock, type=Cycle)
-
-
-class NewTicketEntry(Struct, frozen=True):
-    """An entry of a ticket to insert; the fields are the columns."""
-
-    number: int
-    cycle: int
-    kind: str
-    at: datetime
-    agent_id: int | None = None
-    agent_type: AgentType | None = None
-    actor_id: int | None = None
-    actor_type: AgentType | None = None
-    message_id: str | None = None
-    reason: str | None = None
-
-
-class StoredTicketEntry(Struct, frozen=True):
-    """A stored entry, with the status of its message."""
-
-    number: int
-    cycle: int
-    kind: str
-    at: datetime
-    agent_id: int | None
-    agent_type: AgentType | None
-    actor_id: int | None
-    actor_type: AgentType | None
-    message_id: str | None
-    reason: str | None
-    status: str | None
-
-
-class ReplyTarget(Struct, frozen=True):
-    """The address of replies."""
-
-    source: str
-    connection_id: str
-    identity: str
-    contact_id: str
-
-
-class SilentTicket(Struct, frozen=True):
-    """An active ticket without recent messages."""
-
-    company_id: int
-    id: str
-    silent_since: datetime
+    ask_rating: bool | UnsetType = UNSET
+    auto_assign: bool | UnsetType = UNSET
 
 
 def build_cell(status: str, source: str) -> str:
@@ -346,6 +291,27 @@ class TicketResolved(Conflict):
     fix = "Reopen the ticket, then try again."
 
 
+class AlreadyAssigned(Conflict):
+    """Another agent has this ticket. Take another one, or assign it to yourself."""
+
+    code = "ALREADY_ASSIGNED"
+    fix = "Take another ticket. To take it from its owner, assign it."
+
+
+class DifferentCustomers(Conflict):
+    """The tickets are of different customers. Link their contacts to one customer first."""
+
+    code = "DIFFERENT_CUSTOMERS"
+    fix = "Link the contacts to one customer, then merge their tickets."
+
+
+class AnsweredMeanwhile(Conflict):
+    """Another agent replied after you opened the ticket. Send again without seenSequence to send it anyway."""
+
+    code = "ANSWERED_MEANWHILE"
+    fix = "Read the other reply. To send yours as well, send it again without `seenSequence`."
+
+
 class AnotherTicketActive(Conflict):
     """The customer has another active ticket on this channel. Use that one."""
 
@@ -363,9 +329,18 @@ class TicketOpened(Event):
 
 
 class TicketUpdated(Event):
-    """A ticket was assigned, handed over, put back into the queue or reopened."""
+    """A ticket was assigned, handed over, put back into the queue, reopened, labelled, prioritised, given to a team,
+    snoozed or woken."""
 
     kind = "ticket.updated"
+    base = Base.MESSAGING
+    resource_type = Ticket
+
+
+class TicketBreached(Event):
+    """A ticket missed a target for its first response or resolution."""
+
+    kind = "ticket.sla.breached"
     base = Base.MESSAGING
     resource_type = Ticket
 

@@ -1,5 +1,6 @@
 """Changes agents and the company's support settings."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, structs
@@ -19,7 +20,9 @@ from sapa.support.types import (
 from sapa.values.company import Company
 
 MAX_NAME_LENGTH = 100
-DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
+DEFAULTS = SupportSettings(
+    reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous", ask_rating=False, auto_assign=False
+)
 
 
 async def list_newest(db: Connection, company_id: int, limit: int) -> list[Agent]:
@@ -53,8 +56,17 @@ async def get_settings(db: Connection, company: Company) -> SupportSettings:
     return await queries.find_settings(db, company.id) or DEFAULTS
 
 
+async def get_agent(db: Connection, company: Company, id: int) -> Agent:
+    return await queries.get_agent(db, company.id, id)
+
+
 async def find_agent(db: Connection, company: Company, id: int | None) -> Agent | None:
     return None if id is None else await queries.find_agent(db, company.id, id)
+
+
+async def list_existing(db: Connection, company: Company, ids: Sequence[int]) -> set[int]:
+    """Those of the ids that are agents, active or not."""
+    return await queries.list_existing(db, company.id, ids)
 
 
 async def find_or_create_business_app(tx: Tx, company: Company) -> Agent:

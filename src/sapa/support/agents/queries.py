@@ -1,6 +1,6 @@
 """Queries for agents and the company's support settings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, structs
 
@@ -70,6 +70,8 @@ IS_MEMBER = sql(
                     WHERE c.company_id = $1 AND m.user_id = $2)"""
 )
 
+LIST_EXISTING = sql("SELECT id FROM agents WHERE company_id = $1 AND id = ANY($2::bigint[])")
+
 LISTING = Listing(
     "agents",
     row=Agent,
@@ -92,7 +94,8 @@ LOCK_SETTINGS = sql(
 
 UPDATE_SETTINGS = sql(
     """
-    UPDATE support_settings SET reopen_window_hours = $2, auto_resolve_hours = $3, reopen_assignee = $4
+    UPDATE support_settings
+       SET reopen_window_hours = $2, auto_resolve_hours = $3, reopen_assignee = $4, ask_rating = $5, auto_assign = $6
      WHERE company_id = $1"""
 )
 
@@ -148,6 +151,10 @@ async def insert_business_app(tx: Tx, company_id: int) -> Agent:
 
 async def is_member(db: Connection, company_id: int, user_id: int) -> bool:
     return bool(await IS_MEMBER.value(db, company_id, user_id))
+
+
+async def list_existing(db: Connection, company_id: int, ids: Sequence[int]) -> set[int]:
+    return {row[0] for row in await db.fetch(LIST_EXISTING.text, company_id, list(ids))}
 
 
 async def list_agents(

@@ -1,0 +1,30 @@
+"""Keeps drafts for the console, and tells who is writing. They have no public API: nobody else types in the console."""
+
+from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.messaging.tickets import build_tickets_channel
+from sapa.support.drafts import queries
+from sapa.support.drafts.types import ReplyDraft, TypingAgent
+from sapa.values.company import Company
+
+TYPING_SECONDS = 8.0
+"""How long after a change of the draft its agent counts as writing."""
+MAX_LENGTH = 65_536
+
+
+async def save(tx: Tx, company: Company, ticket_id: str, agent_id: int, body: str) -> None:
+    """Keeps what the agent has typed; a blank text deletes the draft. Pages that show the ticket are notified."""
+    text = body.replace("\0", "")[:MAX_LENGTH]
+    if text.strip():
+        await queries.set_draft(tx, company.id, ticket_id, agent_id, text)
+    else:
+        await queries.delete_draft(tx, company.id, ticket_id, agent_id)
+    notify_after_commit(tx, build_tickets_channel(company.id))
+
+
+async def find_draft(db: Connection, company: Company, ticket_id: str, agent_id: int) -> ReplyDraft | None:
+    return await queries.find_draft(db, company.id, ticket_id, agent_id)
+
+
+async def list_typing(db: Connection, company: Company, ticket_id: str, except_agent_id: int) -> list[TypingAgent]:
+    """The other agents who are writing a reply in this ticket."""
+    return await queries.list_typing(db, company.id, ticket_id, except_agent_id, TYPING_SECONDS)

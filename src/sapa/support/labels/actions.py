@@ -1,0 +1,35 @@
+"""Changes labels."""
+
+from collections.abc import Sequence
+
+from sapa.db.pool import Tx, notify_after_commit
+from sapa.http.errors import Invalid
+from sapa.messaging.tickets import build_tickets_channel
+from sapa.support.labels import queries
+from sapa.support.labels.types import Label, LabelIn
+from sapa.support.names import clean_name
+from sapa.support.types import LABEL_ID
+from sapa.values.company import Company
+
+
+async def create(tx: Tx, company: Company, body: LabelIn) -> Label:
+    return await queries.insert_label(tx, company.id, LABEL_ID.new(), clean_name(body.name), body.color)
+
+
+async def update(tx: Tx, company: Company, id: str, body: LabelIn) -> Label:
+    return await queries.update_label(tx, company.id, id, clean_name(body.name), body.color)
+
+
+async def delete(tx: Tx, company: Company, id: str) -> None:
+    await queries.delete_label(tx, company.id, id)
+    await queries.remove_from_tickets(tx, company.id, id)
+    notify_after_commit(tx, build_tickets_channel(company.id))
+
+
+async def lock_labels(tx: Tx, company: Company, ids: Sequence[str]) -> list[str]:
+    """The ids without duplicates, kept from deletion until the transaction ends. Raises Invalid for an unknown one."""
+    wanted = list(dict.fromkeys(ids))
+    existing = await queries.lock_labels(tx, company.id, wanted)
+    if unknown := [id for id in wanted if id not in existing]:
+        raise Invalid.field("labelIds", f"must be ids of labels; {unknown[0]} is not. GET /labels lists them")
+    return wanted

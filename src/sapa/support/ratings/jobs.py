@@ -1,0 +1,43 @@
+"""The worker asks for queued ratings."""
+
+import asyncio
+
+import structlog
+
+from sapa.access import actions as access
+from sapa.context import AppContext
+from sapa.db.connection import DatabaseAway
+from sapa.support.ratings import actions, queries
+from sapa.support.ratings.types import DueRating
+from sapa.work.loops import repeat_when_due
+
+PAUSE_SECONDS = 1.0
+BATCH = 20
+CONCURRENCY = 4
+
+log = structlog.get_logger()
+
+
+async def send_queued(context: AppContext, stopping: asyncio.Event) -> None:
+    """The worker's service: a few at a time, companies in turn."""
+
+    async def step() -> bool:
+        due = await actions.list_due(context, BATCH)
+        slots = asyncio.Semaphore(CONCURRENCY)
+        await asyncio.gather(*(_send(context, slots, one) for one in due))
+        return len(due) >= BATCH
+
+    await repeat_when_due(context.database, queries.QUEUE, step, stopping, pause=PAUSE_SECONDS)
+
+
+async def _send(context: AppContext, slots: asyncio.Semaphore, due: DueRating) -> None:
+    """A failure of one does not stop the others."""
+    async with slots:
+        try:
+            async with context.database.connection() as db:
+                company = await access.get_company(db, due.company_id)
+            await actions.send_question(context, company, due)
+        except DatabaseAway:
+            raise
+        except Exception:
+            log.exception("rating question failed", company_id=due.company_id, rating_id=due.id)

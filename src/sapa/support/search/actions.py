@@ -1,0 +1,40 @@
+"""Searches tickets by people, numbers, ids and words of messages."""
+
+from sapa.db.listing import contains
+from sapa.db.pool import Connection
+from sapa.http.errors import Invalid
+from sapa.support import tickets
+from sapa.support.search import queries
+from sapa.support.search.queries import MOST_FOUND
+from sapa.support.search.types import TicketMatch
+from sapa.support.types import TICKET_ID
+from sapa.values.company import Company
+from sapa.values.ids import CUSTOMER_ID
+from sapa.values.text_folding import fold
+
+SHORTEST = 3
+
+
+async def search(db: Connection, company: Company, query: str) -> list[TicketMatch]:
+    """The tickets with the newest messages come first."""
+    text = fold(query)
+    if len(text) < SHORTEST or "\0" in text:
+        raise Invalid.field("query", f"must have at least {SHORTEST} letters or digits")
+    if TICKET_ID.matches(text):
+        return [TicketMatch(ticket, None) for ticket in await tickets.list_newest_of(db, company, [text], MOST_FOUND)]
+    if CUSTOMER_ID.matches(text):
+        ids = await queries.list_ids_of_customer(db, company.id, text)
+        return [TicketMatch(ticket, None) for ticket in await tickets.list_newest_of(db, company, ids, MOST_FOUND)]
+    digits = _parse_digits(query)
+    people = await queries.list_ids_of_people(db, company.id, contains(text), contains(digits) if digits else None)
+    messages = await queries.list_message_matches(db, company.id, contains(text))
+    text_by_ticket = {match.ticket_id: match.text for match in messages}
+    found = await tickets.list_newest_of(db, company, [*people, *text_by_ticket], MOST_FOUND)
+    return [TicketMatch(ticket, text_by_ticket.get(ticket.id)) for ticket in found]
+
+
+def _parse_digits(query: str) -> str | None:
+    """The digits of a part of a phone number without the trunk zero; None for anything else."""
+    digits = "".join(filter(str.isdigit, query)).lstrip("0")
+    is_number = not any(char.isalpha() or char == "@" for char in query)
+    return digits if is_number and len(digits) >= SHORTEST else None

@@ -1,0 +1,24 @@
+"""Search over tickets: what it finds."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sapa.support.types import Ticket
+
+
+class TicketMatch(Struct, frozen=True, rename="camel"):
+    """A ticket that a search found."""
+
+    ticket: Ticket
+    text: Annotated[
+        str | None,
+        Meta(examples=["Apakah kopi Gayo masih ada?"], description="The message that has the words; null for others."),
+    ]
+
+
+class MessageMatch(Struct, frozen=True):
+    """The newest message of a ticket that has the words."""
+
+    ticket_id: str
+    text: str
