@@ -16,11 +16,11 @@ from tests.factories import Environments, make_key
 URL = "https://hooks.example.com/sapa"
 _SECRET = re.compile(r'id="secret">([^<]+)<')
 _ENTRY = re.compile(
-    r'<th scope="row">([^<]*)</th><td>([^<]*)<br><span class="quiet">([^<]*)</span></td><td>([^<]*)</td>'
+    r'<th scope="row">([^<]*)</th><td[^>]*>([^<]*)<br><span class="quiet">([^<]*)</span></td><td[^>]*>([^<]*)</td>'
 )
 _KEY_ENTRY = re.compile(
     r'<th scope="row">test key<br><span class="quiet">API key</span></th>'
-    r'<td>([^<]*)<br><span class="quiet">([^<]*)</span></td><td>Live</td><td>127\.0\.0\.1</td>'
+    r'<td[^>]*>([^<]*)<br><span class="quiet">([^<]*)</span></td><td[^>]*>Live</td><td[^>]*>127\.0\.0\.1</td>'
 )
 _ONCE = re.compile(r'name="once" value="(\w+)"')
 

@@ -65,18 +65,18 @@ async def test_costs_are_shown_with_the_message_the_template_and_in_a_report(
 
     record = await get_record(sandbox, sent[0])
     shown = (await owner.get(f"/test/requests/{record['id']}?at={quote(record['createdAt'])}")).text
-    assert "IDR 1,365.25" in shown
+    assert "Rp\u00a01,365.25" in shown
     assert "service, regular, US" in shown
 
     page = (await owner.get(f"/test/templates/{template['id']}")).text
-    assert "IDR 410.5" in page
+    assert "Rp\u00a0410.50" in page
     link = re.search(r'href="/console(/test/reports/costs\?template=[^"]+)"', page)
     assert link is not None
-    assert (await owner.get(link[1])).text.count("IDR 410.5") >= 2
+    assert (await owner.get(link[1])).text.count("Rp\u00a0410.50") >= 2
 
     for grouping, key in (("day", None), ("template", "order_update"), ("channel", "MSGAPP_CLOUD")):
         report = (await owner.get(f"/test/reports/costs?by={grouping}")).text
-        assert "IDR 1,775.75" in report
+        assert "Rp\u00a01,775.75" in report
         assert key is None or key in report
         assert ('id="costs-title"' in report) == (grouping == "day")
         file = await owner.get(f"/test/reports/files/costs.csv?by={grouping}&days=7")

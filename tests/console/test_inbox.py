@@ -44,6 +44,8 @@ class Seat:
         data = {"token": await read_token(self.browser), **fields}
         response = await self.browser.post(f"/test/inbox/{path}", data=data)
         assert response.status_code == status, response.text
+        if status == 303:  # back to the conversation, or to the inbox
+            assert re.fullmatch(r"/console/test/inbox(/tkt_\w+)?(#\w+)?", response.headers["location"])
         return response
 
     async def count(self, **query: str) -> dict[str, str]:
@@ -120,12 +122,12 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
     assert list_shown(page) == [mailed["id"], waiting["id"]]
     assert "Halo &lt;b&gt;kak" in page
     assert "WhatsApp" in page
-    assert "waits 0 min" in read(page)
+    assert "waiting 0 min" in read(page)
     for view, ticket in (("mine", mine), ("others", other), ("resolved", done)):
         assert list_shown(await seat.open(view=view)) == [ticket["id"]]
     assert "Budi" in read(await seat.open(view="others"))
     assert list_shown(await seat.open(search="lestari")) == [waiting["id"]]
-    assert "No customer who is called so" in await seat.open(search="somebody else")
+    assert "No conversations match" in await seat.open(search="somebody else")
     found = await seat.browser.get("/test/inbox", params={"search": done["id"]})
     assert found.headers["location"] == f"/console/test/inbox/{done['id']}"
 
@@ -144,8 +146,8 @@ async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: 
     places = [
         conversation.index(words)
         for words in (
-            "Ticket opened", "Masih ada?", "Halo?", "Note of Sari, for agents only", "Pelanggan VIP", "Masih, kak.",
-            "Handed over to the queue", "Resolved (by an agent)",
+            "Conversation opened", "Masih ada?", "Halo?", "Note from Sari, only your team sees this", "Pelanggan VIP",
+            "Masih, kak.", "Handed over to the queue", "Resolved (by an agent)",
         )
     ]  # fmt: skip
     assert places == sorted(places)
@@ -159,7 +161,7 @@ async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: 
 SHOWN: dict[str, tuple[dict[str, Any], list[str]]] = {
     "order": (
         {"order": {"text": "Cepat <ya>", "items": [{"productId": "GAYO", "quantity": 2, "price": 75000}]}},
-        ["Cart", "Cepat <ya>", "2 × GAYO", "IDR 75,000"],
+        ["Cart", "Cepat <ya>", "2 × GAYO", "Rp 75,000"],
     ),
     "flow": (
         {"flow": {"token": "t-1", "data": {"city": "Bandung", "sizes": ["<S>"]}}},
@@ -245,8 +247,8 @@ async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Des
     assert 'id="template">' in page
     await desk.pass_time(25 * 3600)
     page = await seat.open(f"/{ticket['id']}", template=template["id"])
-    assert "Window closed" in page
-    assert "waits 25 h 0 min" in read(page)
+    assert "Reply window closed" in page
+    assert "waiting 25 h 0 min" in read(page)
     assert 'id="template" open>' in page
     late = await seat.post(f"{ticket['id']}/replies", 409, body="Masih.")
     assert ">Masih.</textarea>" in late.text

@@ -100,6 +100,8 @@ async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, v
     await expect(agent.locator(".line.in")).to_have_count(2)
     assert await agent.input_value("[name=body]") == "Sebentar"
     for width, scheme, language in LOOKS:
+        if await agent.locator(".tabbar").is_visible():
+            await agent.click(".tabbar a[href='#nav']")
         await agent.click(".account summary")
         await agent.click(f".menu button[value={language}]")
         await expect(agent.locator("html")).to_have_attribute("lang", language)

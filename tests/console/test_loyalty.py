@@ -64,7 +64,7 @@ async def test_a_wallet_is_found_and_changed_in_somebodys_name(
     assert refused.status_code == 409
     assert 'value="151"' in refused.text
     assert 'value="too much"' in refused.text
-    wrong = await submit(agent, f"/loyalty/{ayu}/points", direction="add", points="1.5")
+    wrong = await submit(agent, f"/loyalty/{ayu}/points", direction="add", points="1.5", reason="sorry")
     assert 'aria-describedby="points-problem"' in wrong.text
     assert await read_wallet(api, ayu) == ("150", "0")
     by_hand, by_key = (await api.get(f"/loyalty/customers/{ayu}/history")).json()["data"]

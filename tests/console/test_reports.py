@@ -53,8 +53,8 @@ async def test_sales_and_money_are_shown_with_their_tables_and_as_files(
     assert charts == ["orders", "sales"]
     assert page.count("<rect") == 14 + 1
     assert "whole days in Asia/Jakarta" in page
-    assert "IDR 220,000" in page
-    assert "USD 9.5" in page
+    assert "Rp\u00a0220,000" in page
+    assert "USD\u00a09.50" in page
     rows = read_csv(await owner.get("/live/reports/files/sales.csv?days=7"))
     assert rows[0] == [
         "day", "orders", "cancelled_orders", "gross", "discounts", "cancelled", "refunded", "net", "shipping", "fees",
@@ -93,9 +93,10 @@ async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: h
         chosen = {unescape(path) for path in re.findall(r'href="(\?days=7[^"]*)"', shown)}
         assert chosen == {f"?days=7{f'&kind={kind}' if kind else ''}&currency=IDR"}
     home = (await owner.get("/live")).text
-    assert "Net sales" in home
-    assert "IDR 299,999" in home
-    today, yesterday = (unescape(path) for path in re.findall(r'href="/console(/live/orders\?[^"]+)"', home))
+    assert "Revenue today" in home
+    assert "Rp\u00a0299,999" in home
+    links = re.findall(r'href="/console(/live/orders\?[^"]*createdFrom[^"]+)"', home)
+    today, yesterday = (unescape(path) for path in links[:2])
     listed = (await owner.get(today)).text
     assert all(f"#{number}" in listed for number in numbers)
     listed = (await owner.get(yesterday)).text

@@ -1,7 +1,9 @@
 """The company, its test clock, its loyalty program and its templates at the console."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from sapa.people.types import Role
+from tests.cli.command import sapa
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_key
@@ -148,7 +151,7 @@ async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fi
     assert twice.status_code == 400
     assert "repeats" in twice.text
     endless = await owner.post(f"{page}/tiers", data=tiers | {"amount": ["1e99999999", "", ""]})
-    assert "must be an amount, such as 10000" in endless.text
+    assert "enter an amount, like 10,000" in endless.text
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
         settings = (await api.get("/loyalty/settings")).json()["data"]
         conversion = (await api.get("/loyalty/point-conversion")).json()["data"]
@@ -259,3 +262,16 @@ async def test_templates_with_cards_and_codes_are_made_and_shown(owner: httpx.As
     assert "adalah kode verifikasi Anda" in shown
     assert "com.toko.app K8a/AINcGX7" in shown
     assert (await owner.post("/test/templates/sync", data={"token": token})).status_code == 303
+
+
+async def test_the_owner_sees_when_the_last_backup_was_made(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    variables = {"SAPA_BACKUP_PASSPHRASE": "correct horse battery staple"}
+    made = await asyncio.to_thread(sapa, installation.data, "backup", str(tmp_path), "--json", **variables)
+    assert made.code == 0, made.err
+    page = (await owner.get("/live/settings/company")).text
+    assert "the newest backup was made just now" in re.sub(r"</?time[^>]*>", "", page)
+    developer = await make_person(database, company, Role.DEVELOPER)
+    async with open_browser(installation, developer) as client:
+        assert 'id="backups"' not in (await client.get("/live/settings/company")).text

@@ -47,7 +47,7 @@ async def test_a_customer_is_found_and_shown_with_orders_and_points(
     assert "1 in all" in listed
     shown = (await agent.get(f"/live/customers/{ayu['id']}")).text
     assert f"#{order['orderNumber']}" in shown
-    assert "+628123456789" in shown
+    assert "+62 812-3456-789" in shown
     assert "Ayu" not in (await agent.get("/test/customers")).text
 
 
@@ -144,7 +144,7 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     assert refused.status_code == 409
     assert 'value="999999"' in refused.text
     wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
-    assert (wrong.status_code, "amount: is required" in wrong.text) == (400, True)
+    assert (wrong.status_code, "Enter an amount" in wrong.text) == (400, True)
 
 
 async def test_an_edit_keeps_what_the_form_does_not_show(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
@@ -166,7 +166,7 @@ async def test_an_edit_keeps_what_the_form_does_not_show(api: httpx.AsyncClient,
     assert [tax["rate"] for tax in after["taxLines"]] == [11]
     refused = await agent.post(f"{path}/edit", data=form | {"discount": "999999999"})
     assert refused.status_code == 400
-    assert len(re.findall(r"<details open>", refused.text)) == 1
+    assert len(re.findall(r"<details[^>]* open>", refused.text)) == 1
 
 
 async def test_a_draft_is_made_changed_and_completed(
@@ -194,7 +194,7 @@ async def test_a_draft_is_made_changed_and_completed(
         "discount": "5000",
     }
     assert (await agent.post(path, data=edited)).status_code == 303
-    assert "IDR 79,000" in (await agent.get(path)).text
+    assert "Rp\u00a079,000" in (await agent.get(path)).text
     listed = (await agent.get("/live/draft-orders?status=open")).text
     assert listed.count("/console/live/draft-orders/dord_") == 1
     done = await agent.post(f"{path}/complete", data={"token": token})

@@ -6,12 +6,9 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.listing import read_list
-from sapa.console.routes import (
-    DEVELOPERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 from sapa.people import actions as people
@@ -43,7 +40,7 @@ async def list_agents(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents)
+@console.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents, says="Agent added")
 async def create_agent(page: PageRequest) -> Response:
     name = page.form_value("name")
     body = {"name": name, "type": page.form_value("type"), "userId": _parse_user(page)}
@@ -51,7 +48,7 @@ async def create_agent(page: PageRequest) -> Response:
     return go_to(page.path("/settings/agents"))
 
 
-@console.post("/{environment}/settings/agents/{id}", roles=DEVELOPERS, shown_by=list_agents)
+@console.post("/{environment}/settings/agents/{id}", roles=DEVELOPERS, shown_by=list_agents, says="Saved")
 async def change_agent(page: PageRequest) -> Response:
     name, path = page.form_value("name"), f"/agents/{page.request.path_params['id']}"
     body: dict[str, Any] = {"name": name, "active": bool(page.form_value("active")), "userId": _parse_user(page)}
@@ -66,7 +63,7 @@ async def show_support_settings(page: PageRequest) -> Response:
     return page.show("support_settings.html", settings=typed if page.form else stored, assignees=ASSIGNEES)
 
 
-@console.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings)
+@console.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings, says="Saved")
 async def change_support_settings(page: PageRequest) -> Response:
     body: dict[str, Any] = {name: _parse_hours(name, page.form_value(name)) for name in HOURS}
     body["reopenAssignee"] = page.form_value("reopenAssignee")

@@ -1,14 +1,17 @@
 """Choosing an area: one search over all levels, or lists from the province down to the sub-district if the installation
 has no areas to search."""
 
+import re
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
 from sapa.access import actions as access
+from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.routes import EVERYBODY, PageRequest, console
-from sapa.http.errors import ApiError
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console
+from sapa.http.errors import ApiError, Invalid
 from sapa.shipping.areas import actions as areas
 
 CHAIN = (
@@ -46,6 +49,22 @@ async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -
     if parts := split_label(values.get(prefix + LABEL, "")):
         names |= {prefix + "kelurahanId": parts[0], prefix + "kecamatanId": parts[1]}
     return lists | {"names": names, "is_searchable": is_searchable, "results": results, "searched": words}
+
+
+def check_choice(prefix: str, values: dict[str, str]) -> None:
+    """An area that was begun is chosen down to its district, and lies in the city of the address."""
+    began = any(values[prefix + name] for name in ("provinceId", "cityId")) or values.get(prefix + SEARCH)
+    if began and not values[prefix + "kecamatanId"]:
+        raise Invalid.field(prefix + "kecamatanId", "choose the district of this address")
+    parts, city = split_label(values.get(prefix + LABEL, "")), values.get(prefix + "city", "")
+    if parts and city and not _is_same_city(parts[2], city):
+        raise Invalid.field(prefix + "city", "is not the city of the chosen district")
+
+
+def _is_same_city(first: str, second: str) -> bool:
+    """With or without the words for a city and a regency."""
+    names = [re.sub(r"^(kota|kabupaten|kab\.?)\s+", "", name.strip().casefold()) for name in (first, second)]
+    return names[0] == names[1]
 
 
 def take_found(page: PageRequest, prefix: str, values: dict[str, str]) -> None:

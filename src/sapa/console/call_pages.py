@@ -4,7 +4,9 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.console.fields import parse_instant
-from sapa.console.routes import DEVELOPERS, PageRequest, console
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console
 from sapa.http.errors import Invalid
 
 PAGE = 50
@@ -16,8 +18,8 @@ async def list_calls(page: PageRequest) -> Response:
     params = page.request.query_params
     query = {name: params.get(name, "").strip() for name in FILTERS}
     wanted = query | {
-        "calledFrom": parse_instant(query["calledFrom"]),
-        "calledTo": parse_instant(query["calledTo"], is_end=True),
+        "calledFrom": parse_instant(page, query["calledFrom"]),
+        "calledTo": parse_instant(page, query["calledTo"], is_end=True),
         "before": params.get("before", ""),
         "limit": str(PAGE),
     }

@@ -3,12 +3,9 @@
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.routes import (
-    DEVELOPERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping.carriers.registry import list_adapters, list_providers
@@ -67,7 +64,7 @@ async def test_carrier(page: PageRequest) -> Response:
     return go_to(page.path(f"/carriers/{provider}"))
 
 
-@console.post("/{environment}/carriers/{id}/disconnect", roles=DEVELOPERS, shown_by=show_carrier)
+@console.post("/{environment}/carriers/{id}/disconnect", roles=DEVELOPERS, shown_by=show_carrier, says="Disconnected")
 async def disconnect_carrier(page: PageRequest) -> Response:
     provider, company = _get_provider(page), await _get_company(page)
     async with page.context.database.transaction() as tx:

@@ -7,7 +7,9 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from sapa.console.listing import read_list
-from sapa.console.routes import DEVELOPERS, PageRequest, console, go_to
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.http.errors import Invalid, PayloadTooLarge
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.settlements.types import MEANINGS
@@ -34,7 +36,9 @@ async def list_settlements(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/settlements", roles=DEVELOPERS, shown_by=list_settlements, has_file=True)
+@console.post(
+    "/{environment}/settlements", roles=DEVELOPERS, shown_by=list_settlements, has_file=True, says="Statement uploaded"
+)
 async def upload_settlement(page: PageRequest) -> Response:
     file = page.form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:

@@ -6,12 +6,9 @@ import msgspec
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.routes import (
-    DEVELOPERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.http.errors import NotFound
 from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channel_events.types import ChannelEvent
@@ -96,7 +93,7 @@ async def test_channel(page: PageRequest) -> Response:
     return go_to(page.path(f"/channels/{channel.source}"))
 
 
-@console.post("/{environment}/channels/{id}/disconnect", roles=DEVELOPERS, shown_by=show_channel)
+@console.post("/{environment}/channels/{id}/disconnect", roles=DEVELOPERS, shown_by=show_channel, says="Disconnected")
 async def disconnect_channel(page: PageRequest) -> Response:
     channel, company = _get_channel(page), await _get_company(page)
     async with page.context.database.transaction() as tx:

@@ -5,7 +5,9 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import gather
-from sapa.console.routes import DEVELOPERS, EVERYBODY, PageRequest, console, go_to
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.console.shop_pages import show_customer
 
 PROOF = ("proof.text", "proof.place", "proof.reference")
@@ -15,7 +17,9 @@ WORDS = ("stopWords", "startWords")
 REPLIES = ("stopReply", "startReply")
 
 
-@console.post("/{environment}/customers/{id}/consents", roles=EVERYBODY, shown_by=show_customer)
+@console.post(
+    "/{environment}/customers/{id}/consents", roles=EVERYBODY, shown_by=show_customer, says="Consent recorded"
+)
 async def record_consent(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     body = gather(page, ("app", "status", *PROOF))
@@ -34,7 +38,7 @@ async def show_consent_settings(page: PageRequest) -> Response:
     return page.show("consent_settings.html", settings=typed if page.form else stored, automatic=AUTOMATIC)
 
 
-@console.post("/{environment}/settings/consent", roles=DEVELOPERS, shown_by=show_consent_settings)
+@console.post("/{environment}/settings/consent", roles=DEVELOPERS, shown_by=show_consent_settings, says="Saved")
 async def change_consent_settings(page: PageRequest) -> Response:
     body: dict[str, Any] = {name: [word.strip() for word in page.form_value(name).split("\n") if word.strip()]
                             for name in WORDS}  # fmt: skip

@@ -1,13 +1,14 @@
 """Draft orders: prepared, changed, and turned into orders."""
 
-from secrets import token_hex
 from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_number
+from sapa.console.fields import parse_money, parse_number
 from sapa.console.order_pages import MOST_LINES, SHIPPING_TITLE, build_edit
-from sapa.console.routes import DEVELOPERS, EVERYBODY, PageRequest, console, go_to
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.http.errors import Invalid
 
 STATUSES = ("open", "completed")
@@ -26,12 +27,12 @@ async def list_drafts(page: PageRequest) -> Response:
 
 @console.get("/{environment}/draft-orders/new", roles=EVERYBODY)
 async def show_new_draft(page: PageRequest) -> Response:
-    return page.show("draft_order_new.html", given=page.form_value, lines=_list_fields(page), once=token_hex(16))
+    return page.show("draft_order_new.html", given=page.form_value, lines=_list_fields(page))
 
 
-@console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft)
+@console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft, says="Draft created")
 async def create_draft(page: PageRequest) -> Response:
-    price = parse_number("shippingPrice", page.form_value("shippingPrice"))
+    price = parse_money(page, "shippingPrice")
     contact = {name: page.form_value(name) or None for name in CONTACT}
     body = {
         "lineItems": _list_lines(page),
@@ -41,17 +42,17 @@ async def create_draft(page: PageRequest) -> Response:
         else None,
         "notes": page.form_value("notes") or None,
     }
-    made = await page.call("POST", "/draft-orders", body=body, once=page.form_value("once") or None)
+    made = await page.call("POST", "/draft-orders", body=body)
     return go_to(page.path(f"/draft-orders/{made['data']['id']}"))
 
 
 @console.get("/{environment}/draft-orders/{id}", roles=EVERYBODY)
 async def show_draft(page: PageRequest) -> Response:
     draft = (await page.call("GET", f"/draft-orders/{page.request.path_params['id']}"))["data"]
-    return page.show("draft_order.html", draft=draft, most_lines=MOST_LINES, once=token_hex(16), given=page.form_value)
+    return page.show("draft_order.html", draft=draft, most_lines=MOST_LINES, given=page.form_value)
 
 
-@console.post("/{environment}/draft-orders/{id}", roles=EVERYBODY, shown_by=show_draft)
+@console.post("/{environment}/draft-orders/{id}", roles=EVERYBODY, shown_by=show_draft, says="Draft saved")
 async def change_draft(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
@@ -59,15 +60,14 @@ async def change_draft(page: PageRequest) -> Response:
     return go_to(page.path(f"/draft-orders/{id}"))
 
 
-@console.post("/{environment}/draft-orders/{id}/complete", roles=EVERYBODY, shown_by=show_draft)
+@console.post("/{environment}/draft-orders/{id}/complete", roles=EVERYBODY, shown_by=show_draft, says="Order created")
 async def complete_draft(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
-    once = page.form_value("once") or None
-    order = await page.call("POST", f"/draft-orders/{id}/complete", body={}, once=once)
+    order = await page.call("POST", f"/draft-orders/{id}/complete", body={})
     return go_to(page.path(f"/orders/{order['data']['id']}"))
 
 
-@console.post("/{environment}/draft-orders/{id}/delete", roles=DEVELOPERS, shown_by=show_draft)
+@console.post("/{environment}/draft-orders/{id}/delete", roles=DEVELOPERS, shown_by=show_draft, says="Draft deleted")
 async def delete_draft(page: PageRequest) -> Response:
     await page.call("DELETE", f"/draft-orders/{page.request.path_params['id']}")
     return go_to(page.path("/draft-orders"))
@@ -84,7 +84,7 @@ def _list_lines(page: PageRequest) -> list[dict[str, Any]]:
     for number, (title, price, quantity) in enumerate(_list_fields(page)):
         if not title.strip():
             continue
-        amount = parse_number(f"lineItems[{number}].price", price.strip())
+        amount = parse_money(page, f"lineItems[{number}].price", text=price.strip())
         if amount is None:
             raise Invalid.field(f"lineItems[{number}].price", "is required")
         units = parse_number(f"lineItems[{number}].quantity", quantity.strip()) or 1

@@ -86,13 +86,17 @@ class InProcessApi:
             raise translate(error) or error from None
         return msgspec.json.decode(response.body) if response.body else None
 
-    async def _get_key(self, company_id: int, role: Role, user: ChangeActor | None) -> Key:
+    async def get_company(self, company_id: int) -> Company:
         company, until = self._companies.get(company_id, (None, 0.0))
         now = time.monotonic()
         if company is None or now >= until:
             async with self._context.database.connection() as db:
                 company = await access.get_company(db, company_id)
             self._companies[company_id] = (company, now + CACHE_SECONDS)
+        return company
+
+    async def _get_key(self, company_id: int, role: Role, user: ChangeActor | None) -> Key:
+        company = await self.get_company(company_id)
         return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None, user=user)
 
 

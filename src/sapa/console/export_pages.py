@@ -5,8 +5,10 @@ from contextlib import AsyncExitStack
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.routes import DEVELOPERS, PageRequest, console
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console
 from sapa.exports import actions as exports
 from sapa.http.downloads import Download
 from sapa.http.errors import NotFound

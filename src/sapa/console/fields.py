@@ -2,16 +2,24 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
-from sapa.console.routes import PageRequest
+from sapa.console.amounts import NotAnAmount, parse_typed_amount
+from sapa.console.formats import DEFAULT_ZONE, get_zone
+from sapa.console.page_request import PageRequest
 from sapa.http.errors import Invalid
+from sapa.values.instants import format_instant
 
 MINUTE = len("2026-01-31T09:30")
 
 
 def gather(
-    page: PageRequest, texts: Iterable[str], numbers: Iterable[str] = (), values: Mapping[str, str] | None = None
+    page: PageRequest,
+    texts: Iterable[str],
+    numbers: Iterable[str] = (),
+    values: Mapping[str, str] | None = None,
+    amounts: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The body of the form's fields; empty fields and empty objects are null. `values` take precedence."""
     body: dict[str, Any] = {}
@@ -20,7 +28,21 @@ def gather(
         _put(body, name, typed.get(name, page.form_value(name)) or None)
     for name in numbers:
         _put(body, name, parse_number(name, typed.get(name, page.form_value(name))))
+    for name in amounts:
+        _put(body, name, parse_money(page, name))
     return {name: _prune(value) for name, value in body.items()}
+
+
+def parse_money(page: PageRequest, name: str, currency: str = "", text: str | None = None) -> int | float | None:
+    """An amount of the company's currency or another, as the reader's language writes it. The API checks the rest."""
+    typed = page.form_value(name) if text is None else text
+    if not typed:
+        return None
+    try:
+        amount = parse_typed_amount(typed, page.language, currency or (page.company.currency if page.company else ""))
+    except NotAnAmount:
+        raise Invalid.field(name, "must be an amount, such as 10000") from None
+    return int(amount) if amount == amount.to_integral_value() else float(amount)
 
 
 def spread(resource: Any, names: Iterable[str]) -> dict[str, str]:
@@ -40,11 +62,26 @@ def parse_number(name: str, text: str) -> int | float | None:
     return int(number) if number.is_integer() else number
 
 
-def parse_instant(text: str, is_end: bool = False) -> str:
-    """A browser's local date and time to the minute, taken as UTC; an end is the end of its minute."""
+def parse_instant(page: PageRequest, text: str, is_end: bool = False) -> str:
+    """A browser's local date and time to the minute, in the company's time zone; an end is the end of its minute."""
     if len(text) != MINUTE:
         return text
-    return f"{text}:59.999Z" if is_end else f"{text}:00Z"
+    try:
+        local = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    if is_end:
+        local = local.replace(second=59, microsecond=999_000)
+    zone = get_zone(page.company.time_zone if page.company else DEFAULT_ZONE)
+    return format_instant(local.replace(tzinfo=zone))
+
+
+def spread_instant(page: PageRequest, value: str | None) -> str:
+    """An instant as a field for a date and time shows it, in the company's time zone."""
+    if value is None:
+        return ""
+    zone = get_zone(page.company.time_zone if page.company else DEFAULT_ZONE)
+    return datetime.fromisoformat(value).astimezone(zone).strftime("%Y-%m-%dT%H:%M")
 
 
 def _put(body: dict[str, Any], name: str, value: Any) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
+from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.routes import DEVELOPERS, PageRequest, console, go_to
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.http.bodies import MOST_UPLOADED, XLSX
 from sapa.http.downloads import Download
 from sapa.http.errors import Invalid, PayloadTooLarge
@@ -102,7 +104,7 @@ async def show_mapping(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/imports/{id}/mapping", roles=DEVELOPERS, shown_by=show_mapping)
+@console.post("/{environment}/imports/{id}/mapping", roles=DEVELOPERS, shown_by=show_mapping, says="Saved")
 async def change_mapping(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     if page.form_value("action") != "start":

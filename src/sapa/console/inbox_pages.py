@@ -10,12 +10,9 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console.company_clock import CompanyTime
 from sapa.console.live import Watch
-from sapa.console.routes import (
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
 from sapa.messaging.connections import actions as connections
@@ -67,6 +64,7 @@ async def list_tickets(page: PageRequest) -> Response:
     search = page.request.query_params.get("search", "").strip()
     if TICKET_ID.matches(search):
         return go_to(page.path(f"/inbox/{search}"))
+    page.keep_filters()
     listing = await _read_inbox(page)
     template = "inbox_live.html" if page.request.query_params.get("part") else "inbox.html"
     return page.show(

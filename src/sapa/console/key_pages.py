@@ -1,7 +1,5 @@
 """Developer settings: API keys."""
 
-from secrets import token_hex
-
 from starlette.responses import Response
 
 from sapa.access import actions as access
@@ -17,12 +15,9 @@ from sapa.access.types import (
 )
 from sapa.console.company_clock import CompanyTime
 from sapa.console.fields import parse_instant
-from sapa.console.routes import (
-    DEVELOPERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 
@@ -49,7 +44,6 @@ async def show_new_key(page: PageRequest) -> Response:
         given={name: page.form_value(name) for name in ("name", "allow_list", "expires_at")},
         rate_limit=page.form_value("rate_limit") or DEFAULT_RATE_LIMIT,
         allows_mcp=page.form_value("mcp") == "1" if page.form else True,
-        once=token_hex(16),
     )
 
 
@@ -63,7 +57,7 @@ async def create_key(page: PageRequest) -> Response:
         allow_list=page.form_value("allow_list").replace(",", " ").split(),
         rate_limit=_number(page.form_value("rate_limit")),
         allows_mcp=page.form_value("mcp") == "1",
-        expires_at=parse_instant(page.form_value("expires_at")) or None,
+        expires_at=parse_instant(page, page.form_value("expires_at")) or None,
     )
     if not body.scopes:
         raise Invalid.field("scope", "choose at least one")
@@ -77,6 +71,7 @@ async def create_key(page: PageRequest) -> Response:
 @console.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
 async def rotate_key(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
+        await page.claim_once(tx)
         old = await _get_key(tx, page)
         new = await access.rotate_key(tx, old.id)
         await page.record(tx, "key.rotated", old.name)
@@ -84,7 +79,7 @@ async def rotate_key(page: PageRequest) -> Response:
     return page.show("key_made.html", new=new, old=old, ends=clock.read_real)
 
 
-@console.post("/{environment}/keys/{id}/mcp", roles=DEVELOPERS)
+@console.post("/{environment}/keys/{id}/mcp", roles=DEVELOPERS, says="Saved")
 async def set_mcp(page: PageRequest) -> Response:
     is_allowed = page.form_value("mcp") == "1"
     async with page.context.database.transaction() as tx:
@@ -94,7 +89,7 @@ async def set_mcp(page: PageRequest) -> Response:
     return go_to(page.path("/keys"))
 
 
-@console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
+@console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS, says="Key revoked")
 async def revoke_key(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         key = await _get_key(tx, page)

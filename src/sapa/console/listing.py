@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sapa.console.routes import PageRequest
+from sapa.console.page_request import PageRequest
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 
@@ -11,6 +11,7 @@ PAGE = 25
 
 async def read_list(page: PageRequest, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
     """The API's list; an invalid query shows its error in place of the list."""
+    page.keep_filters()
     params = page.request.query_params
     query = {name: params.get(name, "").strip() for name in ("search", "page", *filters)}
     try:

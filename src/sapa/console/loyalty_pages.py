@@ -1,6 +1,5 @@
 """Loyalty: wallets, ledgers, redemptions, and the ledger check."""
 
-from secrets import token_hex
 from typing import Any
 
 from starlette.responses import Response
@@ -8,16 +7,14 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console.fields import parse_number
 from sapa.console.listing import read_list
-from sapa.console.routes import (
-    DEVELOPERS,
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
+from sapa.db.pool import Tx
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
 from sapa.loyalty import actions as loyalty
+from sapa.loyalty import adjust as adjustments
 from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import AdjustmentIn
 from sapa.values.json import encode
@@ -67,12 +64,11 @@ async def show_wallet(page: PageRequest) -> Response:
         rewards=(await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"],
         query={"filter": direction, "status": status},
         choices={"filter": DIRECTIONS, "status": STATUSES},
-        once=token_hex(16),
         given={name: page.form_value(name) for name in ("points", "reason", "direction", "reward", "failure")},
     )
 
 
-@console.post("/{environment}/loyalty/{id}/points", roles=EVERYBODY, shown_by=show_wallet)
+@console.post("/{environment}/loyalty/{id}/points", roles=EVERYBODY, shown_by=show_wallet, says="Points changed")
 async def adjust(page: PageRequest) -> Response:
     await adjust_points(page)
     return go_to(page.path(f"/loyalty/{page.request.path_params['id']}"))
@@ -82,6 +78,8 @@ async def adjust_points(page: PageRequest) -> None:
     """In the name of the person who is signed in; a form that is sent twice counts once."""
     id = page.request.path_params["id"]
     customer = (await page.call("GET", f"/customers/{id}"))["data"]
+    if not page.form_value("reason"):
+        raise Invalid.field("reason", "is required")
     body = {
         "direction": page.form_value("direction"),
         "points": parse_number("points", page.form_value("points")),
@@ -92,10 +90,16 @@ async def adjust_points(page: PageRequest) -> None:
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
     by = page.session.user_id
-    await page.context.database.transact(lambda tx: loyalty.adjust(tx, company, customer["id"], adjustment, by))
+    sign = "−" if adjustment.direction == "deduct" else "+"
+
+    async def change(tx: Tx) -> None:
+        await adjustments.adjust(tx, company, customer["id"], adjustment, by)
+        await page.record(tx, "points.adjusted", f"{customer['id']}: {sign}{adjustment.points}, {adjustment.reason}")
+
+    await page.context.database.transact(change)
 
 
-@console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)
+@console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet, says="Reward redeemed")
 async def redeem(page: PageRequest) -> Response:
     """The form carries the price it showed, so that customers pay no other."""
     id = page.request.path_params["id"]
@@ -105,7 +109,7 @@ async def redeem(page: PageRequest) -> Response:
     if option is None:
         raise Invalid.field("reward", "choose one of the rewards")
     body = {"rewardOptionId": reward, "rewardName": option["rewardName"], "pointsCost": cost}
-    await page.call("POST", f"/loyalty/customers/{id}/redeem", body=body, once=page.form_value("once") or None)
+    await page.call("POST", f"/loyalty/customers/{id}/redeem", body=body)
     return go_to(page.path(f"/loyalty/{id}"))
 
 

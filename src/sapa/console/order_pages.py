@@ -1,16 +1,18 @@
 """Orders: the list, one order with its money and history, and what people do with it."""
 
-from collections.abc import Iterator
-from secrets import token_hex
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_number
+from sapa.console.fields import parse_money, parse_number
 from sapa.console.listing import read_list
-from sapa.console.routes import EVERYBODY, PageRequest, console, go_to
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.http.errors import Invalid
 from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
+from sapa.orders.transitions import NEXT, NEXT_PAYMENT
 from sapa.orders.types import Status
 from sapa.values.enum_names import words_of
 
@@ -20,6 +22,14 @@ FILTERS = {
     "financialStatus": words_of(FinancialStatus),
 }
 SETTABLE = FILTERS | {"financialStatus": ("pending", "paid", "refunded")}
+TABS: Sequence[tuple[str, dict[str, str]]] = (
+    ("All", {}),
+    ("To pay", {"status": "active", "financialStatus": "pending"}),
+    ("To ship", {"status": "active", "financialStatus": "paid", "fulfillmentStatus": "unfulfilled"}),
+    ("Shipped", {"status": "active", "fulfillmentStatus": "fulfilled"}),
+    ("Cancelled", {"status": "cancelled"}),
+)
+"""Filters that have a name."""
 METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")
 MOST_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
@@ -31,7 +41,7 @@ SHIPPING_TITLE = "Ongkos kirim"
 @console.get("/{environment}/orders", roles=EVERYBODY)
 async def list_orders(page: PageRequest) -> Response:
     names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "currency", "createdFrom", "createdTo")
-    return page.show("orders.html", choices=FILTERS, **await read_list(page, "/orders", *names))
+    return page.show("orders.html", choices=FILTERS, tabs=TABS, **await read_list(page, "/orders", *names))
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)
@@ -42,15 +52,28 @@ async def show_order(page: PageRequest) -> Response:
     return page.show(
         "order.html",
         order=order,
-        choices=SETTABLE,
+        moves=list_moves(order),
         methods=METHODS,
         shipments=shipments["data"],
         history=history,
         most_lines=MOST_LINES,
-        once=token_hex(16),
         sent=page.request.url.path.rpartition("/")[2],
         given=page.form_value,
     )
+
+
+def list_moves(order: dict[str, Any]) -> list[tuple[str, str]]:
+    """The statuses that can be set now: a field and its value. A refund has a form of its own."""
+    has_shipped = any(line["fulfilledQuantity"] for line in order["lineItems"])
+    status = order["status"]
+    moves: list[tuple[str, str]] = [
+        ("financialStatus", value) for value in NEXT_PAYMENT[order["financialStatus"]] if value != "refunded"
+    ]
+    if status == "active":
+        is_done = order["fulfillmentStatus"] == "fulfilled"
+        moves.append(("fulfillmentStatus", "unfulfilled" if is_done else "fulfilled"))
+    after = NEXT.get(status, ("active", "cancelled", "refunded"))
+    return moves + [("status", value) for value in after if not (value == "cancelled" and has_shipped)]
 
 
 @console.get("/{environment}/orders/{id}/history", roles=EVERYBODY)
@@ -60,7 +83,7 @@ async def show_history(page: PageRequest) -> Response:
     return page.show("order_history.html", order=order, **await read_list(page, f"/orders/{id}/history"))
 
 
-@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
+@console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order, says="Order updated")
 async def change_order(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
@@ -69,10 +92,10 @@ async def change_order(page: PageRequest) -> Response:
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order)
+@console.post("/{environment}/orders/{id}/payments", roles=EVERYBODY, shown_by=show_order, says="Payment recorded")
 async def record_payment(page: PageRequest) -> Response:
     body = {
-        "amount": _parse_required(page, "amount"),
+        "amount": _parse_required(page, "amount", await _get_currency(page)),
         "method": page.form_value("method"),
         "reference": page.form_value("reference") or None,
     }
@@ -80,33 +103,34 @@ async def record_payment(page: PageRequest) -> Response:
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order)
+@console.post("/{environment}/orders/{id}/refunds", roles=EVERYBODY, shown_by=show_order, says="Refund recorded")
 async def refund(page: PageRequest) -> Response:
     """Units line by line, shipping and an amount; what is left empty is not sent."""
     restock = bool(page.form_value("restock"))
+    currency = await _get_currency(page)
     body = {
         "lineItems": [{**line, "restock": restock} for line in _list_units(page, "refund")] or None,
-        "shipping": parse_number("shipping", page.form_value("shipping")),
-        "amount": parse_number("amount", page.form_value("amount")),
+        "shipping": parse_money(page, "shipping", currency),
+        "amount": parse_money(page, "amount", currency),
         "reason": page.form_value("reason") or None,
     }
     await _post(page, "refunds", body)
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/fulfillments", roles=EVERYBODY, shown_by=show_order)
+@console.post("/{environment}/orders/{id}/fulfillments", roles=EVERYBODY, shown_by=show_order, says="Marked as shipped")
 async def fulfil(page: PageRequest) -> Response:
     """The given units, or all open ones."""
     await _post(page, "fulfillments", {"lineItems": list(_list_units(page, "fulfil")) or None})
     return _go_back(page)
 
 
-@console.post("/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order)
+@console.post("/{environment}/orders/{id}/edit", roles=EVERYBODY, shown_by=show_order, says="Order updated")
 async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order), once=page.form_value("once") or None)
+    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order))
     return _go_back(page)
 
 
@@ -119,7 +143,7 @@ def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
     ]
     if title := page.form_value("title"):
         quantity = parse_number("quantity", page.form_value("quantity")) or 1
-        lines.append({"title": title, "price": _parse_required(page, "price"), "quantity": quantity})
+        lines.append({"title": title, "price": _parse_required(page, "price", order["currency"]), "quantity": quantity})
     elif variant := page.form_value("productVariantId"):
         quantity = parse_number("quantity", page.form_value("quantity")) or 1
         lines.append({"productVariantId": variant, "quantity": quantity})
@@ -135,7 +159,7 @@ def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
 
 def _build_shipping(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:
     """The form has the title and the price; the line keeps its code and its discount."""
-    price = parse_number("shippingPrice", page.form_value("shippingPrice"))
+    price = parse_money(page, "shippingPrice", order["currency"])
     if price is None:
         return []
     line: dict[str, Any] = {"title": page.form_value("shippingTitle") or SHIPPING_TITLE, "price": price}
@@ -156,10 +180,12 @@ def _build_discount(page: PageRequest, order: dict[str, Any]) -> list[dict[str, 
     text = page.form_value("discount")
     if not text:
         return []
-    name = "percentage" if text.endswith("%") else "amount"
-    amount = parse_number("discount", text.rstrip("% "))
+    if text.endswith("%"):
+        given = {"percentage": parse_number("discount", text.rstrip("% ").replace(",", "."))}
+    else:
+        given = {"amount": parse_money(page, "discount", order["currency"])}
     code = order["discounts"][0]["code"] if order["discounts"] else None
-    return [{name: amount, "title": page.form_value("discountTitle") or None, "code": code}]
+    return [{**given, "title": page.form_value("discountTitle") or None, "code": code}]
 
 
 def _parse_quantity(page: PageRequest, line: dict[str, Any]) -> int | float | None:
@@ -175,16 +201,20 @@ def _list_units(page: PageRequest, prefix: str) -> Iterator[dict[str, Any]]:
             yield {"id": id, "quantity": quantity}
 
 
-def _parse_required(page: PageRequest, name: str) -> int | float:
-    number = parse_number(name, page.form_value(name))
-    if number is None:
+def _parse_required(page: PageRequest, name: str, currency: str) -> int | float:
+    amount = parse_money(page, name, currency)
+    if amount is None:
         raise Invalid.field(name, "is required")
-    return number
+    return amount
+
+
+async def _get_currency(page: PageRequest) -> str:
+    return str((await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]["currency"])
 
 
 async def _post(page: PageRequest, what: str, body: dict[str, Any]) -> None:
     id = page.request.path_params["id"]
-    await page.call("POST", f"/orders/{id}/{what}", body=body, once=page.form_value("once") or None)
+    await page.call("POST", f"/orders/{id}/{what}", body=body)
 
 
 def _go_back(page: PageRequest) -> Response:

@@ -15,6 +15,7 @@ from sapa.console import (
     consent_pages,
     draft_pages,
     export_pages,
+    home_pages,
     import_pages,
     inbox_pages,
     key_pages,
@@ -27,6 +28,7 @@ from sapa.console import (
     request_pages,
     reward_pages,
     scorecard_pages,
+    search_pages,
     settings_pages,
     shipment_forms,
     shipment_pages,
@@ -46,7 +48,9 @@ from sapa.context import AppContext
 from sapa.http.endpoints import Routes
 
 PARTS = [
+    home_pages,
     sign_in_pages,
+    search_pages,
     password_reset_pages,
     key_pages,
     webhook_pages,
@@ -79,7 +83,15 @@ PARTS = [
 ]
 """Importing them declares their pages."""
 
-ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
+ASSETS = {
+    "console.css": "text/css",
+    "console.js": "text/javascript",
+    "icons.svg": "image/svg+xml",
+    "kawung.svg": "image/svg+xml",
+    "manifest.json": "application/manifest+json",
+    "icon-192.png": "image/png",
+    "icon-512.png": "image/png",
+}
 ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 

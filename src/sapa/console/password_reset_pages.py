@@ -3,7 +3,8 @@
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from sapa.console.routes import PageRequest, console
+from sapa.console.page_request import PageRequest
+from sapa.console.routes import console
 from sapa.http.errors import Invalid
 from sapa.people import mail
 

@@ -2,34 +2,17 @@
 
 from starlette.responses import Response
 
-from sapa.console.report_pages import link_orders
-from sapa.console.routes import (
-    DEVELOPERS,
-    EVERYBODY,
-    OWNERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.access import actions as access
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, OWNERS
+from sapa.console.routes import console, go_to
+from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people import mail
 from sapa.people.types import Purpose, Role
-from sapa.reports import actions as reports
-
-RECENT_DAYS = 2
-"""Today and yesterday."""
-
-
-@console.get("/{environment}", roles=EVERYBODY)
-async def show_home(page: PageRequest) -> Response:
-    """With what was sold lately, for those who see reports."""
-    if page.session.role == Role.AGENT:
-        return page.show("home.html", sales=[])
-    async with page.context.database.connection() as db:
-        sales = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
-    linked = [(day, link_orders(page, day.currency, day.starts_at, day.ends_at)) for day in sales]
-    return page.show("home.html", sales=linked)
+from sapa.support.agents import actions as agents
+from sapa.support.types import AgentIn
 
 
 @console.get("/{environment}/people", roles=OWNERS)
@@ -47,8 +30,18 @@ async def invite(page: PageRequest) -> Response:
         secret = await people.invite(
             tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
         )
+        if role is Role.AGENT:
+            await _add_agents(page, tx)
         await page.record(tx, "person.invited", page.form_value("email"))
     return await _deliver(page, Purpose.INVITATION, page.form_value("email"), page.form_value("name"), secret)
+
+
+async def _add_agents(page: PageRequest, tx: Tx) -> None:
+    """Conversations can be assigned to an invited agent at once, in both environments."""
+    member = await people.get_member_by_email(tx, page.session.organisation_id, page.form_value("email"))
+    for company_id in (page.session.live_company_id, page.session.test_company_id):
+        company = await access.get_company(tx, company_id)
+        await agents.create(tx, company, AgentIn(name=member.name, user_id=member.id))
 
 
 @console.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
@@ -62,7 +55,7 @@ async def make_link(page: PageRequest) -> Response:
     return await _deliver(page, purpose, member.email, member.name, secret)
 
 
-@console.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
+@console.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people, says="Role changed")
 async def change_role(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         member = await people.change_role(
@@ -72,7 +65,7 @@ async def change_role(page: PageRequest) -> Response:
     return go_to(page.path("/people"))
 
 
-@console.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people)
+@console.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people, says="Person removed")
 async def remove(page: PageRequest) -> Response:
     user_id = _user_id(page)
     async with page.context.database.transaction() as tx:

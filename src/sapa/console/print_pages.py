@@ -5,8 +5,10 @@ from typing import cast
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.routes import EVERYBODY, PageRequest, console, go_to
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.console.shipment_pages import FILTERS, PRINTS, is_printable, list_shipments
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.responses import PDF, Accepted, PdfFile, build_pdf_headers

@@ -1,7 +1,6 @@
 """Renders pages as HTML, with the headers that restrict what a browser may do."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -9,18 +8,14 @@ from typing import Any
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
-from msgspec import Struct
 from starlette.responses import Response
 
 from sapa import __version__
-from sapa.console.translations import (
-    LANGUAGES,
-    build_translator,
-    translate,
-    translate_error,
-)
-from sapa.http.errors import ApiError, FieldError
+from sapa.console.badges import build_badge
+from sapa.console.error_words import build_error_page
+from sapa.console.formats import Formats
+from sapa.console.menu import MENU
+from sapa.console.translations import LANGUAGES, build_translator
 from sapa.values.json import encode
 
 HERE = Path(__file__).parent
@@ -32,6 +27,7 @@ POLICY = "; ".join(
         "img-src 'self' data:",
         "connect-src 'self'",
         "font-src 'self'",
+        "manifest-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
@@ -67,22 +63,27 @@ _templates = Templates(
 )
 
 
-class ErrorPage(Struct, frozen=True):
-    """An error as a page shows it."""
-
-    status: int
-    message: str
-    details: list[FieldError]
-
-
-def render(template: str, status: int, language: str, context: dict[str, Any]) -> Response:
+def render(
+    template: str, status: int, language: str, context: dict[str, Any], formats: Formats | None = None
+) -> Response:
+    formats = formats or Formats(language)
     page = _templates.get_template(template).render(
         {
             "language": language,
             "languages": LANGUAGES,
             "t": build_translator(language),
-            "moment": show_instant,
-            "ago": partial(show_ago, language),
+            "menu": MENU,
+            "moment": formats.instant,
+            "at": formats.at,
+            "stamp": formats.stamp,
+            "ago": formats.ago,
+            "number": formats.number,
+            "phone": formats.phone,
+            "show_amount": formats.money,
+            "amount": formats.money,
+            "short_amount": formats.short_money,
+            "person": show_person,
+            "badge": partial(build_badge, language),
             "version": __version__,
             **context,
             "error": build_error_page(language, context.get("error")),
@@ -98,32 +99,10 @@ def protect(response: Response, is_secure: bool) -> Response:
     return response
 
 
-def build_error_page(language: str, error: ApiError | None) -> ErrorPage | None:
-    if error is None:
-        return None
-    details = [FieldError(one.field, show_error(language, one.message)) for one in error.details or []]
-    message = show_error(language, error.message)
-    if error.details and error.message == f"{error.details[0].field}: {error.details[0].message}":
-        message = Markup("{}: {}").format(details[0].field, details[0].message)
-    return ErrorPage(error.status, message, details)
-
-
-def show_error(language: str, text: str) -> Markup:
-    """An untranslated error is shown in English and marked as such."""
-    translated = translate_error(language, text)
-    if translated is not None or language == "en":
-        return escape(translated or text)
-    return Markup('<span lang="en">{}</span>').format(text)
-
-
 def show_person(who: Mapping[str, Any]) -> str:
     """The name, else the email, else the phone number."""
     name = " ".join(filter(None, (who["firstName"], who["lastName"])))
     return name or who["email"] or who["phoneNumber"] or "–"
-
-
-def show_amount(value: int | float | Decimal | None, currency: str) -> str:
-    return "–" if value is None else Markup(f'<span class="amount">{escape(currency)} {value:,}</span>')  # noqa: S704
 
 
 def show_json(value: object, indent: int = 0) -> str:
@@ -138,23 +117,6 @@ def sum_amounts(*amounts: int | float) -> Decimal:
 
 _templates.globals |= {
     "show_person": show_person,
-    "show_amount": show_amount,
     "show_json": show_json,
     "sum_amounts": sum_amounts,
 }
-
-
-def show_instant(text: str | None) -> str:
-    """An instant in UTC, for people."""
-    return "–" if text is None else f"{text[:10]} {text[11:16]} UTC"
-
-
-def show_ago(language: str, text: str | None) -> str:
-    """The time since an instant, rounded."""
-    if text is None:
-        return translate(language, "never")
-    seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
-    for size, unit in ((86400, "{n} d ago"), (3600, "{n} h ago"), (60, "{n} min ago")):
-        if seconds >= size:
-            return translate(language, unit, n=int(seconds // size))
-    return translate(language, "just now")

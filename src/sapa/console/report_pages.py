@@ -16,8 +16,10 @@ from sapa.access import actions as access
 from sapa.analytics import actions as analytics
 from sapa.analytics.types import AgentRecord, KindRecord
 from sapa.console import charts
+from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.routes import DEVELOPERS, PageRequest, console
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console
 from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNEL_NAMES
@@ -215,7 +217,7 @@ def _draw_agents(page: PageRequest, kinds: list[KindRecord]) -> dict[str, charts
     ]
     names = [say(KINDS[kind.agent_type]) for kind in kinds]
     return {
-        "tickets": charts.build_bars([(say("tickets"), [kind.tickets_handled for kind in kinds])], names),
+        "tickets": charts.build_bars([(say("conversations"), [kind.tickets_handled for kind in kinds])], names),
         "times": charts.build_bars(rows, names),
     }
 

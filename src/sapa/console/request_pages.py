@@ -8,7 +8,9 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import parse_instant
-from sapa.console.routes import DEVELOPERS, PageRequest, console
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.keys import PREFIXES
@@ -34,8 +36,8 @@ async def list_requests(page: PageRequest) -> Response:
         name: params.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")
     }
     wanted = query | {
-        "startDate": parse_instant(query["startDate"]),
-        "endDate": parse_instant(query["endDate"], is_end=True),
+        "startDate": parse_instant(page, query["startDate"]),
+        "endDate": parse_instant(page, query["endDate"], is_end=True),
         "limit": str(PAGE),
     }
     try:

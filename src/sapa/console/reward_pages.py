@@ -4,15 +4,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import gather, parse_number, spread
+from sapa.console.fields import gather, parse_money, parse_number, spread
 from sapa.console.listing import read_list
-from sapa.console.routes import (
-    DEVELOPERS,
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
 
 TEXTS = ("rewardName", "discountType", "discountValue", "expirationPreset", "voucherPrefix")
 FIELDS = (*TEXTS, "costToRedeem", "minimumPurchaseAmount")
@@ -30,7 +26,7 @@ async def show_new_reward(page: PageRequest) -> Response:
     return _show_form(page, None, {name: page.form_value(name) for name in FIELDS}, None)
 
 
-@console.post("/{environment}/rewards", roles=DEVELOPERS, shown_by=show_new_reward)
+@console.post("/{environment}/rewards", roles=DEVELOPERS, shown_by=show_new_reward, says="Reward created")
 async def create_reward(page: PageRequest) -> Response:
     await page.call(
         "POST",
@@ -47,18 +43,19 @@ async def show_reward(page: PageRequest) -> Response:
     reward = (await page.call("GET", f"/loyalty/reward-options/{id}"))["data"]
     listed = page.request.query_params.get("page", "")
     redeemers = await page.call("GET", f"/loyalty/rewards/{id}/redeemers", {"page": listed, "limit": "25"})
-    values = {name: page.form_value(name) for name in FIELDS} if page.form else spread(reward, FIELDS)
+    stored = spread(reward, FIELDS) | {"minimumPurchaseAmount": _show_minimum(page, reward)}
+    values = {name: page.form_value(name) for name in FIELDS} if page.form else stored
     return _show_form(page, reward, values, redeemers)
 
 
-@console.post("/{environment}/rewards/{id}", roles=DEVELOPERS, shown_by=show_reward)
+@console.post("/{environment}/rewards/{id}", roles=DEVELOPERS, shown_by=show_reward, says="Saved")
 async def change_reward(page: PageRequest) -> Response:
     path = f"/loyalty/reward-options/{page.request.path_params['id']}"
     await page.call("PUT", path, body=_build_body(page), noted=("reward.changed", page.form_value("rewardName")))
     return go_to(page.path("/rewards"))
 
 
-@console.post("/{environment}/rewards/{id}/delete", roles=DEVELOPERS)
+@console.post("/{environment}/rewards/{id}/delete", roles=DEVELOPERS, says="Reward stopped")
 async def delete_reward(page: PageRequest) -> Response:
     """It can no longer be redeemed; past redemptions stay."""
     path = f"/loyalty/reward-options/{page.request.path_params['id']}"
@@ -81,11 +78,24 @@ def _show_form(
     )
 
 
+def _show_minimum(page: PageRequest, reward: dict[str, Any]) -> str:
+    minimum = reward["minimumPurchaseAmount"]
+    return "" if minimum is None else page.formats.number(minimum)
+
+
 def _build_body(page: PageRequest) -> dict[str, Any]:
     """Free shipping has no value, whatever the field holds."""
-    body = gather(page, TEXTS, ["minimumPurchaseAmount"]) | {
+    body = gather(page, TEXTS, amounts=["minimumPurchaseAmount"]) | {
         "rewardName": page.form_value("rewardName"),
         "costToRedeem": parse_number("costToRedeem", page.form_value("costToRedeem")) or 0,
         "expirationPreset": page.form_value("expirationPreset") or "NO_EXPIRATION",
     }
-    return body | ({"discountValue": None} if body["discountType"] == "free_shipping" else {})
+    return body | {"discountValue": _parse_discount(page, body["discountType"])}
+
+
+def _parse_discount(page: PageRequest, kind: str | None) -> str | None:
+    text = page.form_value("discountValue")
+    if kind == "free_shipping" or not text:
+        return None
+    amount = parse_money(page, "discountValue") if kind == "fixed_amount" else text.rstrip("% ").replace(",", ".")
+    return str(amount)

@@ -7,12 +7,10 @@ page.
 import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from secrets import token_urlsafe
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import asyncpg
-from msgspec import Struct, field
-from starlette.datastructures import FormData
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
@@ -24,33 +22,26 @@ from sapa.console.forms import (
     MOST_BYTES_WITH_FILE,
     MOST_OPEN_BYTES,
     FormBody,
-    build_token,
     comes_from_here,
     read_form,
 )
 from sapa.console.live import Live
-from sapa.console.rendering import HEADERS, protect, render
+from sapa.console.menu import MenuCounts
+from sapa.console.page_request import SAID_COOKIE, SAID_SECONDS, PageRequest
+from sapa.console.rendering import HEADERS, protect
+from sapa.console.roles import DEVELOPERS
 from sapa.context import AppContext, SecretKeyMissing
-from sapa.db.pool import Tx
-from sapa.http import idempotency
-from sapa.http.allow_list import AllowList, client_address
-from sapa.http.endpoints import Base
 from sapa.http.errors import (
     ApiError,
-    Conflict,
     InternalError,
     MethodNotAllowed,
     NotFound,
     explain,
     translate,
 )
-from sapa.http.responses import HttpResponse
-from sapa.http.uploads import FileStream
 from sapa.people import actions as people
-from sapa.people.types import ConsoleSession, Role
-from sapa.values.change_actor import ChangeActor
+from sapa.people.types import Role
 from sapa.webhooks.endpoints import actions as webhooks
-from sapa.webhooks.types import StoredEndpoint
 
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
@@ -59,9 +50,6 @@ BROWSER_COOKIE = "sapa_browser"
 """Tells a browser in which a person has signed in from one of a stranger."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
-EVERYBODY = tuple(Role)
-DEVELOPERS = (Role.OWNER, Role.DEVELOPER)
-OWNERS = (Role.OWNER,)
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -85,113 +73,6 @@ class StaleForm(ApiError):
     fix = "Open the page again and repeat the entry."
 
 
-class FormSent(Conflict):
-    """This form was already sent; its result is shown only once."""
-
-    code = "FORM_SENT"
-    fix = "Open the page again. If you did not copy what was shown, create another one and delete the first."
-
-
-class PageRequest(Struct):
-    """One request for a page, and its session."""
-
-    context: AppContext
-    api: InProcessApi
-    live: Live
-    request: Request
-    secret: str
-    visitor: str
-    browser_key: str
-    signed_in: ConsoleSession | None
-    environment: str | None
-    language: str
-    suspended: list[StoredEndpoint] = field(default_factory=list)
-    """Suspended webhook endpoints of the environment, for those who may resume them."""
-    form: FormData = field(default_factory=FormData)
-    error: ApiError | None = None
-
-    @property
-    def session(self) -> ConsoleSession:
-        if self.signed_in is None:
-            raise NotFound
-        return self.signed_in
-
-    @property
-    def company_id(self) -> int:
-        return self.session.company_id(self.environment or "live")
-
-    @property
-    def token(self) -> str:
-        """What a form must send back: readable by this browser's pages only."""
-        return build_token(self.visitor if self.signed_in is None else self.secret)
-
-    @property
-    def address(self) -> str:
-        peer = self.request.client.host if self.request.client else ""
-        trusted = AllowList(self.context.settings.server.trusted_proxies)
-        return client_address(peer, self.request.headers.get("x-forwarded-for"), trusted)
-
-    @property
-    def origin(self) -> people.Origin:
-        return people.Origin(self.address, self.request.headers.get("user-agent", ""), self.browser_key)
-
-    def path(self, rest: str = "") -> str:
-        """The path of a page in the present environment."""
-        return f"/console/{self.environment}{rest}"
-
-    def form_value(self, name: str) -> str:
-        """A field of the form, stripped; empty if it is missing."""
-        value = self.form.get(name)
-        return value.strip() if isinstance(value, str) else ""
-
-    def form_values(self, name: str) -> list[str]:
-        return [value for value in self.form.getlist(name) if isinstance(value, str)]
-
-    @property
-    def is_secure(self) -> bool:
-        return self.context.settings.server.address.startswith("https://")
-
-    def show(self, template: str, http_status: int = 200, **context: Any) -> Response:
-        shared = {"visit": self, "session": self.signed_in, "environment": self.environment, "error": self.error}
-        return render(template, http_status, self.language, shared | context)
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, str] | None = None,
-        body: object = None,
-        base: Base = Base.CUSTOMER,
-        upload: tuple[str, bytes] | None = None,
-        noted: tuple[str, str] | None = None,
-        once: str | None = None,
-        file: FileStream | None = None,
-    ) -> Any:
-        """Calls the API in this environment, with the scopes of the person's role.
-
-        `noted` is the action and the subject for the audit log. `once` is the form's key: a change that is sent twice
-        with it happens once.
-        """
-        session = self.session
-        user = ChangeActor("user", str(session.user_id), session.email)
-        audit = (lambda tx: self.record(tx, *noted)) if noted else None
-        return await self.api.call(
-            self.company_id, session.role, method, path, query, body, base, upload, audit, once, user, file
-        )
-
-    async def claim_once(self, tx: Tx) -> None:
-        """For forms that create a secret: a reload does not create another."""
-        if not (form_key := self.form_value("once")):
-            return
-        claim = idempotency.build_claim(self.company_id, f"console-{form_key}", self.request.url.path, b"")
-        if await idempotency.acquire(tx, claim):
-            raise FormSent
-        await idempotency.settle(tx, claim, HttpResponse(200, b"", {}))
-
-    async def record(self, tx: Tx, action: str, subject: str) -> None:
-        await people.record(tx, self.session, self.environment, action, subject, self.address)
-
-
 Handler = Callable[[PageRequest], Awaitable[Response]]
 
 
@@ -206,6 +87,8 @@ class ConsoleRoute(Struct, frozen=True):
     shown_by: Handler | None
     """Shows the form again, with its errors."""
     has_file: bool = False
+    says: str = ""
+    """What a form did, for the page that it leads to."""
 
     @property
     def is_open(self) -> bool:
@@ -222,25 +105,40 @@ class ConsoleRoutes:
         return self._declare("GET", path, roles, None, False)
 
     def post(
-        self, path: str, roles: Sequence[Role] | None, shown_by: Handler | None = None, has_file: bool = False
+        self,
+        path: str,
+        roles: Sequence[Role] | None,
+        shown_by: Handler | None = None,
+        has_file: bool = False,
+        says: str = "",
     ) -> Callable[[Handler], Handler]:
-        return self._declare("POST", path, roles, shown_by, has_file)
+        return self._declare("POST", path, roles, shown_by, has_file, says)
 
     def routes(self, context: AppContext, api: InProcessApi, live: Live) -> list[Route]:
         """Fixed paths before parameters: `new` is not an id, and `people` not an environment."""
+        counts = MenuCounts(api)
         ordered = sorted(self.pages, key=lambda route: [step.startswith("{") for step in route.path.split("/")])
         routes = [
-            Route(f"/console{route.path}", _serve(context, api, live, route), methods=[route.method])
+            Route(f"/console{route.path}", _serve(context, api, live, counts, route), methods=[route.method])
             for route in ordered
         ]
         fallback = ConsoleRoute("GET", "/{rest:path}", None, _refuse_unmatched(routes), None)
-        return [*routes, Route(f"/console{fallback.path}", _serve(context, api, live, fallback), methods=METHODS)]
+        return [
+            *routes,
+            Route(f"/console{fallback.path}", _serve(context, api, live, counts, fallback), methods=METHODS),
+        ]
 
     def _declare(
-        self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None, has_file: bool
+        self,
+        method: str,
+        path: str,
+        roles: Sequence[Role] | None,
+        shown_by: Handler | None,
+        has_file: bool,
+        says: str = "",
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by, has_file))
+            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by, has_file, says))
             return handler
 
         return declare
@@ -250,7 +148,7 @@ console = ConsoleRoutes()
 
 
 def _serve(
-    context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
+    context: AppContext, api: InProcessApi, live: Live, counts: MenuCounts, route: ConsoleRoute
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(incoming: Request) -> Response:
         secret = incoming.cookies.get(COOKIE, "")
@@ -261,11 +159,14 @@ def _serve(
         language = translations.choose(request)
         page = PageRequest(context, api, live, request, secret, visitor, browser_key, None, None, language)
         try:
-            response = await _respond(context, route, page)
+            response = await _respond(context, counts, route, page)
         finally:
             body.release()
         if page.signed_in is None and VISITOR_COOKIE not in request.cookies:
             set_cookie(page, response, VISITOR_COOKIE, visitor)
+        for name, value in page.cookies.items():
+            seconds = SAID_SECONDS if name == SAID_COOKIE else None
+            set_cookie(page, response, name, value or "", 0 if value is None else seconds)
         return protect(response, page.is_secure)
 
     return serve
@@ -279,10 +180,11 @@ def _get_limit(context: AppContext, route: ConsoleRoute) -> int:
     return max(MOST_BYTES_WITH_FILE, context.settings.files.most_bytes + MOST_OPEN_BYTES)
 
 
-async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) -> Response:
+async def _respond(context: AppContext, counts: MenuCounts, route: ConsoleRoute, page: PageRequest) -> Response:
     try:
-        await _admit(context, route, page)
+        await _admit(context, counts, route, page)
         if route.method == "POST":
+            page.form_page = _name_form_page(route, page)
             await _read_form(route, page)
         return await _run(route, page)
     except _SignInFirst:
@@ -321,25 +223,33 @@ class _SignInFirst(Exception):
     pass
 
 
-async def _admit(context: AppContext, route: ConsoleRoute, page: PageRequest) -> None:
+async def _admit(context: AppContext, counts: MenuCounts, route: ConsoleRoute, page: PageRequest) -> None:
     if page.secret:
         async with context.database.connection() as db:
             page.signed_in = await people.find_session(db, page.secret)
     if page.signed_in is not None:
         page.language = page.signed_in.language
+        page.environment = _find_environment(page.request)
+        page.company = await page.api.get_company(page.company_id)
     if route.roles is None:
         return
     if page.signed_in is None:
         raise _SignInFirst
-    environment = page.request.path_params.get("environment")
-    if environment is not None and environment not in ENVIRONMENTS:
+    if page.environment is None and "environment" in page.request.path_params:
         raise NotFound
-    page.environment = environment
     if page.signed_in.role not in route.roles:
         raise Forbidden
-    if environment is not None and page.signed_in.role in DEVELOPERS:
+    if page.environment is not None:
+        page.counts = await counts.read(page.company_id)
+    if page.environment is not None and page.signed_in.role in DEVELOPERS:
         async with context.database.connection() as db:
             page.suspended = await webhooks.list_suspended(db, page.company_id)
+
+
+def _find_environment(request: Request) -> str | None:
+    """Also of an address that is no page, so that its error is shown in the environment that it is about."""
+    named = request.path_params.get("environment") or request.path_params.get("rest", "").partition("/")[0]
+    return named if named in ENVIRONMENTS else None
 
 
 async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:
@@ -352,7 +262,10 @@ async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:
 
 async def _run(route: ConsoleRoute, page: PageRequest) -> Response:
     try:
-        return await _handle(route, page)
+        response = await _handle(route, page)
+        if route.says and response.status_code == 303 and SAID_COOKIE not in page.cookies:
+            page.say(route.says)
+        return response
     except ApiError as error:
         if route.shown_by is None:
             raise
@@ -360,6 +273,15 @@ async def _run(route: ConsoleRoute, page: PageRequest) -> Response:
         response = await route.shown_by(page)
         response.status_code = error.status
         return response
+
+
+def _name_form_page(route: ConsoleRoute, page: PageRequest) -> str:
+    """The page that shows the form, else the one that it was sent from."""
+    for shown in console.pages:
+        if shown.method == "GET" and shown.handler is route.shown_by:
+            return "/console" + shown.path.format(**page.request.path_params)
+    sent_from = _read_return_path(page.request)
+    return sent_from if sent_from.startswith("/console/") else ""
 
 
 async def _handle(route: ConsoleRoute, page: PageRequest) -> Response:

@@ -6,7 +6,9 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.listing import read_list
-from sapa.console.routes import EVERYBODY, PageRequest, console
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console
 from sapa.console.shipment_pages import choose_tone
 from sapa.http.errors import Invalid
 from sapa.shipping.scorecards.types import FIGURES

@@ -1,6 +1,5 @@
 """Settings: the company, its environments and clock, and its loyalty program."""
 
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -8,13 +7,11 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.access.types import ClockTooFar
-from sapa.console.routes import (
-    DEVELOPERS,
-    OWNERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.backups.actions import get_state
+from sapa.console.fields import parse_money
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, OWNERS
+from sapa.console.routes import console, go_to
 from sapa.http.errors import Invalid
 
 UNITS = ("minutes", "hours", "days")
@@ -23,7 +20,6 @@ REGIONAL = ("timeZone", "language", "currency", "country")
 EARN_ON = ("paid", "fulfilled", "created")
 ROUNDINGS = ("floor", "round", "ceil")
 EMPTY_TIERS = 2
-_AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,6})?").fullmatch
 
 
 @console.get("/{environment}/settings/company", roles=DEVELOPERS)
@@ -34,11 +30,13 @@ async def show_company(page: PageRequest) -> Response:
             await access.get_environment(db, company_id)
             for company_id in (session.live_company_id, session.test_company_id)
         ]
+        backups = await get_state(db)
     settings = (await page.call("GET", "/company"))["data"]
     typed = {name: page.form_value(name) for name in REGIONAL}
     return page.show(
         "company.html",
         environments=environments,
+        backups=backups,
         settings=typed if typed["timeZone"] else settings,
         cart_orders=settings["cartOrders"],
         units=UNITS,
@@ -46,7 +44,7 @@ async def show_company(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company)
+@console.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company, says="Saved")
 async def rename_company(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         company = await access.rename_company(tx, page.company_id, page.form_value("name"))
@@ -54,21 +52,21 @@ async def rename_company(page: PageRequest) -> Response:
     return go_to(page.path("/settings/company"))
 
 
-@console.post("/{environment}/settings/company/regional", roles=OWNERS, shown_by=show_company)
+@console.post("/{environment}/settings/company/regional", roles=OWNERS, shown_by=show_company, says="Saved")
 async def change_regional_settings(page: PageRequest) -> Response:
     body = {name: page.form_value(name) for name in REGIONAL}
     await page.call("PUT", "/company", body=body, noted=("settings.changed", "company"))
     return go_to(page.path("/settings/company"))
 
 
-@console.post("/{environment}/settings/company/carts", roles=OWNERS, shown_by=show_company)
+@console.post("/{environment}/settings/company/carts", roles=OWNERS, shown_by=show_company, says="Saved")
 async def change_cart_settings(page: PageRequest) -> Response:
     body = {"cartOrders": bool(page.form_value("cartOrders"))}
     await page.call("PUT", "/company", body=body, noted=("settings.changed", "company"))
     return go_to(page.path("/settings/company#carts"))
 
 
-@console.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)
+@console.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company, says="Clock moved")
 async def move_clock(page: PageRequest) -> Response:
     """Forward, or back to real time."""
     by = None if page.form_value("reset") else _parse_span(page)
@@ -103,7 +101,7 @@ async def show_loyalty_settings(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/settings/loyalty", roles=DEVELOPERS, shown_by=show_loyalty_settings)
+@console.post("/{environment}/settings/loyalty", roles=DEVELOPERS, shown_by=show_loyalty_settings, says="Saved")
 async def change_loyalty_settings(page: PageRequest) -> Response:
     months = page.form_value("expiryMonths")
     body = {
@@ -117,12 +115,12 @@ async def change_loyalty_settings(page: PageRequest) -> Response:
     return go_to(page.path("/settings/loyalty"))
 
 
-@console.post("/{environment}/settings/loyalty/tiers", roles=DEVELOPERS, shown_by=show_loyalty_settings)
+@console.post("/{environment}/settings/loyalty/tiers", roles=DEVELOPERS, shown_by=show_loyalty_settings, says="Saved")
 async def replace_tiers(page: PageRequest) -> Response:
     rows = [row for row in _list_rows(page) if row["currencyAmount"] or row["points"]]
     tiers = [
         {
-            "currencyAmount": _parse_amount(f"tiers[{number}].currencyAmount", row["currencyAmount"]),
+            "currencyAmount": _parse_amount(page, f"tiers[{number}].currencyAmount", row["currencyAmount"]),
             "points": _parse_number(f"tiers[{number}].points", row["points"]),
         }
         for number, row in enumerate(rows)
@@ -152,9 +150,8 @@ def _parse_number(field: str, text: str) -> int:
     return int(text)
 
 
-def _parse_amount(field: str, text: str) -> int | float:
-    """As JSON values; the API validates them."""
-    plain = text.replace(",", "")
-    if not _AMOUNT(plain):
+def _parse_amount(page: PageRequest, field: str, text: str) -> int | float:
+    amount = parse_money(page, field, text=text)
+    if amount is None:
         raise Invalid.field(field, "must be an amount, such as 10000")
-    return float(plain) if "." in plain else int(plain)
+    return amount

@@ -1,32 +1,29 @@
 """New shipment: for an order, from a store, with a service chosen by price."""
 
-from secrets import token_hex
 from typing import Any
 
 from starlette.responses import Response
 
 from sapa.console.areas import FIELDS as AREA_FIELDS
-from sapa.console.areas import list_choices, take_found
+from sapa.console.areas import check_choice, list_choices, take_found
 from sapa.console.fields import gather, spread
-from sapa.console.routes import (
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.http.errors import ApiError, FieldError, Invalid, NotFound
 from sapa.shipping.providers import PROVIDERS
 
 PARTY = ("name", "phone", "email", "address", "city", "province", "zip", "notes")
 RECEIVER = tuple(f"delivery.{name}" for name in PARTY)
-PACKAGE = ("weight", "length", "width", "height", "itemValue", "itemQty")
+PACKAGE = ("weight", "length", "width", "height", "itemQty")
 TEXTS = ("orderId", "provider", "storeLocationId", "pickupCity", "package.itemName", *RECEIVER)
 NUMBERS = (
     "delivery.kecamatanId", "delivery.kelurahanId", "delivery.coordinates.lat", "delivery.coordinates.lng",
-    "codAmount", *(f"package.{name}" for name in PACKAGE),
+    *(f"package.{name}" for name in PACKAGE),
 )  # fmt: skip
+AMOUNTS = ("codAmount", "package.itemValue")
 AREA = tuple(f"delivery.{name}" for name in AREA_FIELDS)
-FIELDS = (*TEXTS, *NUMBERS, *AREA, "service", "serviceName", "fee", "insurance")
+FIELDS = (*TEXTS, *NUMBERS, *AMOUNTS, *AREA, "service", "serviceName", "fee", "insurance")
 MOST_STORES = "100"
 SERVICE = (
     "serviceCode", "serviceName", "serviceType", "insuranceFee", "codFee", "estimate", "distance", "vehicleType",
@@ -60,7 +57,6 @@ async def show_new_shipment(page: PageRequest) -> Response:
         has_pickup_cities=_has_pickup_cities(values["provider"]),
         cities=await _list_pickup_cities(page, values["provider"]),
         quote=await _find_quote(page),
-        once=token_hex(16),
     )
 
 
@@ -70,7 +66,7 @@ async def go_on(page: PageRequest) -> Response:
     return await show_new_shipment(page)
 
 
-@console.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment)
+@console.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment, says="Shipment created")
 async def create_shipment(page: PageRequest) -> Response:
     body = _gather_body(page)
     body |= {"insurance": bool(page.form_value("insurance"))} | await _choose_service(page)
@@ -78,7 +74,7 @@ async def create_shipment(page: PageRequest) -> Response:
         body["delivery"] |= await _name_area(page)
     if body["storeLocationId"] is None:
         del body["storeLocationId"]
-    made = (await page.call("POST", "/shipping/shipments", body=body, once=page.form_value("once") or None))["data"]
+    made = (await page.call("POST", "/shipping/shipments", body=body))["data"]
     return go_to(page.path(f"/shipments/{made['id']}"))
 
 
@@ -86,7 +82,8 @@ def _gather_body(page: PageRequest) -> dict[str, Any]:
     """A result of the area search that was chosen counts like the ids."""
     values = {name: page.form_value(name) for name in AREA} | {name: page.form_value(name) for name in RECEIVER}
     take_found(page, "delivery.", values)
-    return gather(page, TEXTS, NUMBERS, values)
+    check_choice("delivery.", values)
+    return gather(page, TEXTS, NUMBERS, values, AMOUNTS)
 
 
 async def _prefill(page: PageRequest) -> dict[str, str]:
@@ -99,7 +96,7 @@ async def _prefill(page: PageRequest) -> dict[str, str]:
     values |= {"orderId": order["id"]} | spread({"delivery": _build_receiver(order)}, RECEIVER)
     lines = order["lineItems"]
     titles = ", ".join(line["title"] for line in lines)
-    values |= {"package.itemName": titles[:200], "package.itemValue": str(order["total"])}
+    values |= {"package.itemName": titles[:200], "package.itemValue": page.formats.number(order["total"])}
     return values | {"package.itemQty": str(sum(line["quantity"] for line in lines))}
 
 
@@ -204,7 +201,7 @@ async def _choose_service(page: PageRequest) -> dict[str, Any]:
     """The service at its present price; typed by hand if the provider has no prices."""
     providers = (await page.call("GET", "/shipping/providers"))["data"]
     if not _has_prices(providers, page.form_value("provider")):
-        return gather(page, ["serviceName"], ["fee"])
+        return gather(page, ["serviceName"], amounts=["fee"])
     options = (await _ask_prices(page))["options"]
     chosen = next((option for option in options if option["serviceCode"] == page.form_value("service")), None)
     if chosen is None:

@@ -1,7 +1,6 @@
 """Shipments: the list, one with its tracking, and its actions."""
 
 from decimal import Decimal
-from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -11,13 +10,9 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console.listing import read_list
 from sapa.console.notification_names import STATUS_NAMES, STEP_NAMES
-from sapa.console.routes import (
-    DEVELOPERS,
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping import actions as shipping
 from sapa.shipping.bookings.cancel import is_cancellable
@@ -93,7 +88,6 @@ async def show_shipment(page: PageRequest) -> Response:
         status_names=STATUS_NAMES,
         can_advance=company.is_test and not provider.is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
         qr=_draw_code(shipment["paymentQr"]),
-        once=token_hex(16),
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status", "refundId")},
     )
 
@@ -145,7 +139,7 @@ def choose_tone(status: str) -> str:
     return TONES.get(GROUP_OF[status], "waiting")
 
 
-@console.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment)
+@console.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment, says="Courier booked")
 async def book(page: PageRequest) -> Response:
     """People can book every shipment, also those that the API does not book."""
     id = page.request.path_params["id"]
@@ -159,22 +153,24 @@ async def book(page: PageRequest) -> Response:
     return go_to(page.path(f"/shipments/{id}"))
 
 
-@console.post("/{environment}/shipments/{id}/cancel", roles=EVERYBODY, shown_by=show_shipment)
+@console.post(
+    "/{environment}/shipments/{id}/cancel", roles=EVERYBODY, shown_by=show_shipment, says="Shipment cancelled"
+)
 async def cancel(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     await page.call("POST", f"/shipping/shipments/{id}/cancel", body={"reason": page.form_value("reason") or None})
     return go_to(page.path(f"/shipments/{id}"))
 
 
-@console.post("/{environment}/shipments/{id}/return", roles=EVERYBODY, shown_by=show_shipment)
+@console.post("/{environment}/shipments/{id}/return", roles=EVERYBODY, shown_by=show_shipment, says="Return created")
 async def make_return(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     body = {"refundId": page.form_value("refundId") or None}
-    made = await page.call("POST", f"/shipping/shipments/{id}/return", body=body, once=page.form_value("once") or None)
+    made = await page.call("POST", f"/shipping/shipments/{id}/return", body=body)
     return go_to(page.path(f"/shipments/{made['data']['id']}"))
 
 
-@console.post("/{environment}/shipments/{id}/refund", roles=EVERYBODY, shown_by=show_shipment)
+@console.post("/{environment}/shipments/{id}/refund", roles=EVERYBODY, shown_by=show_shipment, says="Saved")
 async def link_refund(page: PageRequest) -> Response:
     """Of a return: the refund of its order."""
     id = page.request.path_params["id"]
@@ -182,7 +178,7 @@ async def link_refund(page: PageRequest) -> Response:
     return go_to(page.path(f"/shipments/{id}"))
 
 
-@console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)
+@console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment, says="Status changed")
 async def move_by_hand(page: PageRequest) -> Response:
     """For shipments without a carrier."""
     id = page.request.path_params["id"]
@@ -190,7 +186,7 @@ async def move_by_hand(page: PageRequest) -> Response:
     return go_to(page.path(f"/shipments/{id}"))
 
 
-@console.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment)
+@console.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment, says="Marked as seen")
 async def acknowledge(page: PageRequest) -> Response:
     """Acknowledges the problem."""
     id = page.request.path_params["id"]
@@ -218,7 +214,7 @@ async def advance(page: PageRequest) -> Response:
     return go_to(page.path(f"/shipments/{id}"))
 
 
-@console.post("/{environment}/shipments/{id}/discard", roles=DEVELOPERS, shown_by=show_shipment)
+@console.post("/{environment}/shipments/{id}/discard", roles=DEVELOPERS, shown_by=show_shipment, says="Draft deleted")
 async def discard(page: PageRequest) -> Response:
     await page.call("DELETE", f"/shipping/shipments/{page.request.path_params['id']}")
     return go_to(page.path("/shipments"))

@@ -1,17 +1,12 @@
 """Customers and products: lists, details and the most common actions."""
 
-from secrets import token_hex
-
 from starlette.responses import Response
 
 from sapa.console.listing import read_list
 from sapa.console.loyalty_pages import adjust_points
-from sapa.console.routes import (
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.consents.types import ALL_CHANNELS
 
@@ -41,12 +36,11 @@ async def show_customer(page: PageRequest) -> Response:
         timeline=timeline["data"],
         consents=consents["data"],
         apps=(ALL_CHANNELS, *Source),
-        once=token_hex(16),
         given={name: page.form_value(name) for name in FORM_FIELDS},
     )
 
 
-@console.post("/{environment}/customers/{id}/points", roles=EVERYBODY, shown_by=show_customer)
+@console.post("/{environment}/customers/{id}/points", roles=EVERYBODY, shown_by=show_customer, says="Points changed")
 async def change_points(page: PageRequest) -> Response:
     await adjust_points(page)
     return go_to(page.path(f"/customers/{page.request.path_params['id']}"))

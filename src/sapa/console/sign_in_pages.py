@@ -2,16 +2,9 @@
 
 from starlette.responses import Response
 
-from sapa.console.routes import (
-    COOKIE,
-    EVERYBODY,
-    LANGUAGE_COOKIE,
-    PageRequest,
-    console,
-    go_to,
-    open_session,
-    set_cookie,
-)
+from sapa.console.page_request import THEME_COOKIE, THEMES, PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import COOKIE, LANGUAGE_COOKIE, console, go_to, open_session, set_cookie
 from sapa.console.translations import LANGUAGES
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
@@ -91,6 +84,16 @@ async def choose_language(page: PageRequest) -> Response:
         async with page.context.database.transaction() as tx:
             await people.set_language(tx, page.signed_in.user_id, language)
     response.set_cookie(LANGUAGE_COOKIE, language, max_age=31_536_000, path="/console", samesite="lax")
+    return response
+
+
+@console.post("/theme", roles=None)
+async def choose_theme(page: PageRequest) -> Response:
+    response = go_to(_next_of(page))
+    chosen = page.form_value("theme")
+    response.set_cookie(
+        THEME_COOKIE, chosen if chosen in THEMES else "", max_age=31_536_000, path="/console", samesite="lax"
+    )
     return response
 
 

@@ -5,15 +5,11 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.areas import FIELDS as AREA_FIELDS
-from sapa.console.areas import list_choices, take_found
+from sapa.console.areas import check_choice, list_choices
 from sapa.console.fields import gather, spread
-from sapa.console.routes import (
-    DEVELOPERS,
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
 
 TEXTS = ("name", "contactName", "phone", "email", "address", "notes", "city", "province", "zip")
 NUMBERS = ("kecamatanId", "kelurahanId", "coordinates.lat", "coordinates.lng")
@@ -41,7 +37,7 @@ async def choose_area_of_new(page: PageRequest) -> Response:
     return await show_new_store(page)
 
 
-@console.post("/{environment}/stores", roles=DEVELOPERS, shown_by=show_new_store)
+@console.post("/{environment}/stores", roles=DEVELOPERS, shown_by=show_new_store, says="Store location added")
 async def create_store(page: PageRequest) -> Response:
     body = await _gather_body(page)
     if not body["isDefault"]:
@@ -65,14 +61,14 @@ async def choose_area(page: PageRequest) -> Response:
     return await show_store(page)
 
 
-@console.post("/{environment}/stores/{id}", roles=DEVELOPERS, shown_by=show_store)
+@console.post("/{environment}/stores/{id}", roles=DEVELOPERS, shown_by=show_store, says="Saved")
 async def change_store(page: PageRequest) -> Response:
     path = f"/shipping/store-locations/{page.request.path_params['id']}"
     await page.call("PUT", path, body=await _gather_body(page), noted=("store.changed", page.form_value("name")))
     return go_to(page.path("/stores"))
 
 
-@console.post("/{environment}/stores/{id}/delete", roles=DEVELOPERS)
+@console.post("/{environment}/stores/{id}/delete", roles=DEVELOPERS, says="Store location deleted")
 async def delete_store(page: PageRequest) -> Response:
     path = f"/shipping/store-locations/{page.request.path_params['id']}"
     store = (await page.call("GET", path))["data"]
@@ -91,10 +87,10 @@ async def _show_form(page: PageRequest, store: dict[str, Any] | None, values: di
 async def _gather_body(page: PageRequest) -> dict[str, Any]:
     """Adds the names of chosen areas; unchanged ones keep theirs."""
     values = {name: page.form_value(name) for name in (*AREA_FIELDS, "city", "province", "zip")}
-    take_found(page, "", values)
+    lists = await list_choices(page, "", values)
+    check_choice("", values)
     body = gather(page, TEXTS, NUMBERS, values) | {"isDefault": bool(page.form_value("isDefault"))}
     for required in ("name", "address"):
         body[required] = body[required] or ""
-    lists = await list_choices(page, "", values)
     chosen = {words: name for field, words in KEPT.items() if (name := lists["names"][field])}
     return body | chosen

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.console.routes import PageRequest
+from sapa.console.page_request import PageRequest
 from sapa.messaging.channels.template_content import Header, TemplateButton, TemplateContent
 from sapa.messaging.templates.filling import ParamPlace, list_param_places
 

@@ -8,12 +8,9 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console import template_forms
 from sapa.console.listing import read_list
-from sapa.console.routes import (
-    DEVELOPERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.console.template_forms import build_content, read_stored, read_typed
 from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError
@@ -37,7 +34,7 @@ async def show_new_template(page: PageRequest) -> Response:
     return _show_form(page, None, read_typed(page))
 
 
-@console.post("/{environment}/templates", roles=DEVELOPERS, shown_by=show_new_template)
+@console.post("/{environment}/templates", roles=DEVELOPERS, shown_by=show_new_template, says="Template created")
 async def create_template(page: PageRequest) -> Response:
     typed = read_typed(page)
     body = {"name": typed["name"], "language": typed["language"], **build_content(typed)}
@@ -46,7 +43,7 @@ async def create_template(page: PageRequest) -> Response:
     return go_to(page.path(f"/templates/{made['data']['id']}"))
 
 
-@console.post("/{environment}/templates/sync", roles=DEVELOPERS, shown_by=list_templates)
+@console.post("/{environment}/templates/sync", roles=DEVELOPERS, shown_by=list_templates, says="Templates updated")
 async def synchronise_templates(page: PageRequest) -> Response:
     await page.call("POST", "/templates/sync", base=Base.MESSAGING)
     return go_to(page.path("/templates"))
@@ -67,7 +64,7 @@ async def show_template(page: PageRequest) -> Response:
     return _show_form(page, template, typed, preview=preview, params=params, places=places, spent=spent)
 
 
-@console.post("/{environment}/templates/{id}", roles=DEVELOPERS, shown_by=show_template)
+@console.post("/{environment}/templates/{id}", roles=DEVELOPERS, shown_by=show_template, says="Saved")
 async def change_template(page: PageRequest) -> Response:
     template = await _get_template(page)
     path, noted = f"/templates/{template['id']}", ("template.changed", template["name"])
@@ -76,7 +73,7 @@ async def change_template(page: PageRequest) -> Response:
     return go_to(page.path(path))
 
 
-@console.post("/{environment}/templates/{id}/delete", roles=DEVELOPERS, shown_by=show_template)
+@console.post("/{environment}/templates/{id}/delete", roles=DEVELOPERS, shown_by=show_template, says="Template deleted")
 async def delete_template(page: PageRequest) -> Response:
     template = await _get_template(page)
     path, noted = f"/templates/{template['id']}", ("template.deleted", template["name"])

@@ -1,7 +1,6 @@
 """One ticket: the conversation, its actions and its customer."""
 
 from collections.abc import AsyncIterator
-from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,13 +8,10 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
 from sapa.console.inbox_pages import Team, build_fingerprint, is_script, list_channels, read_clock, read_team, watch
+from sapa.console.page_request import PageRequest
 from sapa.console.reply_parts import split_reply
-from sapa.console.routes import (
-    EVERYBODY,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
 from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
@@ -53,7 +49,6 @@ async def show_ticket(page: PageRequest) -> Response:
         "clock": await read_clock(page),
         "channels": list_channels(),
         "seen": _build_fingerprint(ticket, team),
-        "once": token_hex(16),
         "given": {name: page.form_value(name) for name in ("body", "note", "name", "mediaUrl")},
         "params": page.form_values("param"),
         "images": IMAGE_TYPES,
@@ -119,7 +114,7 @@ async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:
         yield piece
 
 
-@console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket, says="Note added")
 async def add_note(page: PageRequest) -> Response:
     text = page.form_value("note").replace("\r\n", "\n")
     try:
@@ -128,27 +123,29 @@ async def add_note(page: PageRequest) -> Response:
         raise Invalid.field("note", error.details[0].message if error.details else error.message) from None
 
 
-@console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket, says="Assigned")
 async def assign_ticket(page: PageRequest) -> Response:
     return await _do(page, "assign", {"agentId": await _find_chosen(page)})
 
 
-@console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket, says="Transferred")
 async def hand_over_ticket(page: PageRequest) -> Response:
     return await _do(page, "handover", {"agentId": await _find_chosen(page)})
 
 
-@console.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket, says="Resolved")
 async def resolve_ticket(page: PageRequest) -> Response:
     return await _do(page, "resolve", {"agentId": (await read_team(page)).my_id})
 
 
-@console.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket)
+@console.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket, says="Reopened")
 async def reopen_ticket(page: PageRequest) -> Response:
     return await _do(page, "reopen", None)
 
 
-@console.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
+@console.post(
+    "/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket, has_file=True, says="Template sent"
+)
 async def send_template(page: PageRequest) -> Response:
     ticket, team = await _get_ticket(page), await read_team(page)
     template = (await _ask(page, "GET", f"/templates/{page.form_value('template')}"))["data"]
@@ -164,8 +161,7 @@ async def send_template(page: PageRequest) -> Response:
         "components": {"header": {"attachmentId": files[0]["id"]}} if files else None,
         "agentId": team.my_id,
     }
-    once = page.form_value("once") or None
-    await page.call("POST", "/messages/send-template", body=body, base=Base.MESSAGING, once=once)
+    await page.call("POST", "/messages/send-template", body=body, base=Base.MESSAGING)
     return go_to(page.path(f"/inbox/{ticket['id']}#talk"))
 
 
@@ -192,8 +188,8 @@ async def _ask(page: PageRequest, method: str, path: str, query: dict[str, str] 
 
 async def _do(page: PageRequest, verb: str, body: object, place: str = "") -> Response:
     """A form that is sent twice changes the ticket once."""
-    id, once = page.request.path_params["id"], page.form_value("once") or None
-    await page.call("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING, once=once)
+    id = page.request.path_params["id"]
+    await page.call("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING)
     return go_to(page.path(f"/inbox/{id}{place}"))
 
 

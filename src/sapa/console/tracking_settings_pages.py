@@ -7,7 +7,9 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from sapa.console.notification_names import STEP_NAMES
-from sapa.console.routes import DEVELOPERS, PageRequest, console, go_to
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.http.endpoints import Base
 from sapa.http.errors import FieldError, Invalid
 from sapa.notifications.types import PARAM_NAMES, STEPS
@@ -64,7 +66,7 @@ def _read_typed(page: PageRequest, step: str) -> dict[str, str]:
     return {name: page.form_value(f"{step}.{name}") for name in ("template", "params", "sources")}
 
 
-@console.post("/{environment}/settings/tracking", roles=DEVELOPERS, shown_by=show_tracking, has_file=True)
+@console.post("/{environment}/settings/tracking", roles=DEVELOPERS, shown_by=show_tracking, has_file=True, says="Saved")
 async def change_tracking_page(page: PageRequest) -> Response:
     stored = (await page.call("GET", "/shipping/tracking-page"))["data"]
     body = {
@@ -89,7 +91,7 @@ async def _read_logo(page: PageRequest) -> str | None:
     return f"data:{type};base64,{b64encode(await file.read()).decode()}"
 
 
-@console.post("/{environment}/settings/notifications", roles=DEVELOPERS, shown_by=show_tracking)
+@console.post("/{environment}/settings/notifications", roles=DEVELOPERS, shown_by=show_tracking, says="Saved")
 async def change_notifications(page: PageRequest) -> Response:
     typed = {step: rule for step in STEPS if (rule := _read_typed(page, step))["template"]}
     stored = (await page.call("GET", "/shipping/notifications"))["data"]["rules"]

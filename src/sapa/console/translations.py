@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+from markupsafe import Markup, escape
 from starlette.requests import Request
 
 LANGUAGES = {"en": "English", "id": "Bahasa Indonesia"}
@@ -27,6 +28,8 @@ def build_translator(language: str) -> Callable[..., str]:
 
     def say(text: str, **values: object) -> str:
         translated = translations.get(text, text)
+        if any(isinstance(value, Markup) for value in values.values()):
+            return escape(translated).format(**values)
         return translated.format(**values) if values else translated
 
     return say

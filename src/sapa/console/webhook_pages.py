@@ -1,18 +1,15 @@
 """Developer settings: webhook endpoints, their deliveries, and the catalogue of events."""
 
 from datetime import datetime
-from secrets import token_hex
+from functools import partial
 
 from msgspec import UNSET
 from starlette.responses import Response
 
-from sapa.console.fields import parse_instant
-from sapa.console.routes import (
-    DEVELOPERS,
-    PageRequest,
-    console,
-    go_to,
-)
+from sapa.console.fields import parse_instant, spread_instant
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console, go_to
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
@@ -50,7 +47,6 @@ async def show_new_webhook(page: PageRequest) -> Response:
             "description": page.form_value("description"),
             "auto_resume": bool(page.form_value("auto_resume")) or not page.form,
         },
-        once=token_hex(16),
     )
 
 
@@ -93,6 +89,7 @@ async def show_webhook(page: PageRequest) -> Response:
         status=status,
         more=listed[-1].id if len(listed) == PAGE else None,
         choices=list(Missed),
+        local=partial(spread_instant, page),
         suspended_at=next(
             (
                 notice.created_at
@@ -105,7 +102,7 @@ async def show_webhook(page: PageRequest) -> Response:
     )
 
 
-@console.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook)
+@console.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook, says="Saved")
 async def change_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     description = page.form_value("description") or None
@@ -131,7 +128,7 @@ def _parse_headers(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in lines}
 
 
-@console.post("/{environment}/webhooks/{id}/resume", roles=DEVELOPERS, shown_by=show_webhook)
+@console.post("/{environment}/webhooks/{id}/resume", roles=DEVELOPERS, shown_by=show_webhook, says="Webhook resumed")
 async def resume_webhook(page: PageRequest) -> Response:
     id, missed = page.request.path_params["id"], page.form_value("missed")
     if missed not in list(Missed):
@@ -159,14 +156,14 @@ async def replay_events(page: PageRequest) -> Response:
 
 
 def _read_instant(page: PageRequest, name: str) -> datetime | None:
-    text = parse_instant(page.form_value(name), is_end=name == "until")
+    text = parse_instant(page, page.form_value(name), is_end=name == "until")
     try:
         return parse_date_time(text) if text else None
     except BadValue as error:
         raise Invalid.field(name, str(error)) from None
 
 
-@console.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook)
+@console.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook, says="Webhook paused")
 async def pause_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     async with page.context.database.transaction() as tx:
@@ -179,6 +176,7 @@ async def pause_webhook(page: PageRequest) -> Response:
 async def rotate_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     async with page.context.database.transaction() as tx:
+        await page.claim_once(tx)
         new = await webhooks.rotate(
             tx, page.context.vault, page.company_id, id, end_overlap=bool(page.form_value("now"))
         )
@@ -186,7 +184,7 @@ async def rotate_webhook(page: PageRequest) -> Response:
     return page.show("webhook_made.html", new=new)
 
 
-@console.post("/{environment}/webhooks/{id}/delete", roles=DEVELOPERS, shown_by=show_webhook)
+@console.post("/{environment}/webhooks/{id}/delete", roles=DEVELOPERS, shown_by=show_webhook, says="Webhook deleted")
 async def delete_webhook(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     async with page.context.database.transaction() as tx:
@@ -222,7 +220,9 @@ async def show_delivery(page: PageRequest) -> Response:
     return page.show("delivery.html", details=details)
 
 
-@console.post("/{environment}/deliveries/{id}/resend", roles=DEVELOPERS, shown_by=show_delivery)
+@console.post(
+    "/{environment}/deliveries/{id}/resend", roles=DEVELOPERS, shown_by=show_delivery, says="Delivery sent again"
+)
 async def resend_delivery(page: PageRequest) -> Response:
     async with page.context.database.transaction() as tx:
         new = await deliveries.resend(tx, page.company_id, page.request.path_params["id"])

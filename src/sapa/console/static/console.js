@@ -12,14 +12,143 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// A page that answers a form is reloaded, and come back to, as the page of the form: nothing is sent a second time.
+if (document.body.dataset.here) history.replaceState(null, "", document.body.dataset.here);
+
 // What is shown once is not kept in a page that the browser puts aside for its back button.
 addEventListener("pagehide", () => {
   for (const secret of document.querySelectorAll("[data-once]")) secret.remove();
 });
 
+const make = (name, attributes, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+};
+
+// What cannot be undone is asked first. The question is the title, the rest says what follows, and the red button repeats
+// the verb.
+const ask = (button) => {
+  const [, title, rest] = button.dataset.sure.match(/^(.*?\?)\s*(.*)$/) ?? [null, button.dataset.sure, ""];
+  const no = make("button", { type: "button", autofocus: "" }, document.body.dataset.back);
+  const yes = make("button", { type: "button", class: "danger main", "data-yes": "" }, button.textContent.trim().replace(/…$/, ""));
+  const dialog = make("dialog", { "aria-labelledby": "asked" }, make("h2", { id: "asked" }, title));
+  if (rest) dialog.append(make("p", {}, rest));
+  dialog.append(make("div", { class: "buttons" }, no, yes));
+  no.addEventListener("click", () => dialog.close());
+  yes.addEventListener("click", () => {
+    dialog.close();
+    button.dataset.isSure = "1";
+    button.form.requestSubmit(button);
+  });
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    button.focus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+};
+
 document.addEventListener("submit", (event) => {
-  const question = event.submitter?.dataset.sure;
-  if (question && !confirm(question)) event.preventDefault();
+  const button = event.submitter;
+  if (!button) return;
+  if (!navigator.onLine) {
+    event.preventDefault();
+    addEventListener("online", () => button.form.requestSubmit(button), { once: true });
+  } else if (button.dataset.sure && !button.dataset.isSure) {
+    event.preventDefault();
+    ask(button);
+  } else if (button.getAttribute("aria-busy")) {
+    event.preventDefault();
+  } else if (event.target.method === "post") {
+    setTimeout(() => button.setAttribute("aria-busy", "true"));
+    setTimeout(() => button.removeAttribute("aria-busy"), 10000); // the answer may be a file, and the page stays
+  }
+});
+addEventListener("pageshow", () => {
+  for (const button of document.querySelectorAll("[aria-busy=true]")) button.removeAttribute("aria-busy");
+});
+
+// What was typed into a form survives a session that expired: the sign-in page and the page of an expired form keep it, and
+// the form's own page takes it back. Passwords and files are never kept.
+const KEPT = "sapa-typed";
+const isRefuge = document.querySelector("[data-keeps-input]") !== null;
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post" || isRefuge || form.querySelector("[type=password]")) return;
+  const fields = [...form.elements].filter((field) => field.name && /^(text|search|email|tel|url|number|datetime-local|date|textarea|select-one)$/.test(field.type));
+  const values = fields.map((field) => [field.name, field.value]);
+  sessionStorage.setItem(KEPT, JSON.stringify({ page: location.pathname, action: new URL(form.action).pathname, values }));
+});
+const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+if (kept && isRefuge) {
+  sessionStorage.setItem(KEPT, JSON.stringify({ ...kept, isLost: true }));
+} else if (kept) {
+  sessionStorage.removeItem(KEPT);
+  const form = kept.isLost && [...document.forms].find((other) => new URL(other.action).pathname === kept.action);
+  if (form) {
+    for (const [name, value] of kept.values) if (form.elements[name] instanceof HTMLElement) form.elements[name].value = value;
+    for (const folded of document.querySelectorAll("details")) if (folded.contains(form)) folded.open = true;
+    form.querySelector("textarea, input:not([type=hidden])")?.focus();
+  }
+}
+
+// What a form did is said for six seconds.
+for (const toast of document.querySelectorAll(".toasts p")) setTimeout(() => toast.remove(), 6000);
+
+// Being offline is said; what was typed stays in the page.
+const offline = document.querySelector("[data-offline]");
+const setOffline = () => offline && (offline.hidden = navigator.onLine);
+addEventListener("online", setOffline);
+addEventListener("offline", setOffline);
+setOffline();
+
+// Ctrl K: one search over everything, with the results of its page.
+const jump = document.querySelector("[data-palette]");
+const openPalette = () => {
+  const input = make("input", { type: "search", "aria-label": jump.dataset.palette, placeholder: jump.dataset.palette, autocomplete: "off" });
+  const results = make("div", { class: "results" });
+  const dialog = make("dialog", { class: "search", "aria-label": jump.dataset.palette }, input, results);
+  let timer, asked = 0;
+  const look = async () => {
+    const number = ++asked;
+    const answer = await fetch(`${jump.action}?q=${encodeURIComponent(input.value)}`);
+    if (!answer.ok || number !== asked) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    results.replaceChildren(...document.adoptNode(page.getElementById("results")).childNodes);
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, 150);
+  });
+  dialog.addEventListener("keydown", (event) => {
+    const links = [input, ...results.querySelectorAll("a")];
+    const place = links.indexOf(document.activeElement);
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) links[(place + step + links.length) % links.length].focus();
+    else if (event.key === "Enter" && place === 0) results.querySelector("a")?.click();
+    else return;
+    event.preventDefault();
+  });
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  look();
+};
+
+// g and a letter opens a page of the menu; never while somebody types.
+let isGoing;
+document.addEventListener("keydown", (event) => {
+  if (!jump || document.querySelector("dialog[open]")) return;
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    return openPalette();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (isGoing) document.querySelector(`.nav [data-key="${CSS.escape(event.key)}"]`)?.click();
+  isGoing = !isGoing && event.key === "g";
 });
 
 // Files for a reply: picked, pasted or dropped. They are in the form's own field, so they are sent as without a script.
@@ -251,3 +380,42 @@ for (const field of document.querySelectorAll("[data-areas]")) {
   });
   input.addEventListener("blur", close);
 }
+
+// An amount is echoed as it will be stored: people group thousands, and a mistake of three zeros is seen at once.
+const readAmount = (text, language, currency) => {
+  const typed = text.replace(/^\s*(rp\.?|[a-z]{3})/i, "").replace(/\s/g, "").match(/^([0-9][0-9.,]*?)(?:,-|\.-)?(rb|ribu|k|jt|juta)?$/i);
+  if (!typed) return null;
+  const unit = { rb: 1e3, ribu: 1e3, k: 1e3, jt: 1e6, juta: 1e6 }[typed[2]?.toLowerCase()] ?? 1;
+  const marks = typed[1].match(/[.,]/g) ?? [];
+  const isGrouped = /^[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*$/.test(typed[1]);
+  const group = language === "id" ? "." : ",";
+  let plain = typed[1];
+  if (isGrouped && (marks.length > 1 || marks[0] === group || (unit === 1 && currency === "IDR"))) plain = plain.replaceAll(marks[0], "");
+  else if (marks.length) {
+    const last = plain.lastIndexOf(marks.at(-1));
+    plain = `${plain.slice(0, last).replace(/[.,]/g, "")}.${plain.slice(last + 1)}`;
+  }
+  return Number(plain) * unit;
+};
+for (const input of document.querySelectorAll("[data-money]")) {
+  const { money, language } = input.dataset;
+  const echo = make("p", { class: "echo", role: "status" });
+  (input.closest("label") ?? input).after(echo);
+  const show = () => {
+    const amount = input.value.trim() ? readAmount(input.value, language, money) : null;
+    echo.hidden = amount === null;
+    if (amount !== null) echo.textContent = `= ${money === "IDR" ? "Rp" : money}\u00a0${amount.toLocaleString(language === "id" ? "id-ID" : "en-GB", { maximumFractionDigits: 4 })}`;
+  };
+  input.addEventListener("input", show);
+  show();
+}
+
+// A problem belongs to its field, and the first one has the focus.
+for (const problem of document.querySelectorAll(".problem[id]")) {
+  const name = problem.id.replace(/-problem$/, "");
+  const input = problem.closest("form")?.elements[name];
+  if (!(input instanceof HTMLElement)) continue;
+  input.setAttribute("aria-invalid", "true");
+  input.setAttribute("aria-describedby", problem.id);
+}
+document.querySelector("[aria-invalid=true]")?.focus();

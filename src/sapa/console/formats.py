@@ -1,0 +1,151 @@
+"""How pages write money, numbers, times and phone numbers: in the reader's language and the company's time zone."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cache
+from zoneinfo import ZoneInfo
+
+import phonenumbers
+from markupsafe import Markup, escape
+from msgspec import Struct
+
+from sapa.console.translations import build_translator
+from sapa.values.money import DIGITS
+
+SPACE = "\N{NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+NONE = "–"
+SYMBOLS = {"IDR": "Rp"}
+WHOLE = {"IDR"}
+"""Currencies whose decimals nobody writes, unless there are any."""
+DEFAULT_ZONE = "Asia/Jakarta"
+MONTHS = {
+    "en": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "id": ("Jan", "Feb", "Mar", "Apr", "Mei", "Jun", "Jul", "Agu", "Sep", "Okt", "Nov", "Des"),
+}
+SHORT = {"en": ((10**9, "B"), (10**6, "M")), "id": ((10**9, f"{SPACE}M"), (10**6, f"{SPACE}jt"))}
+SHORT_FROM = 10**6
+ZONES = {"Asia/Jakarta": "WIB", "Asia/Pontianak": "WIB", "Asia/Makassar": "WITA", "Asia/Jayapura": "WIT"}
+"""What people call them; the others have the abbreviation of the time zone database."""
+
+Number = int | float | Decimal
+
+
+@cache
+def get_zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
+
+
+class Formats(Struct, frozen=True):
+    """One reader's way of writing."""
+
+    language: str
+    zone: str = DEFAULT_ZONE
+    now: datetime | None = None
+
+    def number(self, value: Number | str | None) -> str:
+        """The API writes some numbers as text."""
+        if value is None:
+            return NONE
+        number = Decimal(value) if isinstance(value, str) else value
+        return self._point(f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}")
+
+    def money(self, value: Number | None, currency: str) -> Markup:
+        """A currency that is always whole shows decimals only if it has any, the others all of theirs."""
+        if value is None:
+            return escape(NONE)
+        amount = Decimal(str(value))
+        digits = DIGITS.get(currency, 2)
+        if (currency in WHOLE and amount == amount.to_integral_value()) or -_exponent(amount) > digits:
+            digits = max(0, -_exponent(amount.normalize()))
+        return Markup('<span class="amount">{}</span>').format(
+            self._sign(amount, currency, f"{abs(amount):,.{digits}f}")
+        )
+
+    def short_money(self, value: Number, currency: str) -> str:
+        """For tiles: Rp 4.8M, Rp 4,8 jt."""
+        amount = Decimal(str(value))
+        for size, unit in SHORT[self.language]:
+            if abs(amount) >= max(size, SHORT_FROM):
+                short = f"{abs(amount) / size:,.1f}".removesuffix(".0")
+                return self._sign(amount, currency, short) + unit
+        return self._sign(amount, currency, f"{abs(amount):,.0f}")
+
+    def instant(self, value: str | datetime | date | None) -> Markup:
+        """How long ago within the last hour, else the time of the day, else the day."""
+        return self._show(value, is_relative=True)
+
+    def at(self, value: str | datetime | date | None) -> Markup:
+        """As `instant`, with the time of the day also within the last hour: it stays the same while a page is open."""
+        return self._show(value, is_relative=False)
+
+    def stamp(self, value: str | datetime | None, *, seconds: bool = False) -> str:
+        """The whole instant with its zone; in logs with seconds."""
+        if value is None:
+            return NONE
+        local = self._localise(value)
+        clock = self._clock(local, seconds=seconds)
+        return f"{self.day(local)}, {clock} {ZONES.get(self.zone) or local.tzname()}"
+
+    def day(self, value: date) -> str:
+        return f"{value.day} {MONTHS[self.language][value.month - 1]} {value.year}"
+
+    def ago(self, value: str | datetime | None) -> Markup | str:
+        return build_translator(self.language)("never") if value is None else self.instant(value)
+
+    def phone(self, value: str | None) -> str:
+        """+62 812-9876-5432; what is no phone number stays as it is."""
+        if not value or not value.startswith("+"):
+            return value or NONE
+        try:
+            number = phonenumbers.parse(value)
+        except phonenumbers.NumberParseException:
+            return value
+        return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+
+    def _show(self, value: str | datetime | date | None, *, is_relative: bool) -> Markup:
+        if value is None:
+            return escape(NONE)
+        if isinstance(value, date) and not isinstance(value, datetime):
+            return escape(self.day(value))
+        local = self._localise(value)
+        words = self._say(local, is_relative=is_relative)
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(
+            local.astimezone(UTC).isoformat(timespec="seconds"), self.stamp(local), words
+        )
+
+    def _say(self, local: datetime, *, is_relative: bool) -> str:
+        say = build_translator(self.language)
+        now = (self.now or datetime.now(UTC)).astimezone(local.tzinfo)
+        seconds, days = (now - local).total_seconds(), (now.date() - local.date()).days
+        if is_relative and 0 <= seconds < 60:
+            return say("just now")
+        if is_relative and 0 <= seconds < 3600:
+            return say("{n} min ago", n=int(seconds // 60))
+        if days == 0:
+            return self._clock(local)
+        if days == 1:
+            return say("Yesterday {time}", time=self._clock(local))
+        if local.year == now.year:
+            return f"{local.day} {MONTHS[self.language][local.month - 1]} {self._clock(local)}"
+        return f"{self.day(local)} {self._clock(local)}"
+
+    def _localise(self, value: str | datetime) -> datetime:
+        instant = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return instant.astimezone(get_zone(self.zone))
+
+    def _clock(self, local: datetime, *, seconds: bool = False) -> str:
+        text = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
+        return text if self.language == "en" else text.replace(":", ".")
+
+    def _sign(self, amount: Decimal, currency: str, text: str) -> str:
+        sign = MINUS if amount < 0 else ""
+        return f"{sign}{SYMBOLS.get(currency, currency)}{SPACE}{self._point(text)}"
+
+    def _point(self, text: str) -> str:
+        return text if self.language == "en" else text.translate({ord(","): ".", ord("."): ","})
+
+
+def _exponent(amount: Decimal) -> int:
+    exponent = amount.as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0

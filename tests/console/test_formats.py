@@ -1,0 +1,63 @@
+"""Money, numbers, times and phone numbers as a page writes them."""
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from sapa.console.formats import Formats
+
+NOW = datetime(2026, 11, 16, 3, 24, tzinfo=UTC)
+"""10:24 in Jakarta, 12:24 in Jayapura."""
+
+
+def test_money_follows_the_language() -> None:
+    english, bahasa = Formats("en"), Formats("id")
+    shown = [
+        (english.money(174000, "IDR"), "Rp\u00a0174,000"),
+        (bahasa.money(174000, "IDR"), "Rp\u00a0174.000"),
+        (bahasa.money(Decimal("174000.50"), "IDR"), "Rp\u00a0174.000,50"),
+        (english.money(Decimal("-12.5"), "USD"), "−USD\u00a012.50"),
+        (english.money(1500, "JPY"), "JPY\u00a01,500"),
+        (english.money(None, "IDR"), "–"),
+    ]
+    assert [re.sub("<[^>]*>", "", text) for text, _ in shown] == [wanted for _, wanted in shown]
+    assert english.short_money(4_810_000, "IDR") == "Rp\u00a04.8M"
+    assert bahasa.short_money(4_810_000, "IDR") == "Rp\u00a04,8\u00a0jt"
+    assert bahasa.short_money(174_000, "IDR") == "Rp\u00a0174.000"
+    assert (english.number(1234.5), bahasa.number(1234.5)) == ("1,234.5", "1.234,5")
+
+
+@pytest.mark.parametrize(
+    ("instant", "english", "bahasa"),
+    [
+        ("2026-11-16T03:23:30Z", "just now", "baru saja"),
+        ("2026-11-16T03:12:00Z", "12 min ago", "12 menit lalu"),
+        ("2026-11-16T02:20:00Z", "09:20", "09.20"),
+        ("2026-11-15T18:00:00Z", "01:00", "01.00"),
+        ("2026-11-15T09:40:00Z", "Yesterday 16:40", "Kemarin 16.40"),
+        ("2026-05-12T02:41:00Z", "12 May 09:41", "12 Mei 09.41"),
+        ("2025-08-12T02:41:00Z", "12 Aug 2025 09:41", "12 Agu 2025 09.41"),
+        ("2026-11-16T09:00:00Z", "16:00", "16.00"),
+    ],
+)
+def test_an_instant_is_shown_in_the_companys_time_zone(instant: str, english: str, bahasa: str) -> None:
+    assert Formats("en", now=NOW).instant(instant).striptags() == english
+    assert Formats("id", now=NOW).instant(instant).striptags() == bahasa
+
+
+def test_a_stamp_names_its_zone() -> None:
+    text = "2026-11-12T02:41:07Z"
+    assert Formats("en").stamp(text) == "12 Nov 2026, 09:41 WIB"
+    assert Formats("id", "Asia/Jayapura").stamp(text, seconds=True) == "12 Nov 2026, 11.41.07 WIT"
+    assert Formats("en", "Europe/Amsterdam").stamp(text) == "12 Nov 2026, 03:41 CET"
+    assert 'title="12 Nov 2026, 09:41 WIB"' in Formats("en", now=NOW).at(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [("+6281298765432", "+62 812-9876-5432"), ("+6212", "+62 12"), ("visitor-1", "visitor-1"), (None, "–"), ("+", "+")],
+)
+def test_a_phone_number_is_grouped(number: str | None, shown: str) -> None:
+    assert Formats("en").phone(number) == shown
