@@ -10,6 +10,7 @@ from bench.api.part import measure_api
 from bench.calls.part import measure_calls
 from bench.console.part import measure_console
 from bench.findings import Findings
+from bench.idle.part import measure_idle
 from bench.imports.part import measure_imports
 from bench.loyalty.part import measure_loyalty
 from bench.mcp.part import measure_mcp
@@ -35,5 +36,6 @@ PARTS = [
     Part("analytics", "figures of agents, against a plain aggregate of the same samples", measure_analytics),
     Part("calls", "the log of API calls, against a get and a short log", measure_calls),
     Part("console", "pages, against the calls behind them", measure_console),
+    Part("idle", "an installation without anything to do", measure_idle),
     Part("mcp", "tool calls, against the same calls of the API", measure_mcp),
 ]

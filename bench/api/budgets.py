@@ -26,8 +26,10 @@ class Outcome(Struct, frozen=True):
 def judge(outcome: Outcome) -> list[Verdict]:
     alone, memory = outcome.alone, outcome.memory
     return [
-        at_most(1.5, "×", "CPU of get one, against the ceiling", _against(outcome, "get", "ceiling", cpu)),
-        at_most(1.5, "×", "CPU of list 20, against the ceiling", _against(outcome, "list", "ceiling", cpu)),
+        at_most(1.35, "×", "CPU of get one, against the ceiling", _against(outcome, "get", "ceiling", cpu)),
+        at_most(1.2, "×", "CPU of list 20, against the ceiling", _against(outcome, "list", "ceiling", cpu)),
+        at_most(1.35, "×", "CPU of create an order, against the ceiling", _against(outcome, "create", "ceiling", cpu)),
+        at_most(1.35, "×", "CPU of update an order, against the ceiling", _against(outcome, "update", "ceiling", cpu)),
         at_least(4, "×", "throughput of get one, against the baseline",
                  _against(outcome, "get", "baseline", throughput)),
         at_least(6, "×", "throughput of list 20, against the baseline",

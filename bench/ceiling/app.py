@@ -8,9 +8,8 @@ import os
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any
 
-import asyncpg
 import msgspec
 from msgspec import Raw, Struct
 
@@ -18,7 +17,7 @@ from sapa import events
 from sapa.customers import api as customers_api
 from sapa.customers import queries as customers
 from sapa.customers.types import Customer, CustomerRef
-from sapa.db import codecs
+from sapa.db.pool import Connection, Database
 from sapa.events import EVENT_ID
 from sapa.http.query_string import QueryReader
 from sapa.http.responses import build_page
@@ -43,7 +42,6 @@ from sapa.orders.types import (
 from sapa.values.change_actor import SYSTEM
 from sapa.values.json import encode
 
-Leased: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -75,17 +73,10 @@ RESOURCES = {
 }  # fmt: skip
 
 
-class BareConnection(asyncpg.Connection):
-    """Goes back to asyncpg's pool without its round trip that resets the session."""
-
-    def get_reset_query(self) -> str:
-        return ""
-
-
 class Recorder:
     """Lets Sapa read a list once, and notes its statements: the ceiling repeats them, whatever they are."""
 
-    def __init__(self, db: Leased, query: Any) -> None:
+    def __init__(self, db: Connection, query: Any) -> None:
         self._db = db
         self.query = query
         self.total: tuple[Any, ...] = ()
@@ -103,7 +94,8 @@ class Recorder:
 class Ceiling:
     """`/{company}/{resource}`, `…/{id}`, `…?page=N&search=two+words`; of orders POST and PUT, too."""
 
-    pool: "asyncpg.Pool[asyncpg.Record]"
+    pool: Database
+    """Sapa's own, so that the difference between the two is what Sapa does."""
 
     def __init__(self) -> None:
         self._lists: dict[tuple[str, str, bytes], Recorder] = {}
@@ -123,27 +115,20 @@ class Ceiling:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         size = int(os.environ["SAPA_DATABASE_POOL"])
-        self.pool = await asyncpg.create_pool(
-            os.environ["SAPA_DATABASE_URL"],
-            min_size=size,
-            max_size=size,
-            connection_class=BareConnection,
-            init=codecs.register,
-            max_cached_statement_lifetime=0,
-        )
+        self.pool = Database(os.environ["SAPA_DATABASE_URL"], size)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.pool.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _get(self, company: int, resource: Resource, id: str) -> bytes:
-        async with self.pool.acquire() as db:
+        async with self.pool.connection() as db:
             row: Any = await db.fetchrow(resource.get, company, id)
         return b'{"data":' + encode(resource.row(*row)) + b"}"
 
     async def _list(self, company: str, name: str, query: bytes) -> bytes:
         resource = RESOURCES[name]
-        async with self.pool.acquire() as db:
+        async with self.pool.connection() as db:
             known = self._lists.get((company, name, query))
             if known is None:
                 known = self._lists[company, name, query] = await record(db, int(company), resource, query)
@@ -158,7 +143,7 @@ class Ceiling:
         given, id = decode_order(body), ORDER_ID.new()
         lines = [build_line(one) for one in given.line_items]
         draft = NewOrder(None, "IDR", None, build_plain_order("IDR", lines), None, [])
-        async with self.pool.acquire() as leased, leased.transaction():
+        async with self.pool.transaction() as leased:
             db: Any = leased
             buyer = Customer(*await db.fetchrow(customers.GET.text, company, given.customer_id))
             ref = CustomerRef(buyer.id, buyer.first_name, buyer.last_name, buyer.email, buyer.phone_number)
@@ -168,7 +153,7 @@ class Ceiling:
 
     async def _update(self, company: int, id: str, body: bytes) -> bytes:
         patch = decode_patch(body)
-        async with self.pool.acquire() as leased, leased.transaction():
+        async with self.pool.transaction() as leased:
             db: Any = leased
             now = revision_of(await orders.lock_order(db, company, id))
             after = msgspec.structs.replace(now, notes=patch.notes)
@@ -187,7 +172,7 @@ def build_line(given: LineItemIn) -> LineItem:
     )
 
 
-async def record(db: Leased, company: int, resource: Resource, query: bytes) -> Recorder:
+async def record(db: Connection, company: int, resource: Resource, query: bytes) -> Recorder:
     recorder = Recorder(db, resource.read_query(query))
     await resource.list(SimpleNamespace(db=recorder, company=SimpleNamespace(id=company)), recorder.query)
     return recorder

@@ -20,9 +20,9 @@ def write_customers(path: Path, rows: int) -> None:
     _write(path, CUSTOMER_COLUMNS, map(_customer, range(rows)))
 
 
-def write_orders(path: Path, rows: int, customers: int) -> None:
+def write_orders(path: Path, rows: int, customers: int, prefix: str = "web") -> None:
     """Every customer they name is in the other file."""
-    _write(path, ORDER_COLUMNS, (_order(n, n * 7919 % customers) for n in range(rows)))
+    _write(path, ORDER_COLUMNS, (_order(f"{prefix}-{n}", n, n * 7919 % customers) for n in range(rows)))
 
 
 def write_shopify_orders(path: Path, rows: int, customers: int) -> None:
@@ -44,11 +44,11 @@ def _customer(n: int) -> list[object]:
     return [f"c-{n}", _email(n), f"+62811{n:08d}", first, last, tags, n % 40, f"Jl. Merdeka {n % 200 + 1}", city, 40111]
 
 
-def _order(n: int, customer: int) -> list[object]:
+def _order(id: str, n: int, customer: int) -> list[object]:
     first, last = _name(customer)
     price = 25_000 + n % 40 * 5_000
     placed = f"2026-{n % 9 + 1:02d}-{n % 28 + 1:02d}T{n % 24:02d}:30:00Z"
-    return [f"web-{n}", _email(customer), first, last, GOODS[n % len(GOODS)], price, n % 3 + 1,
+    return [id, _email(customer), first, last, GOODS[n % len(GOODS)], price, n % 3 + 1,
             f"Jl. Merdeka {n % 200 + 1}", CITIES[n % len(CITIES)], TAGS[n % len(TAGS)],
             "paid" if n % 3 else "", placed]  # fmt: skip
 

@@ -14,7 +14,9 @@ TABLES = """
         WITH (fillfactor = 80);
     CREATE TABLE bare.entries (wallet_id bigint, version bigint, delta bigint NOT NULL, available_after bigint NOT NULL,
                                occurred_at timestamptz NOT NULL, PRIMARY KEY (wallet_id, version));
-    INSERT INTO bare.wallets SELECT n, 0, 0 FROM generate_series(0, 999) AS n"""
+    INSERT INTO bare.wallets SELECT n, 0, 0 FROM generate_series(0, 999) AS n;
+    GRANT USAGE ON SCHEMA bare TO PUBLIC;
+    GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA bare TO PUBLIC"""
 
 ADJUST = """
     WITH changed AS (

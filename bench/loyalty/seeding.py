@@ -77,3 +77,14 @@ async def seed_ledger(db: Connection, company_id: int, customer_id: str, entries
     middle = await db.fetchval(INSTANT, company_id, customer_id, number // 2)
     last = await db.fetchval(INSTANT, company_id, customer_id, 21)
     return LongLedger(customer_id, number, middle, last)
+
+
+TIMELINE = f"""
+    INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, created_at, updated_at)
+    SELECT $1, 'tl_01' || {_NUMBERED.format("n", "n")}, $2, 'loyalty', 'points_adjusted', 'api', 'points: + 10',
+           at, at
+      FROM (SELECT n, now() - n * interval '1 second' AS at FROM generate_series(1, $3::bigint) AS n) AS numbered"""
+
+
+async def seed_timeline(db: Connection, company_id: int, customer_id: str, entries: int) -> None:
+    await db.execute(TIMELINE, company_id, customer_id, entries)

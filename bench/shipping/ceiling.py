@@ -54,12 +54,12 @@ class ShippingCeiling(Ceiling):
 
     async def _find_areas(self, company: int) -> bytes:
         asked = (company, "kiriminaja", "provinces", "", LIVE.coverage_days, MAX_AGE_DAYS)
-        async with self.pool.acquire() as db:
+        async with self.pool.connection() as db:
             row: Any = await db.fetchrow(areas.FIND_CACHED.text, *asked)
         return b'{"data":' + bytes(row[0]) + b"}"
 
     async def _find_quote(self, company: int) -> bytes:
-        async with self.pool.acquire() as db:
+        async with self.pool.connection() as db:
             if self._journey is None:
                 self._journey = await db.fetchval(SOME_JOURNEY, company)
             known = decode_quote(await db.fetchval(quotes.FIND.text, company, self._journey))
@@ -70,14 +70,14 @@ class ShippingCeiling(Ceiling):
             self._session = aiohttp.ClientSession(CARRIER, connector=aiohttp.TCPConnector(limit=0))
         async with self._session.post(wire.PRICE, data=b"{}") as told:
             prices = encode(decode_prices(await told.read()))
-        async with self.pool.acquire() as db:
+        async with self.pool.connection() as db:
             await db.execute(quotes.SAVE.text, company, os.urandom(32), prices, 30)
         return prices
 
     async def _create_shipment(self, company_id: int, body: bytes) -> bytes:
         given, company = decode_shipment(body), Company(company_id, "live", "ID", "IDR")
         kept = merge(company, build_draft(company, given.provider), given, None)
-        async with self.pool.acquire() as leased, leased.transaction():
+        async with self.pool.transaction() as leased:
             db: Any = leased
             made = (await shipments.insert_shipment(db, company_id, kept)).shipment
             content = encode(made)

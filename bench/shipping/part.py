@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.api.load import Load, Measurement, find_wrk, measure, run_wrk
-from bench.findings import Findings, Table, ratios, spread
+from bench.findings import Findings, Spread, Table, Verdict, at_most, ratios, spread
 from bench.ground import Ground, SeededCompany, open_ground
 from bench.say import say
 from bench.servers import Server, free_port, run_sapa, run_server, run_worker
@@ -49,6 +49,8 @@ class Scenario(Struct, frozen=True):
     sapa: str
     """A line as wrk's script reads it; @ stands for the number of the load, # for that of the request in it."""
     ceiling: str
+    most: float
+    """The budget: CPU of the API against the ceiling."""
 
 
 class ShippingGround(Ground, frozen=True):
@@ -65,12 +67,12 @@ def build_scenarios() -> list[Scenario]:
     bare, person = PLACE % "", PLACE % PERSON
     ask = "POST /customer/v1/shipping/calculate-fee "
     return [
-        Scenario("known", "quote that is remembered", ask + QUOTE % (bare, bare, "150000"), "POST /{}/known x"),
-        Scenario("asked", "quote that is asked for", ask + QUOTE % (bare, bare, "@000#"), "POST /{}/asked x"),
-        Scenario("coverage", "38 provinces", "GET /customer/v1/shipping/coverage/provinces", "GET /{}/coverage"),
+        Scenario("known", "quote that is remembered", ask + QUOTE % (bare, bare, "150000"), "POST /{}/known x", 1.5),
+        Scenario("asked", "quote that is asked for", ask + QUOTE % (bare, bare, "@000#"), "POST /{}/asked x", 2.0),
+        Scenario("coverage", "38 provinces", "GET /customer/v1/shipping/coverage/provinces", "GET /{}/coverage", 1.4),
         Scenario(
             "create", "new shipment", f"POST /customer/v1/shipping/shipments {SHIPMENT % (person, person)}",
-            f"POST /{{}}/shipments {SHIPMENT % (person, person)}",
+            f"POST /{{}}/shipments {SHIPMENT % (person, person)}", 1.5,
         ),
     ]  # fmt: skip
 
@@ -83,7 +85,8 @@ async def measure_shipping(folder: Path, is_quick: bool) -> Findings:
         results = await _measure(ground, company, scenarios, QUICK_ROUNDS if is_quick else ROUNDS)
         found, searches = await measure_search(ground, company, is_quick)
         printed, labels = await measure_labels(ground, company, is_quick)
-    return Findings([*found, *printed], [*build_tables(scenarios, results), searches, labels], results)
+    verdicts = [*judge(scenarios, results), *found, *printed]
+    return Findings(verdicts, [*build_tables(scenarios, results), searches, labels], results)
 
 
 @asynccontextmanager
@@ -145,11 +148,22 @@ def _load(server: Server, scenario: Scenario, company: SeededCompany, seconds: i
     return Load(company.key, [line.replace("@", str(next(_loads)))], seconds)
 
 
+def judge(scenarios: Sequence[Scenario], results: Results) -> list[Verdict]:
+    return [
+        at_most(one.most, "×", f"CPU of: {one.title}, against the ceiling", _ratio(results[one.name]))
+        for one in scenarios
+    ]
+
+
+def _ratio(measured: dict[str, list[Measurement]]) -> Spread:
+    return ratios([one.cpu_us for one in measured["sapa"]], [one.cpu_us for one in measured["ceiling"]])
+
+
 def build_tables(scenarios: Sequence[Scenario], results: Results) -> list[Table]:
     rows = []
     for scenario in scenarios:
         bare, ours = results[scenario.name]["ceiling"], results[scenario.name]["sapa"]
-        ratio = ratios([one.cpu_us for one in ours], [one.cpu_us for one in bare])
+        ratio = _ratio(results[scenario.name])
         for name, measured in (("ceiling", bare), ("sapa", ours)):
             share = f"{ratio.median:.2f} ×" if name == "sapa" else ""
             rows.append([scenario.title, name, *_figures(measured), share])

@@ -92,7 +92,7 @@ async def _measure_fairness(
 def judge(outcome: Outcome) -> list[Verdict]:
     idle = outcome.idle
     return [
-        at_least(0.3, "×", "deliveries per second from stored events, against the bare loop", _rate_ratio(outcome)),
+        at_least(0.7, "×", "deliveries per second from stored events, against the bare loop", _rate_ratio(outcome)),
         at_most(50, " ms", "customer updated to event arrived, nothing else to do, p50", _p50(idle.soon)),
         at_most(50, " ms", "… after seconds without a change, p50", _p50(idle.late)),
         at_most(2, "×", f"p99 of healthy endpoints beside {HANGING} hanging ones, against without them",

@@ -9,6 +9,7 @@ import pytest
 from sapa.access import actions as access
 from sapa.db.pool import Connection, Database, Tx
 from sapa.loyalty import actions
+from sapa.loyalty.adjust import adjust as adjust_points
 from sapa.loyalty.expiry import jobs
 from sapa.loyalty.ledger import MOST_EXPIRE_ENTRIES
 from sapa.loyalty.queries import FEW_LOTS
@@ -95,7 +96,7 @@ async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     async with database.transaction() as tx:
         await access.move_clock(tx, company.test, 2 * WEEK)
         environment = await access.get_company(tx, company.test)
-        await actions.adjust(tx, environment, customer, AdjustmentIn(direction="add", points=5))
+        await adjust_points(tx, environment, customer, AdjustmentIn(direction="add", points=5))
     assert await points_of(sandbox, customer) == (5, 0)
     rest, *single = await expirations(sandbox, customer)
     assert (rest["pointsDelta"], rest["referenceType"], rest["referenceId"]) == ("-3", "lots", None)

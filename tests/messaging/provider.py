@@ -43,8 +43,10 @@ async def open_live(
     company_id: int,
     address: str | None = None,
     hook: WhatsAppHook | None = None,
+    database_url: str | None = None,
 ) -> AsyncIterator[Live]:
-    """The channel is at the peer's address unless `address` is set, and is connected unless `hook` is."""
+    """The channel is at the peer's address unless `address` is set, and is connected unless `hook` is. `database_url`
+    may lead to the database by way of a proxy."""
     key = await make_key(database, company_id)
     hook = hook or connect_whatsapp(installation, company_id)
     async with open_peer() as peer:
@@ -53,6 +55,8 @@ async def open_live(
             "SAPA_UPSTREAM_MSGAPP_CLOUD": address or peer.address,
         }
         context = build_context(read_settings(variables), database)
+        if database_url is not None:
+            variables["SAPA_DATABASE_URL"] = database_url
         async with open_app(installation, ROUTES, **variables) as client:
             client.headers["x-api-key"] = key.raw
             client.event_hooks = {"response": [check_answer]}

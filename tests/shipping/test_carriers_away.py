@@ -13,6 +13,7 @@ from sapa.domains import build_process_context
 from sapa.settings import read_settings
 from sapa.shipping.areas.actions import list_coverage
 from sapa.shipping.areas.types import AreaRequest
+from sapa.shipping.connections import actions as connections
 from sapa.values.company import Company
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
@@ -97,6 +98,40 @@ async def test_a_live_company_gets_its_carriers_prices(live: httpx.AsyncClient, 
     ]
     assert await list_options(live) == options
     assert len(peer.asked) == 1, "the second answer was remembered"
+
+
+async def test_what_is_cached_belongs_to_the_account_that_is_connected_now(
+    own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
+) -> None:
+    peer.behave = peer.reply(GOOD)
+    options = [await list_options(live) for _ in range(2)]
+    await connect_live(own, own_database, own_company.live, "aggregator_carrier", api_key="another-key")
+    peer.behave = peer.reply(GOOD | {"results": GOOD["results"][:1]})
+    assert await list_options(live) == options[0][1:] != options[0]
+    peer.behave = peer.reply(PROVINCES)
+    provinces = [(await live.get("/shipping/coverage/provinces")).json()["data"] for _ in range(2)]
+    assert provinces[0] == provinces[1] != []
+    async with own_database.transaction() as tx:
+        await connections.disconnect(tx, Company(own_company.live, "live", "ID", "IDR"), "aggregator_carrier")
+    for response in (await ask(live), await live.get("/shipping/coverage/provinces")):
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
+
+
+async def test_a_success_clears_the_error_of_the_account(
+    own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
+) -> None:
+    async def find_error() -> str | None:
+        query = "SELECT last_error FROM carrier_connections WHERE company_id = $1"
+        async with own_database.connection() as db:
+            error: str | None = await db.fetchval(query, own_company.live)
+        return error
+
+    peer.behave = peer.reply("down", 500)
+    refused(await ask(live))
+    assert "500" in str(await find_error())
+    peer.behave = peer.reply(GOOD)
+    await list_options(live)
+    assert await find_error() is None
 
 
 async def test_a_carrier_that_hangs_does_not_hang_the_caller(live: httpx.AsyncClient, peer: Peer) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 
+from sapa.context import ProcessLease
 from sapa.db.pool import open_database
 from sapa.logs import configure_logs
 from sapa.settings import read_settings
@@ -17,7 +18,8 @@ async def main(lease_seconds: float) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     async with open_database(settings.database.url or "", size=6, application="lone dispatcher") as database:
-        await Dispatcher(database, settings, Vault(settings.secret_key or ""), lease_seconds).run(stopping)
+        vault = Vault(settings.secret_key or "")
+        await Dispatcher(database, settings, vault, ProcessLease(), lease_seconds).run(stopping)
 
 
 if __name__ == "__main__":

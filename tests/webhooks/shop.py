@@ -54,15 +54,15 @@ class Shop:
 
 
 @asynccontextmanager
-async def open_shop(port: int = 0) -> AsyncIterator[Shop]:
+async def open_shop(port: int = 0, host: str = "127.0.0.1") -> AsyncIterator[Shop]:
     shop = Shop()
     app = web.Application()
     app.router.add_post("/{anything:.*}", shop.receive)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
-        shop.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+        await web.TCPSite(runner, host, port).start()
+        shop.url = f"http://{host}:{runner.addresses[0][1]}/hook"
         yield shop
     finally:
         await runner.cleanup()

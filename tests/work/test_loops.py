@@ -6,7 +6,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from sapa.db.connection import DatabaseAway
-from sapa.work.loops import keep_running, repeat, wait, wait_for_any
+from sapa.db.pool import Database
+from sapa.db.wakeups import DueQueue
+from sapa.work.loops import keep_running, repeat, wait, wait_for_due
 
 AGES = 3600.0
 
@@ -79,13 +81,13 @@ async def test_any_of_the_events_ends_a_wait() -> None:
     await wait(0.01, first)
 
 
-async def test_a_task_that_is_done_is_removed_and_its_error_is_raised() -> None:
+async def test_a_task_that_is_done_is_removed_and_its_error_is_raised(database: Database) -> None:
     async def fail() -> None:
         raise ValueError("broken")
 
     endless = asyncio.create_task(asyncio.sleep(AGES))
     running = {"endless": endless, "broken": asyncio.create_task(fail())}
-    with pytest.raises(ValueError, match="broken"):
-        await wait_for_any(running, AGES, asyncio.Event())
+    with database.wakeups.open(DueQueue("nothing"), 0.1) as wakeup, pytest.raises(ValueError, match="broken"):
+        await wait_for_due(wakeup, running, asyncio.Event())
     assert list(running) == ["endless"]
     endless.cancel()

@@ -14,8 +14,11 @@ from sapa.db.counters import get_total
 from sapa.db.pool import Database, open_database
 from sapa.domains import JOBS
 from sapa.runtime.processes import wait_until
+from sapa.values.sealing import Vault
+from sapa.work.leases import LEASE_SECONDS, RENEW_SECONDS
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
+from tests.factories import make_company, make_endpoint
 
 PATIENCE = 120
 ROOT = Path(__file__).parents[2]
@@ -134,6 +137,8 @@ async def test_the_leases_of_a_killed_worker_are_taken_over_when_they_end(
         holder, epoch = await ask(database, fold.format("holder")), await ask(database, fold.format("epoch"))
         first.kill()
         await ended(first)
+        async with database.connection() as db:
+            await db.execute("UPDATE leases SET expires_at = now() + interval '1 h' WHERE holder = $1", holder)
     await add_changes(database, 2)
     with working(scratch, tmp_path / "second") as second:
         assert await wait_until(lambda: "worker started" in (tmp_path / "second").read_text(), PATIENCE)
@@ -146,6 +151,50 @@ async def test_the_leases_of_a_killed_worker_are_taken_over_when_they_end(
         assert await ask(database, fold.format("epoch")) == epoch + 1
         assert second.poll() is None
     assert await ask(database, "SELECT sum(total) FROM counter_cells") == 60
+
+
+HELD_ELSEWHERE = {
+    "leases": """INSERT INTO leases (name, holder, expires_at) VALUES ('a service', $1, now() + interval '1 h')""",
+    "webhook_lanes": """INSERT INTO webhook_lanes (company_id, endpoint_id, owner, epoch, owner_until)
+                        SELECT company_id, id, $1, 1, now() + interval '1 h' FROM webhook_endpoints
+                            ON CONFLICT (company_id, endpoint_id) DO UPDATE
+                           SET owner = excluded.owner, owner_until = excluded.owner_until""",
+    "channel_lanes": """INSERT INTO channel_lanes (company_id, connection_id, source, holder, leased_until)
+                        SELECT company_id, 'chn_1', 'whatsapp', $1, now() + interval '1 h' FROM companies LIMIT 1""",
+}
+STILL_HELD = """SELECT (SELECT count(*) FROM leases WHERE name = 'a service' AND expires_at > now())
+                     + (SELECT count(*) FROM webhook_lanes WHERE owner_until > now())
+                     + (SELECT count(*) FROM channel_lanes WHERE leased_until > now())"""
+
+
+async def test_what_a_killed_worker_held_is_free_as_soon_as_its_lease_has_expired(
+    installation: Installation, scratch: Scratch, database: Database, tmp_path: Path
+) -> None:
+    """Its lanes and leases, however long they would last."""
+    assert LEASE_SECONDS + RENEW_SECONDS < 10
+    own_lease = "SELECT holder FROM leases WHERE name LIKE 'worker %'"
+    company = await make_company(database)
+    await make_endpoint(database, Vault(installation.server.secret_key), company.live)
+    with working(scratch, tmp_path / "first") as first:
+
+        async def has_lease() -> bool:
+            return bool(await ask(database, own_lease))
+
+        assert await wait_until(has_lease, PATIENCE)
+        name = await ask(database, own_lease)
+        first.kill()
+        await ended(first)
+    async with database.connection() as db:
+        for statement in HELD_ELSEWHERE.values():
+            await db.execute(statement, f"{name}/1")
+    assert await ask(database, STILL_HELD) == len(HELD_ELSEWHERE)
+    with working(scratch, tmp_path / "second"):
+
+        async def is_free() -> bool:
+            return await ask(database, STILL_HELD) == 0
+
+        assert await wait_until(is_free, PATIENCE)
+        assert await wait_until(lambda: "worker gone" in (tmp_path / "second").read_text(), PATIENCE)
 
 
 async def test_two_workers_fold_every_change_once(scratch: Scratch, database: Database, tmp_path: Path) -> None:
@@ -194,7 +243,7 @@ async def test_a_worker_starts_before_its_database_and_stops_without_it(scratch:
     nowhere = Scratch("", "", "postgresql://nobody@127.0.0.1:1/nothing")
     log = tmp_path / "log"
     with working(nowhere, log) as worker:
-        assert await wait_until(lambda: "job waits for the database" in log.read_text(), PATIENCE)
+        assert await wait_until(lambda: "loop waits for the database" in log.read_text(), PATIENCE)
         worker.terminate()
         assert await ended(worker) == 0
     assert "Traceback" not in log.read_text()

@@ -27,7 +27,7 @@ from sapa.access.types import (
     NewKey,
     Scope,
 )
-from sapa.db.pool import Connection, Database, Tx
+from sapa.db.pool import Connection, Database, Tx, announce_all_due
 from sapa.http.allow_list import AllowList, BadAllowList, parse_allow_list
 from sapa.http.errors import Invalid, InvalidApiKey
 from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, Retirement, hash_key, new_key
@@ -98,7 +98,7 @@ async def change_settings(tx: Tx, company_id: int, patch: CompanySettingsPatch) 
         environment=before.environment,
         region=before.region if patch.country is UNSET else _checked_country(patch.country),
         currency=before.currency if patch.currency is UNSET else _checked_currency(patch.currency),
-        time_zone=before.time_zone if patch.time_zone is UNSET else await _get_time_zone(tx, patch.time_zone),
+        time_zone=before.time_zone if patch.time_zone is UNSET else await get_time_zone(tx, patch.time_zone),
         language=before.language if patch.language is UNSET else patch.language,
         cart_orders=before.cart_orders if patch.cart_orders is UNSET else patch.cart_orders,
     )
@@ -211,6 +211,7 @@ async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> CompanyRo
     if not (await get_company(tx, company_id)).is_test:
         raise LiveClock
     await queries.move_clock(tx, company_id, by)
+    announce_all_due(tx)
     await announce_change(tx, company_id)
     return await queries.get_company(tx, company_id)
 
@@ -291,7 +292,8 @@ def _checked_currency(code: str) -> str:
         raise Invalid.field("currency", str(error)) from None
 
 
-async def _get_time_zone(db: Connection, name: str) -> str:
+async def get_time_zone(db: Connection, name: str) -> str:
+    """The name, if it is a time zone that this system and the database know; raises Invalid otherwise."""
     # Names in folders are places; those outside are abbreviations and rules, which differ between systems. The folders
     # posix and right, which some systems have, hold the same places again. The database counts the days of reports, and
     # pages show times: both must know it.

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from sapa.access import statement_parts
 from sapa.access.types import ApiKey, CompanyClock, CompanyNotFound, CompanyRow, KeyNotFound, NewCompany
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -63,14 +64,7 @@ HAS_TIME_ZONE = sql(
 )
 
 # To the millisecond, as instants are stored and answered.
-READ_CLOCK = sql(
-    """
-    SELECT date_trunc('milliseconds', t.now + clock_offset) AS now, date_trunc('milliseconds', t.now) AS real
-      FROM companies
-     CROSS JOIN (SELECT clock_timestamp() AS now) AS t
-     WHERE company_id = $1""",
-    row=CompanyClock,
-)
+READ_CLOCK = sql(statement_parts.READ_CLOCK, row=CompanyClock)
 
 MOVE_CLOCK = sql(
     """

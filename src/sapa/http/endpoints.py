@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Tx
 from sapa.http.bodies import Upload, build_decoder, decode_body
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key, Retirement
@@ -24,6 +24,9 @@ from sapa.values.ids import IdKind
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 Recorder = Callable[[AppContext, Company, RequestInfo, ApiError], Awaitable[None]]
 """Records a call that was refused."""
+Group = Callable[[Tx, Company, Sequence[Any]], Awaitable[Sequence[Any]]]
+"""Applies calls of one company in one transaction, in their order: gets the arguments of each, and returns its result
+or the ApiError that its caller gets."""
 
 OR = " or "
 """Separates scopes of which any one is enough."""
@@ -68,7 +71,7 @@ class Endpoint:
     def __init__(
         self, routes: "Routes", method: str, path: str, handler: Callable[..., Awaitable[Any]], scope: str,
         status: int, raises: Sequence[type[ApiError]], tool: ToolTraits, recorder: Recorder | None = None,
-        is_long_read: bool = False,
+        is_long_read: bool = False, group: Group | None = None,
     ) -> None:  # fmt: skip
         self.routes = routes
         self.method = method
@@ -81,6 +84,8 @@ class Endpoint:
         self.tool = tool
         self.recorder = recorder
         self.is_long_read = is_long_read
+        self.group = group
+        """How calls that arrive together share a transaction; the handler is for a call that runs alone."""
         self.retirement: Retirement | None = getattr(handler, "retirement", None)
         """Set by `deprecate` for an operation that will end."""
         self._not_found = next((error for error in raises if issubclass(error, NotFound)), NotFound)
@@ -215,9 +220,10 @@ class Routes:
         raises: Sequence[type[ApiError]] = (),
         tool: ToolTraits = ToolTraits(),
         recorder: Recorder | None = None,
+        group: Group | None = None,
     ) -> Callable[[Handler], Handler]:
         """The recorder gets every call that passes key, rate limit and scope, and is refused after that."""
-        return self._declare("POST", path, scope, status, raises, tool, recorder)
+        return self._declare("POST", path, scope, status, raises, tool, recorder, group=group)
 
     def put(
         self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = (), tool: ToolTraits = ToolTraits()
@@ -244,9 +250,10 @@ class Routes:
         tool: ToolTraits,
         recorder: Recorder | None = None,
         is_long_read: bool = False,
+        group: Group | None = None,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            endpoint = Endpoint(self, method, path, handler, scope, status, raises, tool, recorder, is_long_read)
+            endpoint = Endpoint(self, method, path, handler, scope, status, raises, tool, recorder, is_long_read, group)
             self.endpoints.append(endpoint)
             return handler
 

@@ -89,6 +89,8 @@ def _refuse_compressed(exchange: Exchange) -> None:
 
 def build_query(raw: bytes) -> dict[str, Any]:
     """Each parameter's value, or the list of them where one is repeated."""
+    if not raw:
+        return {}
     values = parse_qs(raw.decode("latin-1"), keep_blank_values=True)
     return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 

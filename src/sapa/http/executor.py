@@ -8,6 +8,7 @@ from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.endpoints import Call, Endpoint
 from sapa.http.errors import ApiError
+from sapa.http.grouped_calls import GroupedCalls
 from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, Replayed
@@ -28,6 +29,7 @@ class Executor:
         self._context = context
         self._database = context.database
         self._flights = idempotency.SingleFlight()
+        self._grouped = GroupedCalls(context.database)
 
     async def run(
         self,
@@ -45,6 +47,12 @@ class Executor:
             async with long_reads.snapshot(key.company.id) if is_long else self._database.connection() as db:
                 result = await endpoint.handler(Call(db, key, self._context, address), *arguments)
             return encode_result(result, endpoint.status)
+
+        if endpoint.group is not None and audit is None:
+            async with self._flights.turn(claim):
+                response = await self._grouped.run(endpoint, key, arguments, claim)
+                if response is not None:
+                    return response
 
         async def change(tx: Tx) -> HttpResponse:
             if claim is not None and (replay := await idempotency.acquire(tx, claim)):

@@ -1,7 +1,7 @@
 """Idempotency-Key: the first success is stored with its change, and repeated requests get the same response."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 
@@ -64,6 +64,21 @@ async def find(db: Connection, claim: IdempotencyClaim) -> HttpResponse | None:
 
 async def settle(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> None:
     await queries.settle_record(tx, *claim.row_key, response.status, response.body)
+
+
+async def acquire_all(tx: Tx, company_id: int, claims: Sequence[IdempotencyClaim]) -> set[tuple[int, str, str]]:
+    """The row keys of the claims that are first, and whose keys are in no other transaction's hands. Waits for none."""
+    rows = [(claim.key, claim.target, claim.fingerprint) for claim in claims]
+    return {(company_id, *row) for row in await queries.claim_all(tx, company_id, rows, KEPT_HOURS)}
+
+
+async def settle_all(tx: Tx, company_id: int, outcomes: Sequence[tuple[IdempotencyClaim, HttpResponse | None]]) -> None:
+    """Stores the responses, and frees the claims of calls that were refused, which have none."""
+    stored = [(claim.key, claim.target, answer.status, answer.body) for claim, answer in outcomes if answer is not None]
+    if stored:
+        await queries.settle_records(tx, company_id, stored)
+    if refused := [(claim.key, claim.target) for claim, answer in outcomes if answer is None]:
+        await queries.delete_claims(tx, company_id, refused)
 
 
 async def store_provisional(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> None:

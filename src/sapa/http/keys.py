@@ -28,7 +28,8 @@ GRACE_SECONDS = 24 * 3600
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _match_key = re.compile(r"(svc_(?:live|test)_[0-9A-Za-z]{32})([0-9A-Za-z]{6})").fullmatch
 _MOST_CACHED = 10_000
-_UNSUBSCRIBED_SECONDS = 1.0
+_CACHED_SECONDS = 1.0
+"""After which a key is read again, unless the hub has proved since that it reports changes."""
 
 log = structlog.get_logger()
 
@@ -92,7 +93,7 @@ def _checksum(body: str) -> str:
 
 
 class KeyRing:
-    """This process's cache of keys. The hub reports changes; while it is down, a key is cached for a second."""
+    """This process's cache of keys. The hub reports changes; while it hears nothing, a key is cached for a second."""
 
     def __init__(self, database: Database, load: Callable[[Connection, bytes], Awaitable[Key | None]]) -> None:
         self._database = database
@@ -113,7 +114,10 @@ class KeyRing:
         digest = hash_key(raw)
         cached = self._keys.get(digest)
         now = time.monotonic()
-        if cached is not None and (self._is_subscribed or now - cached[1] < _UNSUBSCRIBED_SECONDS):
+        if cached is not None and (
+            now - cached[1] < _CACHED_SECONDS
+            or (self._is_subscribed and now - self._database.hub.alive_at < _CACHED_SECONDS)
+        ):
             key = cached[0]
         else:
             if cached is None:
@@ -163,4 +167,4 @@ class KeyRing:
 
     def _on_down(self) -> None:
         self._is_subscribed = False
-        log.warning("key changes not received", cached_seconds=_UNSUBSCRIBED_SECONDS)
+        log.warning("key changes not received", cached_seconds=_CACHED_SECONDS)

@@ -76,14 +76,25 @@ class OutboundCall:
         return self.request.address
 
     async def intend(
-        self, work: Callable[[Tx], Awaitable[Result]], present: Callable[[Result], object] = lambda result: result
+        self,
+        work: Callable[[Tx], Awaitable[Result]],
+        present: Callable[[Result], object] = lambda result: result,
+        at_once: Callable[[Tx], Awaitable[Result | None]] | None = None,
     ) -> Result:
-        """One transaction before the outside call; `present` turns its result into the provisional response's data."""
+        """One transaction before the outside call; `present` turns its result into the provisional response's data.
+
+        `at_once` does the same work with one statement if it can, and else returns None.
+        """
+        if self.claim is None and at_once is not None:
+            stored = await self.context.database.transact(at_once, is_one_statement=True)
+            if stored is not None:
+                return stored
 
         async def claim_and_work(tx: Tx) -> Result:
             if self.claim is not None and (replay := await idempotency.acquire(tx, self.claim)):
                 raise Replayed(replay)
-            result = await work(tx)
+            stored = await at_once(tx) if self.claim is not None and at_once is not None else None
+            result = await work(tx) if stored is None else stored
             if self.claim is not None:
                 provisional = encode_result(Accepted(present(result)), 202)
                 await idempotency.store_provisional(tx, self.claim, provisional)

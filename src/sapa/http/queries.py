@@ -1,5 +1,7 @@
 """The edge's rows: idempotency records and rate limits."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
@@ -13,6 +15,11 @@ class IdempotencyRecord(Struct, frozen=True):
     is_under_way: bool
 
 
+class ClaimedKey(Struct, frozen=True):
+    key: str
+    target: str
+
+
 class WindowUse(Struct, frozen=True):
     """A key's requests in the current minute."""
 
@@ -22,14 +29,44 @@ class WindowUse(Struct, frozen=True):
     seconds_left: float
 
 
+# The advisory lock tells a group of calls, without waiting, that another transaction has the key.
 CLAIM = sql(
     """
     INSERT INTO idempotency_records AS r (company_id, key, target, fingerprint)
-    VALUES ($1, $2, $3, $4)
+    SELECT $1, $2, $3, $4
+      FROM pg_advisory_xact_lock(hashtextextended($1::bigint || ' ' || $2::text || ' ' || $3::text, 0))
         ON CONFLICT (company_id, key, target) DO UPDATE
        SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
      WHERE r.created_at < now() - make_interval(hours => $5)
     RETURNING true"""
+)
+
+CLAIM_ALL = sql(
+    """
+    INSERT INTO idempotency_records AS r (company_id, key, target, fingerprint)
+    SELECT $1, c.key, c.target, c.fingerprint
+      FROM unnest($2::text[], $3::text[], $4::bytea[]) AS c (key, target, fingerprint)
+     WHERE pg_try_advisory_xact_lock(hashtextextended($1::bigint || ' ' || c.key || ' ' || c.target, 0))
+        ON CONFLICT (company_id, key, target) DO UPDATE
+       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+     WHERE r.created_at < now() - make_interval(hours => $5)
+    RETURNING key, target""",
+    row=ClaimedKey,
+)
+
+SETTLE_RECORDS = sql(
+    """
+    UPDATE idempotency_records AS r
+       SET status = s.status::integer, body = s.body
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS s (key, target, status, body)
+     WHERE r.company_id = $1 AND r.key = s.key AND r.target = s.target"""
+)
+
+DELETE_CLAIMS = sql(
+    """
+    DELETE FROM idempotency_records AS r
+     USING unnest($2::text[], $3::text[]) AS c (key, target)
+     WHERE r.company_id = $1 AND r.key = c.key AND r.target = c.target AND r.status IS NULL"""
 )
 
 FIND_RECORD = sql(
@@ -75,6 +112,24 @@ COUNT_REQUESTS = sql(
 async def claim(tx: Tx, company_id: int, key: str, target: str, fingerprint: bytes, hours: int) -> bool:
     """False when another request has claimed the key within `hours`. Waits for one that is not committed yet."""
     return bool(await CLAIM.value(tx, company_id, key, target, fingerprint, hours))
+
+
+async def claim_all(
+    tx: Tx, company_id: int, claims: Sequence[tuple[str, str, bytes]], hours: int
+) -> list[tuple[str, str]]:
+    """Claims (key, target, fingerprint); returns key and target of those that it got, and waits for no other."""
+    keys, targets, fingerprints = zip(*claims, strict=True)
+    return [(one.key, one.target) for one in await CLAIM_ALL.all(tx, company_id, keys, targets, fingerprints, hours)]
+
+
+async def settle_records(tx: Tx, company_id: int, responses: Sequence[tuple[str, str, int, bytes]]) -> None:
+    keys, targets, statuses, bodies = zip(*responses, strict=True)
+    await SETTLE_RECORDS.run(tx, company_id, keys, targets, [str(status) for status in statuses], bodies)
+
+
+async def delete_claims(tx: Tx, company_id: int, claims: Sequence[tuple[str, str]]) -> None:
+    keys, targets = zip(*claims, strict=True)
+    await DELETE_CLAIMS.run(tx, company_id, keys, targets)
 
 
 async def find_record(

@@ -4,7 +4,7 @@ Every write opens the customer's ledger, which locks the wallet and settles what
 entries, and closes the ledger, which stores the entries with their event and timeline entries.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -13,17 +13,16 @@ import msgspec
 
 from sapa.customers.types import CustomerRemoved
 from sapa.db.pool import Connection, Tx
-from sapa.events import emit
+from sapa.events import emit_all
 from sapa.http.errors import Invalid, NotFound
 from sapa.loyalty import queries
 from sapa.loyalty.ledger import WalletLedger
 from sapa.loyalty.program import actions as program
+from sapa.loyalty.queries import KeyedEntry
 from sapa.loyalty.timeline_entries import build_entries
 from sapa.loyalty.types import (
     RESERVATION_ID,
     WALLET_ID,
-    Adjusted,
-    AdjustmentIn,
     InsufficientPoints,
     LedgerEntry,
     LedgerKeyReused,
@@ -63,22 +62,6 @@ def wallet_id_of(customer_id: str) -> str:
 async def list_wallets(db: Connection, company_id: int, customer_ids: Sequence[str]) -> list[Wallet]:
     """The wallets of these customers; a customer who never had points has none."""
     return await queries.list_wallets(db, company_id, [wallet_id_of(id) for id in customer_ids])
-
-
-async def adjust(tx: Tx, company: Company, customer_id: str, body: AdjustmentIn, by: int | None = None) -> Adjusted:
-    """Adds or deducts points manually; `by` is a user of the console. Idempotent by the request's key."""
-    memo = build_memo(customer_id, body, by)
-    source: Source = "api" if by is None else "console"
-    ledger = await open_ledger(tx, company, customer_id)
-    existing = await find_same_request(tx, company, memo)
-    if existing is not None:
-        return Adjusted(await close_ledger(tx, company, ledger, source), existing)
-    require_writable(ledger)
-    if body.direction == "add":
-        ledger.grant("adjust_add", body.points, memo)
-    else:
-        ledger.take("adjust_deduct", await pick_lots(tx, company, ledger, body.points), memo)
-    return Adjusted(await close_ledger(tx, company, ledger, source), ledger.entries[-1])
 
 
 async def reserve(tx: Tx, company: Company, customer_id: str, body: ReservationIn) -> Reservation:
@@ -152,8 +135,7 @@ async def forfeit(tx: Tx, company: Company, removed: CustomerRemoved) -> None:
     if held:
         await _return_held(tx, company, ledger, held, "released")
         ledger.expire_lots()
-        await queries.store_ledger(tx, company.id, ledger)
-        ledger.end_settlement()
+        await _store_settlement(tx, company, ledger)
     if left := ledger.balance.available:
         memo = Memo(reference_type="customer", reference_id=customer_id)
         ledger.take("expire", await pick_lots(tx, company, ledger, left), memo)
@@ -199,7 +181,7 @@ async def settle_wallet(tx: Tx, company: Company, customer_id: str, most: int | 
     many reservations and lots, the oldest first; the event follows with the last of them."""
     ledger = await open_ledger(tx, company, customer_id, most)
     if most is not None and ledger.entries:
-        state = await queries.get_program_state(tx, company.id, ledger.balance.id, customer_id)
+        (state,) = await queries.list_program_states(tx, company.id, [ledger.balance])
         ledger.is_settled = not state.has_due
     await close_ledger(tx, company, ledger, "system")
     return ledger.is_settled
@@ -216,36 +198,58 @@ async def open_ledger(tx: Tx, company: Company, customer_id: str, most: int | No
 
 async def find_ledger(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> WalletLedger | None:
     """Like `open_ledger`; None for a customer who was deleted and never had points."""
-    wallet_id = wallet_id_of(customer_id)
-    balance = await queries.find_locked_wallet(tx, company.id, wallet_id, customer_id)
-    if balance is None:
-        return None
-    ledger = WalletLedger(company.id, balance, await queries.get_program_state(tx, company.id, wallet_id, customer_id))
-    if ledger.state.has_due:
-        await _settle(tx, company, ledger, most)
-    return ledger
+    return (await open_ledgers(tx, company, [customer_id], most)).get(customer_id)
+
+
+async def open_ledgers(
+    tx: Tx, company: Company, customer_ids: Collection[str], most: int | None = None
+) -> dict[str, WalletLedger]:
+    """The ledgers of many customers, by customer; a customer who was deleted and never had points has none."""
+    wallets = {wallet_id_of(id): id for id in customer_ids}
+    balances = await queries.lock_wallets(tx, company.id, list(wallets))
+    if len(balances) < len(wallets):
+        await queries.create_wallets(tx, company.id, wallets)
+        balances = await queries.lock_wallets(tx, company.id, list(wallets))
+    states = await queries.list_program_states(tx, company.id, balances) if balances else []
+    ledgers = {
+        balance.customer_id: WalletLedger(company.id, balance, state)
+        for balance, state in zip(balances, states, strict=True)
+    }
+    for ledger in ledgers.values():
+        if ledger.state.has_due:
+            await _settle(tx, company, ledger, most)
+    return ledgers
 
 
 async def close_ledger(tx: Tx, company: Company, ledger: WalletLedger, source: Source) -> Wallet:
     """Stores the new entries, announces the change once, and returns the wallet."""
-    if ledger.new_entries:
-        wallet = await queries.store_ledger(tx, company.id, ledger)
-    else:
-        wallet = await queries.get_stored_wallet(tx, company.id, ledger.balance.id)
-    if ledger.entries:
-        await timeline.record_all(tx, company, build_entries(ledger, source))
-        if ledger.is_settled:
-            await emit(tx, company, PointsUpdated(wallet))
-    return wallet
+    is_changed = ledger.entries and ledger.is_settled
+    await store_ledgers(tx, company, [ledger], source, [ledger.wallet] if is_changed else [])
+    return ledger.wallet
+
+
+async def store_ledgers(
+    tx: Tx, company: Company, ledgers: Sequence[WalletLedger], source: Source, changed: Sequence[Wallet]
+) -> None:
+    """Stores the new entries of ledgers that were opened together, and announces the changed wallets."""
+    if with_entries := [ledger for ledger in ledgers if ledger.new_entries]:
+        await queries.store_ledgers(tx, company.id, with_entries[0].state.now, with_entries)
+    await timeline.record_all(tx, company, [entry for ledger in ledgers for entry in build_entries(ledger, source)])
+    if changed:
+        await emit_all(tx, company, [PointsUpdated(wallet) for wallet in changed])
 
 
 async def pick_lots(
     tx: Tx, company: Company, ledger: WalletLedger, points: int, order_id: str | None = None
 ) -> Sequence[Portion]:
     """The lots to take the points from; raises InsufficientPoints."""
-    if ledger.balance.available < points:
-        raise InsufficientPoints(f"The customer has {ledger.balance.available} points available; {points} are needed.")
-    return await queries.list_spendable(tx, company.id, ledger.balance.id, ledger.state.now, points, order_id)
+    require_points(ledger, points)
+    if order_id is not None:
+        wallet_id, now = ledger.balance.id, ledger.state.now
+        return await queries.list_spendable_of_order(tx, company.id, wallet_id, now, points, order_id)
+    lots = await queries.list_spendable_lots(tx, company.id, ledger.state.now, {ledger.balance.id: points})
+    ledger.lots = lots[ledger.balance.id]
+    return ledger.pick(points)
 
 
 async def find_same_request(tx: Tx, company: Company, memo: Memo) -> LedgerEntry | None:
@@ -255,12 +259,22 @@ async def find_same_request(tx: Tx, company: Company, memo: Memo) -> LedgerEntry
     """
     if memo.idempotency_key is None:
         return None
-    existing = await queries.find_by_key(tx, company.id, memo.idempotency_key)
-    if existing is None:
-        return None
+    for existing in await queries.list_by_key(tx, company.id, [memo.idempotency_key]):
+        return require_same_request(existing, memo)
+    return None
+
+
+def require_same_request(existing: KeyedEntry, memo: Memo) -> LedgerEntry:
+    """The entry without its fingerprint; raises LedgerKeyReused when it belongs to a different request."""
     if existing.fingerprint != memo.fingerprint:
         raise LedgerKeyReused
     return LedgerEntry(*(getattr(existing, name) for name in LedgerEntry.__struct_fields__))
+
+
+def require_points(ledger: WalletLedger, points: int) -> None:
+    available = ledger.balance.available
+    if available < points:
+        raise InsufficientPoints(f"The customer has {available} points available; {points} are needed.")
 
 
 def require_writable(ledger: WalletLedger) -> None:
@@ -269,19 +283,6 @@ def require_writable(ledger: WalletLedger) -> None:
         raise NotFound
     if not ledger.state.enabled:
         raise LoyaltyDisabled
-
-
-def build_memo(customer_id: str, body: AdjustmentIn, by: int | None) -> Memo:
-    """The memo of an adjustment; raises Invalid."""
-    key = parse_key(body.idempotency_key)
-    return Memo(
-        reference_type="api" if by is None else "console",
-        created_by_id=by,
-        note=body.reason,
-        metadata=build_metadata(body.metadata),
-        idempotency_key=key,
-        fingerprint=build_fingerprint("adjust", customer_id, body) if key is not None else None,
-    )
 
 
 def parse_key(key: str | None) -> str | None:
@@ -311,7 +312,11 @@ async def _settle(tx: Tx, company: Company, ledger: WalletLedger, most: int | No
     overdue = await queries.list_open_holds(tx, company.id, wallet_id, now, now, most)
     await _return_held(tx, company, ledger, overdue, "expired")
     ledger.expire_lots(await queries.list_expired_lots(tx, company.id, wallet_id, now, ledger.expired_lots, most))
-    await queries.store_ledger(tx, company.id, ledger)
+    await _store_settlement(tx, company, ledger)
+
+
+async def _store_settlement(tx: Tx, company: Company, ledger: WalletLedger) -> None:
+    await queries.store_ledgers(tx, company.id, ledger.state.now, [ledger])
     ledger.end_settlement()
 
 

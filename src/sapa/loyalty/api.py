@@ -12,6 +12,7 @@ from sapa.http.endpoints import Base, Call, Routes, ToolTraits
 from sapa.http.errors import NotFound
 from sapa.http.query_string import POSITION, PageLimit
 from sapa.loyalty import actions, queries
+from sapa.loyalty.adjust import adjust, adjust_all
 from sapa.loyalty.program import actions as program
 from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import (
@@ -125,6 +126,7 @@ async def list_loyalty_history(call: Call, customer_id: CustomerId, query: Histo
     scope=Scope.CUSTOMERS_WRITE,
     status=200,
     raises=[NotFound, LoyaltyDisabled, InsufficientPoints, LedgerKeyReused, WalletFull],
+    group=adjust_all,
 )
 async def adjust_points(call: Call, customer_id: CustomerId, body: AdjustmentIn) -> Adjusted:
     """Add or deduct points.
@@ -132,8 +134,7 @@ async def adjust_points(call: Call, customer_id: CustomerId, body: AdjustmentIn)
     The points that expire soonest are deducted first. With an `idempotencyKey` the adjustment happens only once, and
     the key never expires: the same request sent again returns the same entry, with the current wallet.
     """
-    await _get_customer(call, customer_id)
-    return await actions.adjust(call.db, call.company, customer_id, body)
+    return await adjust(call.db, call.company, customer_id, body)
 
 
 @routes.post(

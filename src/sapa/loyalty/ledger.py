@@ -4,11 +4,11 @@ Points are in lots. Every entry moves points of lots, and its two deltas are the
 wallet always equals the sum of its lots.
 """
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from sapa.loyalty.types import (
@@ -19,10 +19,12 @@ from sapa.loyalty.types import (
     Memo,
     Portion,
     ProgramState,
+    Wallet,
 )
 from sapa.values.instants import format_instant
 
 MILLISECOND = timedelta(milliseconds=1)
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 NO_METADATA = Raw(b"{}")
 LOWERS_EARNED = {"earn_reversal"}
 LOWERS_BURNED = {"redeem_reversal"}
@@ -41,12 +43,16 @@ class Balance(Struct, frozen=True):
     lifetime_burned: int
     version: int
     last_ledger_at: datetime | None
+    created_at: str
+    updated_at: datetime
 
 
 class NewLedgerEntry(Struct, frozen=True):
     """An entry to insert."""
 
     id: str
+    wallet_id: str
+    customer_id: str
     seq: int
     entry_type: EntryType
     available_delta: int
@@ -65,6 +71,7 @@ class NewLedgerEntry(Struct, frozen=True):
 
 
 class Move(Struct, frozen=True):
+    wallet_id: str
     entry_id: str
     lot_id: str
     available_delta: int
@@ -72,11 +79,48 @@ class Move(Struct, frozen=True):
 
 
 class NewLot(Struct, frozen=True):
+    wallet_id: str
     id: str
     order_id: str | None
     granted: int
     earned_at: datetime
-    expiry_months: int | None
+    expires_at: datetime | None
+
+
+class StoredLot(Struct, frozen=True):
+    """A new lot after all moves of its transaction."""
+
+    wallet_id: str
+    id: str
+    order_id: str | None
+    granted: int
+    remaining: int
+    held: int
+    earned_at: datetime
+    expires_at: datetime | None
+
+
+class LotShift(Struct, frozen=True):
+    """What a transaction changes in a lot that was there before."""
+
+    id: str
+    available: int
+    reserved: int
+
+
+class SpendableLot(Struct):
+    """Points that can be taken, as far as this transaction knows."""
+
+    wallet_id: str
+    id: str
+    remaining: int
+    expires_at: datetime | None
+    earned_at: datetime
+
+    @property
+    def place(self) -> tuple[datetime, datetime, str]:
+        """Soonest to expire first, then oldest first: the order of the index."""
+        return self.expires_at or END_OF_TIME, self.earned_at, self.id
 
 
 class WalletLedger:
@@ -95,7 +139,27 @@ class WalletLedger:
         """How many of them come from the settlement."""
         self.is_settled = True
         """False while only a part of what is overdue is settled."""
+        self.lots: list[SpendableLot] = []
+        """The first lots to take points from: those that were read, and those granted since."""
         self._expired: dict[str, int] = {}
+
+    @property
+    def wallet(self) -> Wallet:
+        """The wallet after the entries so far, as the API shows it."""
+        balance = self.balance
+        return Wallet(
+            id=balance.id,
+            company_id=self.company_id,
+            customer_id=balance.customer_id,
+            available_points=str(balance.available),
+            reserved_points=str(balance.reserved),
+            lifetime_earned_points=str(balance.lifetime_earned),
+            lifetime_burned_points=str(balance.lifetime_burned),
+            version=str(balance.version),
+            last_ledger_at=None if balance.last_ledger_at is None else format_instant(balance.last_ledger_at),
+            created_at=balance.created_at,
+            updated_at=format_instant(balance.updated_at),
+        )
 
     @property
     def expired_lots(self) -> list[str]:
@@ -104,9 +168,22 @@ class WalletLedger:
 
     def grant(self, entry_type: EntryType, points: int, memo: Memo, order_id: str | None = None) -> None:
         """Adds new points, as a new lot."""
-        lot_id = LOT_ID.new()
-        entry = self._add_entry(entry_type, [(lot_id, points, 0)], memo)
-        self.new_lots.append(NewLot(lot_id, order_id, points, entry.occurred_at, self.state.expiry_months))
+        lot_id, wallet_id, expires_at = LOT_ID.new(), self.balance.id, self.state.new_lots_expire_at
+        at = self._add_entry(entry_type, [(lot_id, points, 0)], memo).occurred_at
+        self.new_lots.append(NewLot(wallet_id, lot_id, order_id, points, at, expires_at))
+        insort(self.lots, SpendableLot(wallet_id, lot_id, points, expires_at, at), key=lambda lot: lot.place)
+
+    def pick(self, points: int) -> list[Portion]:
+        """Takes the points from the first of `lots`; fewer than asked for if those have fewer."""
+        portions = []
+        for lot in self.lots:
+            if not points:
+                break
+            if taken := min(lot.remaining, points):
+                lot.remaining -= taken
+                points -= taken
+                portions.append(Portion(lot.id, taken, is_dead=False))
+        return portions
 
     def take(self, entry_type: EntryType, portions: Sequence[Portion], memo: Memo) -> None:
         """Removes points."""
@@ -164,6 +241,8 @@ class WalletLedger:
         reserved = sum(move[2] for move in moves)
         entry = NewLedgerEntry(
             id=ENTRY_ID.new(),
+            wallet_id=before.id,
+            customer_id=before.customer_id,
             seq=before.version + 1,
             entry_type=entry_type,
             available_delta=available,
@@ -175,8 +254,8 @@ class WalletLedger:
             **_memo_columns(memo),
         )
         self.new_entries.append(entry)
-        self.moves += [Move(entry.id, *move) for move in moves]
-        self.balance = _next_balance(before, entry)
+        self.moves += [Move(before.id, entry.id, *move) for move in moves]
+        self.balance = _next_balance(before, entry, self.state.now)
         self.entries.append(self._as_entry(entry))
         return entry
 
@@ -201,22 +280,44 @@ class WalletLedger:
         )
 
 
+def build_lot_changes(new_lots: Sequence[NewLot], moves: Sequence[Move]) -> tuple[list[StoredLot], list[LotShift]]:
+    """The new lots with what is left of them, and what changes in the others."""
+    shifts: dict[str, LotShift] = {}
+    for move in moves:
+        before = shifts.get(move.lot_id)
+        available, reserved = (before.available, before.reserved) if before else (0, 0)
+        shifts[move.lot_id] = LotShift(move.lot_id, available + move.available_delta, reserved + move.reserved_delta)
+    stored = []
+    for lot in new_lots:
+        shift = shifts.pop(lot.id)
+        stored.append(
+            StoredLot(
+                lot.wallet_id, lot.id, lot.order_id, lot.granted, shift.available, shift.reserved, lot.earned_at,
+                lot.expires_at,
+            )
+        )  # fmt: skip
+    return stored, list(shifts.values())
+
+
 def _next_instant(now: datetime, last: datetime | None) -> datetime:
     """At least a millisecond after the last entry, even if the clock goes back: instants order a wallet's entries."""
     return now if last is None else max(now, last + MILLISECOND)
 
 
-def _next_balance(before: Balance, entry: NewLedgerEntry) -> Balance:
+def _next_balance(before: Balance, entry: NewLedgerEntry, now: datetime) -> Balance:
     delta = entry.available_delta + entry.reserved_delta
     is_earned = entry.entry_type in LOWERS_EARNED or (delta > 0 and entry.entry_type not in LOWERS_BURNED)
-    return msgspec.structs.replace(
-        before,
+    return Balance(
+        id=before.id,
+        customer_id=before.customer_id,
         available=entry.available_after,
         reserved=entry.reserved_after,
         lifetime_earned=before.lifetime_earned + (delta if is_earned else 0),
         lifetime_burned=before.lifetime_burned - (0 if is_earned else delta),
         version=entry.seq,
         last_ledger_at=entry.occurred_at,
+        created_at=before.created_at,
+        updated_at=max(before.updated_at, now),
     )
 
 

@@ -1,6 +1,6 @@
 """How the ledger is stored: wallets, entries, lots and reservations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.loyalty.ledger import Balance, WalletLedger
+from sapa.loyalty.ledger import Balance, SpendableLot, WalletLedger, build_lot_changes
 from sapa.loyalty.types import (
     LedgerEntry,
     Portion,
@@ -40,35 +40,45 @@ WALLET_COLUMNS = """id, company_id, customer_id, available::text AS available_po
 
 # A wallet is as old as its customer, though it is stored at its first use. A concurrent delete of the customer waits
 # for the lock, and then finds the wallet.
-CREATE_WALLET = sql(
+CREATE_WALLETS = sql(
     """
     INSERT INTO loyalty_wallets (company_id, id, customer_id, created_at, updated_at)
-    SELECT $1, $2, $3, created_at, created_at
-      FROM customers
-     WHERE company_id = $1 AND id = $3
-       FOR KEY SHARE
+    SELECT $1, w.id, c.id, c.created_at, c.created_at
+      FROM unnest($2::text[], $3::text[]) AS w (id, customer_id)
+      JOIN customers c ON c.company_id = $1 AND c.id = w.customer_id
+     ORDER BY w.id
+       FOR KEY SHARE OF c
         ON CONFLICT DO NOTHING"""
 )
 
-LOCK_WALLET = sql(
-    f"SELECT {BALANCE_COLUMNS} FROM loyalty_wallets WHERE company_id = $1 AND id = $2 FOR NO KEY UPDATE", row=Balance
+LOCK_WALLETS = sql(
+    f"""
+    SELECT {BALANCE_COLUMNS}
+      FROM loyalty_wallets
+     WHERE company_id = $1 AND id = ANY($2::text[])
+     ORDER BY id
+       FOR NO KEY UPDATE""",
+    row=Balance,
 )
 
-# Runs after the wallet is locked, so that it sees the previous writes and the current time. ORDER BY … LIMIT 1 finds
+# Runs after the wallets are locked, so that it sees the previous writes and the current time. ORDER BY … LIMIT 1 finds
 # the first lot by its index; EXISTS would scan all lots where one wallet has most of them.
-GET_PROGRAM_STATE = sql(
+LIST_PROGRAM_STATES = sql(
     """
-    SELECT t.now, coalesce(s.enabled, true) AS enabled, s.expiry_months,
+    SELECT t.now, coalesce(s.enabled, true) AS enabled,
+           t.now + make_interval(months => s.expiry_months) AS new_lots_expire_at,
            coalesce(s.reservation_ttl_seconds, 900) AS reservation_ttl_seconds,
-           EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $3) AS has_customer,
+           EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = w.customer_id) AS has_customer,
            EXISTS (SELECT FROM loyalty_reservations
-                    WHERE company_id = $1 AND wallet_id = $2 AND status = 'reserved' AND expires_at <= t.now)
+                    WHERE company_id = $1 AND wallet_id = w.id AND status = 'reserved' AND expires_at <= t.now)
         OR coalesce((SELECT expires_at FROM loyalty_lots
-                      WHERE company_id = $1 AND wallet_id = $2 AND remaining > 0
+                      WHERE company_id = $1 AND wallet_id = w.id AND remaining > 0
                       ORDER BY expires_at, earned_at, id LIMIT 1) <= t.now, false) AS has_due
       FROM (SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) AS now
               FROM companies WHERE company_id = $1) AS t
-      LEFT JOIN loyalty_settings s ON s.company_id = $1""",
+      LEFT JOIN loyalty_settings s ON s.company_id = $1
+     CROSS JOIN unnest($2::text[], $3::text[]) WITH ORDINALITY AS w (id, customer_id, place)
+     ORDER BY w.place""",
     row=ProgramState,
 )
 
@@ -150,24 +160,26 @@ LIST_HELD = sql(
     row=Portion,
 )
 
-# A few points usually come from a few lots: the first ones of the index.
-FIRST_SPENDABLE = sql(
+# The first lots of each wallet, as many as cover the points; a few points usually come from a few lots.
+SPENDABLE_LOTS = sql(
     """
-    SELECT lot_id, LEAST(remaining, $4 - before)::bigint AS points, false AS is_dead
-      FROM (SELECT id AS lot_id, remaining,
-                   sum(remaining) OVER (ORDER BY expires_at, earned_at, id) - remaining AS before
-              FROM (SELECT id, remaining, expires_at, earned_at
-                      FROM loyalty_lots
-                     WHERE company_id = $1 AND wallet_id = $2 AND remaining > 0
-                       AND (expires_at IS NULL OR expires_at > $3)
-                     ORDER BY expires_at, earned_at, id
-                     LIMIT $5) AS first) AS queued
-     WHERE before < $4
-     ORDER BY before""",
-    row=Portion,
+    SELECT w.id AS wallet_id, l.id, l.remaining, l.expires_at, l.earned_at
+      FROM unnest($2::text[], $3::text[]::bigint[]) AS w (id, points)
+     CROSS JOIN LATERAL (
+           SELECT id, remaining, expires_at, earned_at,
+                  sum(remaining) OVER (ORDER BY expires_at, earned_at, id) - remaining AS before
+             FROM (SELECT id, remaining, expires_at, earned_at
+                     FROM loyalty_lots
+                    WHERE company_id = $1 AND wallet_id = w.id AND remaining > 0
+                      AND (expires_at IS NULL OR expires_at > $4)
+                    ORDER BY expires_at, earned_at, id
+                    LIMIT $5) AS first) AS l
+     WHERE l.before < w.points
+     ORDER BY w.id, l.before""",
+    row=SpendableLot,
 )
 
-# Soonest to expire first, then oldest first; with an order, that order's lots before all others.
+# The order's lots first, then soonest to expire first, then oldest first.
 SPENDABLE = sql(
     """
     SELECT lot_id, LEAST(remaining, $4 - before)::bigint AS points, false AS is_dead
@@ -182,47 +194,45 @@ SPENDABLE = sql(
     row=Portion,
 )
 
-# The parts of one statement do not see each other's rows: a new lot is stored whole, and its move does not change it.
-STORE_LEDGER = sql(
-    f"""
+# The parts of one statement do not see each other's rows: a new lot is stored with what is left of it.
+STORE_LEDGERS = sql(
+    """
     WITH entered AS (
         INSERT INTO loyalty_entries (company_id, wallet_id, customer_id, id, seq, entry_type, available_delta,
                                      reserved_delta, available_after, reserved_after, reservation_id, occurred_at,
                                      reference_type, reference_id, note, metadata, idempotency_key, fingerprint,
                                      created_by_id, created_at)
-        SELECT $1, $2, $3, id, seq, entry_type, available_delta, reserved_delta, available_after, reserved_after,
-               reservation_id, occurred_at, reference_type, reference_id, note, metadata, idempotency_key,
-               decode(fingerprint, 'hex'), created_by_id, $4
-          FROM json_to_recordset($5) AS e (id text, seq bigint, entry_type text, available_delta bigint,
-               reserved_delta bigint, available_after bigint, reserved_after bigint, reservation_id text,
-               occurred_at timestamptz, reference_type text, reference_id text, note text, metadata json,
-               idempotency_key text, fingerprint text, created_by_id bigint)
+        SELECT $1, wallet_id, customer_id, id, seq, entry_type, available_delta, reserved_delta, available_after,
+               reserved_after, reservation_id, occurred_at, reference_type, reference_id, note, metadata,
+               idempotency_key, decode(fingerprint, 'hex'), created_by_id, $2
+          FROM json_to_recordset($3) AS e (wallet_id text, customer_id text, id text, seq bigint, entry_type text,
+               available_delta bigint, reserved_delta bigint, available_after bigint, reserved_after bigint,
+               reservation_id text, occurred_at timestamptz, reference_type text, reference_id text, note text,
+               metadata json, idempotency_key text, fingerprint text, created_by_id bigint)
     ), granted AS (
-        INSERT INTO loyalty_lots (company_id, wallet_id, id, order_id, granted, remaining, earned_at, expires_at)
-        SELECT $1, $2, id, order_id, granted, granted, earned_at, $4 + make_interval(months => expiry_months)
-          FROM json_to_recordset($6) AS l (id text, order_id text, granted bigint, earned_at timestamptz,
-               expiry_months integer)
+        INSERT INTO loyalty_lots (company_id, wallet_id, id, order_id, granted, remaining, held, earned_at, expires_at)
+        SELECT $1, wallet_id, id, order_id, granted, remaining, held, earned_at, expires_at
+          FROM json_to_recordset($4) AS l (wallet_id text, id text, order_id text, granted bigint, remaining bigint,
+               held bigint, earned_at timestamptz, expires_at timestamptz)
     ), moved AS (
         INSERT INTO loyalty_lot_moves (company_id, wallet_id, entry_id, lot_id, available_delta, reserved_delta)
-        SELECT $1, $2, entry_id, lot_id, available_delta, reserved_delta
-          FROM json_to_recordset($7) AS m (entry_id text, lot_id text, available_delta bigint, reserved_delta bigint)
+        SELECT $1, wallet_id, entry_id, lot_id, available_delta, reserved_delta
+          FROM json_to_recordset($5) AS m (wallet_id text, entry_id text, lot_id text, available_delta bigint,
+               reserved_delta bigint)
     ), shifted AS (
         UPDATE loyalty_lots AS l
            SET remaining = l.remaining + m.available, held = l.held + m.reserved
-          FROM (SELECT lot_id, sum(available_delta)::bigint AS available, sum(reserved_delta)::bigint AS reserved
-                  FROM json_to_recordset($7) AS m (lot_id text, available_delta bigint, reserved_delta bigint)
-                 GROUP BY lot_id) AS m
-         WHERE l.company_id = $1 AND l.id = m.lot_id
+          FROM json_to_recordset($6) AS m (id text, available bigint, reserved bigint)
+         WHERE l.company_id = $1 AND l.id = m.id
     )
-    UPDATE loyalty_wallets
-       SET available = $8, reserved = $9, lifetime_earned = $10, lifetime_burned = $11, version = $12,
-           last_ledger_at = $13, updated_at = GREATEST(updated_at, $4)
-     WHERE company_id = $1 AND id = $2
-    RETURNING {WALLET_COLUMNS}""",
-    row=Wallet,
+    UPDATE loyalty_wallets AS w
+       SET available = b.available, reserved = b.reserved, lifetime_earned = b.lifetime_earned,
+           lifetime_burned = b.lifetime_burned, version = b.version, last_ledger_at = b.last_ledger_at,
+           updated_at = GREATEST(w.updated_at, $2)
+      FROM json_to_recordset($7) AS b (id text, available bigint, reserved bigint, lifetime_earned bigint,
+           lifetime_burned bigint, version bigint, last_ledger_at timestamptz)
+     WHERE w.company_id = $1 AND w.id = b.id"""
 )
-
-GET_STORED_WALLET = sql(f"SELECT {WALLET_COLUMNS} FROM loyalty_wallets WHERE company_id = $1 AND id = $2", row=Wallet)
 
 INSERT_RESERVATION = sql(
     f"""
@@ -257,8 +267,11 @@ class KeyedEntry(LedgerEntry, frozen=True):
     fingerprint: bytes | None
 
 
-FIND_BY_KEY = sql(
-    f"SELECT {ENTRY_COLUMNS}, fingerprint FROM loyalty_entries WHERE company_id = $1 AND idempotency_key = $2",
+LIST_BY_KEY = sql(
+    f"""
+    SELECT {ENTRY_COLUMNS}, fingerprint
+      FROM loyalty_entries
+     WHERE company_id = $1 AND idempotency_key = ANY($2::text[])""",
     row=KeyedEntry,
 )
 
@@ -285,27 +298,21 @@ async def list_wallets(db: Connection, company_id: int, wallet_ids: Sequence[str
     return await LIST_WALLETS.all(db, company_id, list(wallet_ids))
 
 
-async def get_stored_wallet(tx: Tx, company_id: int, wallet_id: str) -> Wallet:
-    wallet = await GET_STORED_WALLET.find(tx, company_id, wallet_id)
-    if wallet is None:
-        raise NotFound
-    return wallet
+async def create_wallets(tx: Tx, company_id: int, wallets: Mapping[str, str]) -> None:
+    """For the customers that have none; a deleted customer gets none."""
+    await CREATE_WALLETS.run(tx, company_id, list(wallets), list(wallets.values()))
 
 
-async def find_locked_wallet(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> Balance | None:
-    """The customer's wallet, created at its first use and locked; None for a deleted customer who never had one."""
-    balance = await LOCK_WALLET.find(tx, company_id, wallet_id)
-    if balance is None:
-        await CREATE_WALLET.run(tx, company_id, wallet_id, customer_id)
-        balance = await LOCK_WALLET.find(tx, company_id, wallet_id)
-    return balance
+async def lock_wallets(tx: Tx, company_id: int, wallet_ids: Sequence[str]) -> list[Balance]:
+    """In the order of their ids, so that two transactions never wait for each other."""
+    return await LOCK_WALLETS.all(tx, company_id, wallet_ids)
 
 
-async def get_program_state(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> ProgramState:
-    state = await GET_PROGRAM_STATE.find(tx, company_id, wallet_id, customer_id)
-    if state is None:
-        raise NotFound
-    return state
+async def list_program_states(tx: Tx, company_id: int, balances: Sequence[Balance]) -> list[ProgramState]:
+    """One for each locked wallet, all of one instant."""
+    return await LIST_PROGRAM_STATES.all(
+        tx, company_id, [one.id for one in balances], [one.customer_id for one in balances]
+    )
 
 
 async def list_expired_lots(
@@ -330,27 +337,42 @@ async def list_held(tx: Tx, company_id: int, reservation_id: str, now: datetime)
     return await LIST_HELD.all(tx, company_id, reservation_id, now)
 
 
-async def list_spendable(
-    tx: Tx, company_id: int, wallet_id: str, now: datetime, points: int, order_id: str | None
+async def list_spendable_lots(
+    tx: Tx, company_id: int, now: datetime, points: Mapping[str, int]
+) -> dict[str, list[SpendableLot]]:
+    """By wallet, the first lots that cover its points."""
+    found = await _list_first_lots(tx, company_id, now, points, FEW_LOTS)
+    if more := {id: points[id] for id, lots in found.items() if len(lots) == FEW_LOTS}:
+        found |= await _list_first_lots(tx, company_id, now, more, None)
+    return found
+
+
+async def _list_first_lots(
+    tx: Tx, company_id: int, now: datetime, points: Mapping[str, int], most: int | None
+) -> dict[str, list[SpendableLot]]:
+    found: dict[str, list[SpendableLot]] = {id: [] for id in points}
+    amounts = [str(one) for one in points.values()]
+    for lot in await SPENDABLE_LOTS.all(tx, company_id, list(points), amounts, now, most):
+        found[lot.wallet_id].append(lot)
+    return found
+
+
+async def list_spendable_of_order(
+    tx: Tx, company_id: int, wallet_id: str, now: datetime, points: int, order_id: str
 ) -> list[Portion]:
-    if order_id is None:
-        portions = await FIRST_SPENDABLE.all(tx, company_id, wallet_id, now, points, FEW_LOTS)
-        if sum(one.points for one in portions) == points:
-            return portions
     return await SPENDABLE.all(tx, company_id, wallet_id, now, points, order_id)
 
 
-async def store_ledger(tx: Tx, company_id: int, ledger: WalletLedger) -> Wallet:
-    """Stores the new entries, and returns the wallet."""
-    balance = ledger.balance
-    wallet = await STORE_LEDGER.find(
-        tx, company_id, balance.id, balance.customer_id, ledger.state.now, encode(ledger.new_entries),
-        encode(ledger.new_lots), encode(ledger.moves), balance.available, balance.reserved, balance.lifetime_earned,
-        balance.lifetime_burned, balance.version, balance.last_ledger_at,
-    )  # fmt: skip
-    if wallet is None:
-        raise NotFound
-    return wallet
+async def store_ledgers(tx: Tx, company_id: int, now: datetime, ledgers: Sequence[WalletLedger]) -> None:
+    """Stores the new entries of ledgers that were opened together."""
+    lots = [lot for ledger in ledgers for lot in ledger.new_lots]
+    moves = [move for ledger in ledgers for move in ledger.moves]
+    new_lots, shifts = build_lot_changes(lots, moves)
+    entries = [entry for ledger in ledgers for entry in ledger.new_entries]
+    balances = [ledger.balance for ledger in ledgers]
+    await STORE_LEDGERS.run(
+        tx, company_id, now, encode(entries), encode(new_lots), encode(moves), encode(shifts), encode(balances)
+    )
 
 
 async def insert_reservation(
@@ -381,8 +403,8 @@ async def close_reservations(
     return await CLOSE_RESERVATIONS.all(tx, company_id, ids, status, now)
 
 
-async def find_by_key(tx: Tx, company_id: int, idempotency_key: str) -> KeyedEntry | None:
-    return await FIND_BY_KEY.find(tx, company_id, idempotency_key)
+async def list_by_key(tx: Tx, company_id: int, idempotency_keys: Sequence[str]) -> list[KeyedEntry]:
+    return await LIST_BY_KEY.all(tx, company_id, idempotency_keys)
 
 
 async def list_entries(

@@ -266,7 +266,8 @@ class ProgramState(Struct, frozen=True):
 
     now: datetime
     enabled: bool
-    expiry_months: int | None
+    new_lots_expire_at: datetime | None
+    """When points that are granted now expire; None for never."""
     reservation_ttl_seconds: int
     has_customer: bool
     """False once the customer is deleted; the wallet stays."""
@@ -300,6 +301,10 @@ class LedgerKeyReused(Conflict):
     code = "IDEMPOTENCY_KEY_REUSED"
     constraint = "loyalty_entries_idempotency_key"
     fix = "Use one `idempotencyKey` for one change of points."
+
+
+MOST_EARNED = 10**18
+"""Points that one wallet can earn, as its constraint says."""
 
 
 class WalletFull(Conflict):

@@ -40,6 +40,18 @@ class InboundMessage(Struct, frozen=True, kw_only=True):
     connected_number: str
     body: str | None
     at: datetime
+    choice_id: str | None = None
+    """The id of the button or row that the customer chose."""
+
+
+class TicketOpening(Struct, frozen=True, kw_only=True):
+    """What a ticket needs that opens with a message to the customer."""
+
+    source: Source
+    customer_id: str | None
+    identity: str
+    client_number: str
+    connected_number: str
 
 
 class OutboundMessage(Struct, frozen=True, kw_only=True):
@@ -53,6 +65,10 @@ class OutboundMessage(Struct, frozen=True, kw_only=True):
     ticket_id: str | None = None
     """The ticket of a reply."""
     is_handover: bool = False
+    seen_sequence: int | None = None
+    """Refuse the message if another agent wrote after this entry of the ticket."""
+    opening: TicketOpening | None = None
+    """Open a ticket if the chat has no active one."""
 
 
 class TicketLink(Struct, frozen=True):

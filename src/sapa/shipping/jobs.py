@@ -14,13 +14,13 @@ from sapa.shipping.bookings import cancel, reconcile
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.tracking import hooks as callbacks
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
 BATCH = 50
 CONCURRENCY = 4
-CALLBACK_INTERVAL = 0.2
-BOOKING_INTERVAL = 0.5
-TRACKING_INTERVAL = 2.0
+CALLBACK_PAUSE = 0.2
+BOOKING_PAUSE = 0.5
+TRACKING_PAUSE = 2.0
 
 Due = TypeVar("Due")
 
@@ -36,7 +36,7 @@ async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> Non
             await callbacks.process(context, one)
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=CALLBACK_INTERVAL)
+    await repeat_when_due(context.database, callbacks.QUEUE, step, stopping, pause=CALLBACK_PAUSE)
 
 
 async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> None:
@@ -49,7 +49,7 @@ async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> No
         await _run_each(cancelled, lambda one: cancel.settle_due(context, one))
         return len(due) + len(cancelled) >= BATCH
 
-    await repeat(step, stopping, every=BOOKING_INTERVAL)
+    await repeat_when_due(context.database, bookings.QUEUE, step, stopping, pause=BOOKING_PAUSE)
 
 
 async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
@@ -60,7 +60,7 @@ async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
         await _run_each(due, lambda one: tracking.poll(context, one))
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=TRACKING_INTERVAL)
+    await repeat_when_due(context.database, tracking.QUEUE, step, stopping, pause=TRACKING_PAUSE)
 
 
 async def reschedule(database: Database) -> None:

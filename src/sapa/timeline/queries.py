@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.timeline.types import TIMELINE_ID, TYPES, TimelineEntry
+from sapa.timeline.types import CATEGORIES, TIMELINE_ID, TYPES, Category, TimelineEntry
 from sapa.values.json import encode
 
 COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
@@ -16,44 +16,91 @@ COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
 # customers/bulk.py does, so that no other index fits.
 INSERT = sql(
     """
-    INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
-                                  created_at, updated_at)
-    SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, coalesce(e.at, now.at),
-           coalesce(e.at, now.at)
-      FROM json_to_recordset($2::json) AS e (id text, customer_id text, category text, type text, source text,
-                                             edit_log text, notes text, at timestamptz)
-     CROSS JOIN LATERAL (
-           SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
-            ORDER BY id LIMIT 1) AS c
-     CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now"""
+    WITH entered AS (
+        INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
+                                      created_at, updated_at, is_counted)
+        SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, coalesce(e.at, now.at),
+               coalesce(e.at, now.at), true
+          FROM json_to_recordset($2::json) AS e (id text, customer_id text, category text, type text, source text,
+                                                 edit_log text, notes text, at timestamptz)
+         CROSS JOIN LATERAL (
+               SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
+                ORDER BY id LIMIT 1) AS c
+         CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now
+        RETURNING customer_id, category
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'timeline', customer_id || ' ' || category, count(*) FROM entered GROUP BY customer_id, category"""
 )
 
 HAS_CUSTOMER = sql("SELECT EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $2)")
 
-DELETE_ENTRIES = sql("DELETE FROM timeline_entries WHERE company_id = $1 AND customer_id = $2")
+DELETE_ENTRIES = sql(
+    """
+    WITH deleted AS (
+        DELETE FROM timeline_entries WHERE company_id = $1 AND customer_id = $2 RETURNING category, is_counted
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'timeline', $2 || ' ' || category, -count(*) FROM deleted WHERE is_counted GROUP BY category"""
+)
 
-MATCHING = """
-      FROM timeline_entries
-     WHERE company_id = $1 AND customer_id = $2
-       AND ($3::text IS NULL OR category = $3)
-       AND ($4::integer IS NULL OR created_at >= (
+# Entries that code of an earlier version stored are not in the counter until the worker has counted them.
+TOTAL = sql(
+    """
+    SELECT (SELECT coalesce(sum(total), 0) FROM counter_cells
+             WHERE company_id = $1 AND counter = 'timeline' AND cell = ANY($3))
+         + (SELECT coalesce(sum(delta), 0) FROM counter_deltas
+             WHERE company_id = $1 AND counter = 'timeline' AND cell = ANY($3))
+         + (SELECT count(*) FROM timeline_entries
+             WHERE company_id = $1 AND customer_id = $2 AND category = ANY($4) AND NOT is_counted)"""
+)
+
+COMPANY_TO_COUNT = sql(
+    "SELECT company_id FROM timeline_entries WHERE NOT is_counted LIMIT 1",
+    crosses="the worker looks for due work over all companies, then counts company by company",
+)
+
+# Skips what is being deleted: the deletion takes only counted entries off the counter.
+COUNT_ENTRIES = sql(
+    """
+    WITH counted AS (
+        UPDATE timeline_entries
+           SET is_counted = true
+         WHERE company_id = $1 AND NOT is_counted
+           AND id IN (SELECT id FROM timeline_entries
+                       WHERE company_id = $1 AND NOT is_counted LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
+        RETURNING customer_id, category
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'timeline', customer_id || ' ' || category, count(*) FROM counted GROUP BY customer_id, category"""
+)
+
+
+_MONTHS = """($4::integer IS NULL OR created_at >= (
            SELECT now() + clock_offset - make_interval(months => $4) FROM companies WHERE company_id = $1))"""
 
-COUNT = sql(f"SELECT count(*) {MATCHING}")
-
-FIRST = sql(f"SELECT {COLUMNS} {MATCHING} ORDER BY created_at DESC, id DESC LIMIT $5", row=TimelineEntry)
-
-OLDER = sql(
-    f"""SELECT {COLUMNS} {MATCHING} AND (created_at, id) < ($6, $7)
-     ORDER BY created_at DESC, id DESC LIMIT $5""",
-    row=TimelineEntry,
+COUNT = sql(
+    f"""
+    SELECT count(*)
+      FROM timeline_entries
+     WHERE company_id = $1 AND customer_id = $2 AND ($3::text IS NULL OR category = $3) AND {_MONTHS}"""
 )
 
-NEWER = sql(
-    f"""SELECT {COLUMNS} {MATCHING} AND (created_at, id) > ($6, $7)
-     ORDER BY created_at, id LIMIT $5""",
-    row=TimelineEntry,
-)
+# With a category and without, so that each has the plan of its own index.
+_ALL = f"""SELECT {COLUMNS}
+      FROM timeline_entries
+     WHERE company_id = $1 AND customer_id = $2 AND $3::text IS NULL AND {_MONTHS}"""
+_OF_CATEGORY = _ALL.replace("$3::text IS NULL", "category = $3")
+_FIRST = " ORDER BY created_at DESC, id DESC LIMIT $5"
+_OLDER = " AND (created_at, id) < ($6, $7) ORDER BY created_at DESC, id DESC LIMIT $5"
+_NEWER = " AND (created_at, id) > ($6, $7) ORDER BY created_at, id LIMIT $5"
+
+FIRST = sql(_ALL + _FIRST, row=TimelineEntry)
+FIRST_OF_CATEGORY = sql(_OF_CATEGORY + _FIRST, row=TimelineEntry)
+OLDER = sql(_ALL + _OLDER, row=TimelineEntry)
+OLDER_OF_CATEGORY = sql(_OF_CATEGORY + _OLDER, row=TimelineEntry)
+NEWER = sql(_ALL + _NEWER, row=TimelineEntry)
+NEWER_OF_CATEGORY = sql(_OF_CATEGORY + _NEWER, row=TimelineEntry)
 
 Position = tuple[datetime, str]
 
@@ -91,23 +138,42 @@ async def delete_entries(tx: Tx, company_id: int, customer_id: str) -> None:
 
 
 async def count_entries(
-    db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None
+    db: Connection, company_id: int, customer_id: str, category: Category | None, months: int | None
 ) -> int:
-    return int(await COUNT.value(db, company_id, customer_id, category, months))
+    """From the counter, unless only some months count."""
+    if months is not None:
+        return int(await COUNT.value(db, company_id, customer_id, category, months))
+    categories = CATEGORIES if category is None else [category]
+    cells = [f"{customer_id} {one}" for one in categories]
+    return int(await TOTAL.value(db, company_id, customer_id, cells, categories))
+
+
+async def find_company_to_count(db: Connection) -> int | None:
+    """A company with entries that are not counted yet."""
+    company_id: int | None = await COMPANY_TO_COUNT.value(db)
+    return company_id
+
+
+async def count_more(tx: Tx, company_id: int, most: int) -> None:
+    """Counts entries of an earlier version, at most so many."""
+    await COUNT_ENTRIES.run(tx, company_id, most)
 
 
 async def list_older(
-    db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None,
+    db: Connection, company_id: int, customer_id: str, category: Category | None, months: int | None,
     limit: int, position: Position | None,
 ) -> list[TimelineEntry]:  # fmt: skip
     """Newest first, from the newest or from a position on."""
     filters = (company_id, customer_id, category, months, limit)
-    return await (OLDER.all(db, *filters, *position) if position else FIRST.all(db, *filters))
+    if position is None:
+        return await (FIRST if category is None else FIRST_OF_CATEGORY).all(db, *filters)
+    return await (OLDER if category is None else OLDER_OF_CATEGORY).all(db, *filters, *position)
 
 
 async def list_newer(
-    db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None,
+    db: Connection, company_id: int, customer_id: str, category: Category | None, months: int | None,
     limit: int, position: Position,
 ) -> list[TimelineEntry]:  # fmt: skip
     """The entries newer than a position, oldest first."""
-    return await NEWER.all(db, company_id, customer_id, category, months, limit, *position)
+    statement = NEWER if category is None else NEWER_OF_CATEGORY
+    return await statement.all(db, company_id, customer_id, category, months, limit, *position)

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.work import queries
-from sapa.work.worker import LEASE_SECONDS
+from sapa.work.leases import LEASE_SECONDS
 
 MOST_DELTAS_READ = 10_000
 
@@ -36,6 +36,7 @@ async def collect_queue_ages(database: Database) -> bytes:
             counters = await queries.get_counter_backlog(db, LEASE_SECONDS, MOST_DELTAS_READ)
             deliveries = await queries.get_delivery_backlog(db, MOST_DELTAS_READ)
             drifting = await queries.count_drift(db)
+            backup = await queries.get_backup_figures(db)
     except (DatabaseAway, asyncpg.PostgresError) as error:
         log.warning("queue ages not read", reason=f"{type(error).__name__}: {error}")
         return _encode({"sapa_database_up": (UP, 0)})
@@ -50,7 +51,7 @@ async def collect_queue_ages(database: Database) -> bytes:
                 "Changes that are not folded into their totals yet, as PostgreSQL's statistics count them.",
                 counters.waiting,
             ),
-            "sapa_worker_unseen_seconds": ("Time since a worker last took a lease.", counters.unseen_seconds),
+            "sapa_worker_unseen_seconds": ("Time since a worker last renewed its lease.", counters.unseen_seconds),
             "sapa_webhook_oldest_due_seconds": (
                 "How long the oldest due delivery has waited.",
                 deliveries.oldest_due_seconds,
@@ -61,6 +62,8 @@ async def collect_queue_ages(database: Database) -> bytes:
             ),
             "sapa_webhook_suspended": ("Endpoints that are suspended.", deliveries.suspended),
             "sapa_loyalty_drift": ("Wallets that contradict their own entries, as last checked.", drifting),
+            "sapa_backup_age_seconds": ("Age of the newest backup.", backup.age_seconds),
+            "sapa_backup_failed": ("1 when the last backup failed.", backup.failed),
         }
     )
 

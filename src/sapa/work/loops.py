@@ -8,7 +8,8 @@ from typing import TypeVar
 import structlog
 
 from sapa.db.connection import DatabaseAway
-from sapa.db.pool import RETRYABLE
+from sapa.db.pool import RETRYABLE, Database
+from sapa.db.wakeups import DueQueue, Wakeup
 
 Key = TypeVar("Key")
 Step = Callable[[], Awaitable[object]]
@@ -33,12 +34,10 @@ async def wait(seconds: float, *events: asyncio.Event) -> None:
             task.cancel()
 
 
-async def wait_for_any(running: dict[Key, asyncio.Task[None]], seconds: float, stopping: asyncio.Event) -> None:
-    """Returns when a task is done, removing it and raising its error, or after `seconds`, or when `stopping` is set."""
-    if running:
-        await asyncio.wait(running.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    else:
-        await wait(seconds, stopping)
+async def wait_for_due(wakeup: Wakeup, running: dict[Key, asyncio.Task[None]], stopping: asyncio.Event) -> None:
+    """Returns when work may be due, when a task is done, removing it and raising its error, or when `stopping` is
+    set."""
+    await wakeup.wait(stopping, running.values())
     for key, task in list(running.items()):
         if task.done():
             del running[key]
@@ -50,6 +49,24 @@ async def repeat(step: Step, stopping: asyncio.Event, *, every: float = 0.0) -> 
     while not stopping.is_set():
         if await step() is not True and every:
             await wait(every, stopping)
+
+
+async def repeat_when_due(
+    database: Database,
+    queue: DueQueue,
+    step: Step,
+    stopping: asyncio.Event,
+    *,
+    pause: float,
+    most: float | None = None,
+) -> None:
+    """Runs steps until `stopping` is set, whenever work of the queue may be due; `pause` seconds apart while rows are
+    due that a step leaves alone, and `most` seconds apart in any case. An error of a step ends the loop."""
+    with database.wakeups.open(queue, pause) as wakeup:
+        while not stopping.is_set():
+            wakeup.begin()
+            if await step() is not True:
+                await wakeup.wait(stopping, most=most)
 
 
 async def keep_running(name: str, step: Step, stopping: asyncio.Event, *, pause: float, every: float = 0.0) -> None:

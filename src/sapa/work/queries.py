@@ -12,6 +12,17 @@ _KEYS = "the secret key belongs to the installation, not to a company"
 _PARTITIONS = "partitions hold every company's rows"
 
 
+WORKER_PREFIX = "worker "
+"""Of the name of a worker's own lease."""
+
+
+class FoundLease(Struct, frozen=True):
+    name: str
+    holder: str
+    is_expired: bool
+    """A peer's own lease; otherwise one that was taken or renewed."""
+
+
 class CounterBacklog(Struct, frozen=True):
     """Changes that are not folded into their totals, by PostgreSQL's statistics, and the worker that folds them."""
 
@@ -19,6 +30,12 @@ class CounterBacklog(Struct, frozen=True):
     waiting: int
     unseen_seconds: float | None
     """Since a worker last took a lease."""
+
+
+class BackupFigures(Struct, frozen=True):
+    age_seconds: float | None
+    failed: int | None
+    """1 if the last backup failed, 0 if it was made."""
 
 
 class DeliveryBacklog(Struct, frozen=True):
@@ -38,6 +55,38 @@ TAKE_LEASE = sql(
      WHERE l.holder = excluded.holder OR l.expires_at < now()
     RETURNING epoch""",
     crosses=_LEASES,
+)
+
+# All of a worker's leases at once, in the order of their names; and the peers that have not renewed theirs.
+RENEW_LEASES = sql(
+    f"""
+    WITH renewed AS (
+        INSERT INTO leases AS l (name, holder, expires_at)
+        SELECT name, $1, now() + make_interval(secs => $3) FROM unnest($2::text[]) AS name ORDER BY name
+            ON CONFLICT (name) DO UPDATE
+           SET holder = excluded.holder, expires_at = excluded.expires_at,
+               epoch = l.epoch + (l.holder <> excluded.holder)::int
+         WHERE l.holder = excluded.holder OR l.expires_at < now()
+        RETURNING l.name, l.holder
+    )
+    SELECT name, holder, FALSE AS is_expired FROM renewed
+     UNION ALL
+    SELECT name, holder, TRUE FROM leases
+     WHERE name LIKE '{WORKER_PREFIX}%' AND expires_at < now() AND holder <> $1""",
+    row=FoundLease,
+    crosses=_LEASES,
+)
+
+DELETE_EXPIRED_WORKERS = sql(
+    f"""
+    DELETE FROM leases
+     WHERE name LIKE '{WORKER_PREFIX}%' AND holder = ANY($1::text[]) AND expires_at < now()
+    RETURNING holder""",
+    crosses=_LEASES,
+)
+
+FREE_LEASES = sql(
+    "UPDATE leases SET expires_at = '-infinity' WHERE split_part(holder, '/', 1) = ANY($1::text[])", crosses=_LEASES
 )
 
 RELEASE_LEASES = sql("UPDATE leases SET expires_at = '-infinity' WHERE holder = $1", crosses=_LEASES)
@@ -94,12 +143,13 @@ KEEP_MONTHS = sql("SELECT keep_month_partitions($1, $2, $3)", crosses=_PARTITION
 
 # A scrape costs the same however much waits: of changes that are not folded it reads only the first $2.
 COUNTER_BACKLOG = sql(
-    """
+    f"""
     SELECT (SELECT coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8
               FROM (SELECT created_at FROM counter_deltas LIMIT $2) AS first) AS oldest_seconds,
            pg_stat_get_live_tuples('counter_deltas'::regclass) AS waiting,
            (SELECT (extract(epoch FROM now() - max(expires_at)) + $1)::float8
-              FROM leases WHERE expires_at > '-infinity') AS unseen_seconds""",
+              FROM leases
+             WHERE name LIKE '{WORKER_PREFIX}%' AND expires_at > '-infinity') AS unseen_seconds""",
     row=CounterBacklog,
     crosses=_INSTALLATION,
 )
@@ -124,6 +174,16 @@ DELIVERY_BACKLOG = sql(
     crosses=_INSTALLATION,
 )
 
+GET_BACKUP_FIGURES = sql(
+    """
+    SELECT (SELECT extract(epoch FROM now() - max(started_at))::float8 FROM backup_runs WHERE status = 'done')
+           AS age_seconds,
+           (SELECT (status = 'failed')::int FROM backup_runs WHERE status <> 'running' ORDER BY number DESC LIMIT 1)
+           AS failed""",
+    row=BackupFigures,
+    crosses=_INSTALLATION,
+)
+
 COUNT_DRIFT = sql(
     "SELECT coalesce(sum(GREATEST(drifting, found)), 0)::bigint FROM loyalty_checks", crosses=_INSTALLATION
 )
@@ -133,6 +193,23 @@ async def take_lease(db: Connection, name: str, holder: str, seconds: float) -> 
     """Its epoch, or None while another worker holds it."""
     epoch: int | None = await TAKE_LEASE.value(db, name, holder, seconds)
     return epoch
+
+
+async def renew_leases(
+    db: Connection, holder: str, names: list[str], lease_seconds: float, seconds: float
+) -> list[FoundLease]:
+    """The leases that the holder has now, and its expired peers; `seconds` is how long it may take."""
+    return await RENEW_LEASES.all(db, holder, names, lease_seconds, seconds=seconds)
+
+
+async def delete_expired_workers(tx: Tx, holders: list[str]) -> list[str]:
+    """Those of the workers whose lease has still expired."""
+    return [row[0] for row in await tx.fetch(DELETE_EXPIRED_WORKERS.text, holders)]
+
+
+async def free_leases(tx: Tx, holders: list[str]) -> None:
+    """Everything that these processes have leased."""
+    await FREE_LEASES.run(tx, holders)
 
 
 async def release_leases(db: Connection, holder: str) -> None:
@@ -196,3 +273,9 @@ async def get_delivery_backlog(db: Connection, most_read: int) -> DeliveryBacklo
 async def count_drift(db: Connection) -> int:
     """Wallets that contradict their own entries, as last checked."""
     return int(await COUNT_DRIFT.value(db))
+
+
+async def get_backup_figures(db: Connection) -> BackupFigures:
+    figures = await GET_BACKUP_FIGURES.find(db)
+    assert figures is not None  # noqa: S101 - one row without conditions
+    return figures

@@ -9,7 +9,7 @@ import structlog
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Database, Tx
-from sapa.values.sealing import ResealedBatch, Vault
+from sapa.values.sealing import ProbeVault, ResealedBatch, Vault
 from sapa.work import queries
 from sapa.work.types import Rotation
 
@@ -86,3 +86,32 @@ async def _reseal_next(tx: Tx, vault: Vault, rotation: Rotation, table: SealedTa
     await queries.advance_rotation(
         tx, vault.key_id, table.name, next_company, position, len(batch.sealed), batch.unreadable
     )
+
+
+async def probe(database: Database, tables: Sequence[SealedTable], vault: ProbeVault, seconds: float) -> bool:
+    """Tries to open all stored secrets; the vault counts them. False if the time was over before the last one."""
+    deadline = time.monotonic() + seconds
+    company_id = 0
+    while (found := await _find_company_after(database, company_id)) is not None:
+        company_id = found
+        for table in tables:
+            if not await _probe_table(database, table, vault, company_id, deadline):
+                return False
+    return True
+
+
+async def _find_company_after(database: Database, company_id: int) -> int | None:
+    async with database.connection() as db:
+        return await queries.find_company_from(db, company_id + 1)
+
+
+async def _probe_table(
+    database: Database, table: SealedTable, vault: ProbeVault, company_id: int, deadline: float
+) -> bool:
+    position = ""
+    while time.monotonic() < deadline:
+        async with database.transaction() as tx:
+            position = (await table.reseal(tx, vault, company_id, position, BATCH)).last
+        if not position:
+            return True
+    return False

@@ -13,14 +13,15 @@ from msgspec import Struct
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.work import leases
+from sapa.db.wakeups import DueQueue, Wakeup
+from sapa.work.leases import FreeWork, WorkerLeases
 from sapa.work.loops import keep_running, repeat
 from sapa.work.metrics import RUNS, SECONDS
 
-LEASE_SECONDS = 30.0
-# A job is stopped before its lease ends, so that two workers never do it at once.
 LONGEST_RUN_SECONDS = 25.0
 RESTART_SECONDS = 1.0
+QUEUE_PAUSE_SECONDS = 1.0
+"""Between two runs of a job while work of its queue is due."""
 MOST_CONNECTIONS = 40
 """Of a worker."""
 CONNECTION_SECONDS = 10.0
@@ -35,6 +36,8 @@ class Job(Struct, frozen=True):
     name: str
     every_seconds: float
     run: Callable[[Database], Awaitable[None]]
+    queue: DueQueue | None = None
+    """It also runs when work of the queue may be due."""
 
 
 class Service(Struct, frozen=True):
@@ -45,24 +48,34 @@ class Service(Struct, frozen=True):
 
 
 class Worker:
-    def __init__(self, context: AppContext, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
+    def __init__(
+        self, context: AppContext, jobs: Sequence[Job], services: Sequence[Service] = (), free: Sequence[FreeWork] = ()
+    ) -> None:
+        """`free` frees what workers that died have left."""
         self._context = context
         self._database = context.database
         self._jobs = jobs
         self._services = services
-        self._holder = leases.new_holder()
+        self._leases = WorkerLeases(context.database, context.lease, [job.name for job in jobs], free)
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
         """Runs until SIGTERM or SIGINT; then finishes running jobs and releases its leases."""
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, self._stopping.set)
+            loop.add_signal_handler(signum, self._stop)
         log.info("worker started", jobs=[job.name for job in self._jobs])
+        keeping = asyncio.create_task(self._leases.keep(), name="leases")
         await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep_running, self._services))
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
         await self._release()
         await self._context.close()
         log.info("worker stopped")
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        self._leases.stop_waiting()
 
     async def _keep_running(self, service: Service) -> None:
         """A service that ends early is started again."""
@@ -70,14 +83,24 @@ class Worker:
         await keep_running(service.name, run, self._stopping, every=RESTART_SECONDS, pause=RESTART_SECONDS)
 
     async def _repeat(self, job: Job) -> None:
-        await repeat(partial(self._run_once, job), self._stopping, every=job.every_seconds)
+        if job.queue is None:
+            await repeat(partial(self._run_once, job), self._stopping, every=job.every_seconds)
+            return
+        with self._database.wakeups.open(job.queue, QUEUE_PAUSE_SECONDS) as wakeup:
+            run = partial(self._run_when_due, job, wakeup)
+            await keep_running(job.name, run, self._stopping, pause=RESTART_SECONDS)
+
+    async def _run_when_due(self, job: Job, wakeup: Wakeup) -> None:
+        wakeup.begin()
+        await self._run_once(job)
+        await wakeup.wait(self._stopping, most=job.every_seconds)
 
     async def _run_once(self, job: Job) -> None:
+        await self._leases.wait_for(job.name)
+        if self._stopping.is_set():
+            return
         started = time.perf_counter()
         try:
-            async with self._database.connection() as db:
-                if await leases.take(db, job.name, self._holder, LEASE_SECONDS) is None:
-                    return
             await self._run_in_time(job)
             RUNS.labels(job.name, "done").inc()
         except DatabaseAway as error:
@@ -90,16 +113,15 @@ class Worker:
 
     async def _run_in_time(self, job: Job) -> None:
         try:
-            async with asyncio.timeout(LONGEST_RUN_SECONDS) as deadline:
+            async with self._leases.limit(LONGEST_RUN_SECONDS) as limit:
                 await job.run(self._database)
         except TimeoutError:
-            if deadline.expired():
-                raise RuntimeError(f"the job took longer than {LONGEST_RUN_SECONDS:.0f} seconds") from None
+            if limit.expired():
+                raise RuntimeError("the job took too long, or the worker's lease was not renewed in time") from None
             raise
 
     async def _release(self) -> None:
         try:
-            async with self._database.connection() as db:
-                await leases.release_all(db, self._holder)
+            await self._leases.release()
         except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("leases not released", reason=str(error))

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.messaging.sending import jobs
+from sapa.messaging.sending import queries
 from sapa.messaging.sending.deferrals import SCHEDULE
 from tests.factories import Environments
 from tests.http.wire import eventually
@@ -80,7 +80,7 @@ async def test_a_mail_whose_worker_died_is_not_sent_again(
 ) -> None:
     id = (await send(sandbox, "tempfail@simulator.test", "MAIL", subject="Pesanan")).json()["data"]["messageId2"]
     async with database.connection() as db:
-        await db.execute(ABANDON, company.test, jobs.ABANDONED_SECONDS)
+        await db.execute(ABANDON, company.test, queries.ABANDONED_SECONDS)
 
     async def look() -> dict[str, Any] | None:
         message = await get_message(sandbox, id)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sapa.context import ProcessLease
 from sapa.db.pool import Database, open_database
 from sapa.settings import read_settings
 from sapa.values.sealing import Vault
@@ -49,7 +50,7 @@ async def client(post: Database) -> Environments:
 @asynccontextmanager
 async def delivering(post: Database, seal: Vault) -> AsyncIterator[None]:
     stopping = asyncio.Event()
-    running = asyncio.create_task(Dispatcher(post, SETTINGS, seal).run(stopping))
+    running = asyncio.create_task(Dispatcher(post, SETTINGS, seal, ProcessLease()).run(stopping))
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from sapa.customers.types import CustomerUpdated
-from sapa.db.pool import Database, Tx
+from sapa.db.pool import Connection, Database, Tx
 from sapa.events import emit
 from sapa.values.company import Company
 from sapa.values.sealing import Vault
@@ -20,6 +20,7 @@ from sapa.webhooks.replay.jobs import catch_up
 from sapa.webhooks.types import Missed
 from sapa.work import leases
 from tests.factories import Environments, make_endpoint
+from tests.http.wire import eventually
 from tests.webhooks.station import Station, Thing, answer_with, attempts, happen, things, until, waiting
 
 
@@ -229,6 +230,14 @@ async def test_no_delivery_is_repeated_while_changes_continue(
     assert numbers(station) == list(range(happened))
 
 
+RENEWED = """SELECT bool_and(expires_at > $1::text::timestamptz + make_interval(secs => $2)) FROM leases
+              WHERE name LIKE 'worker %' AND expires_at > now()"""
+
+
+async def has_renewed(db: Connection, taken_at: str, seconds: float) -> bool | None:
+    return await db.fetchval(RENEWED, taken_at, seconds) or None
+
+
 @pytest.fixture
 async def alone(post: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """The job is run by the test itself, in small batches and short turns."""
@@ -237,6 +246,9 @@ async def alone(post: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
             """UPDATE leases SET holder = 'the test', expires_at = now() + interval '5 minutes'
                 WHERE name = 'catch up with webhooks'"""
         )
+        taken_at: str = await db.fetchval("SELECT now()::text")
+        # The worker learns at its next renewal that it lost the lease. The margin is for a run that is under way.
+        await eventually(lambda: has_renewed(db, taken_at, leases.LEASE_SECONDS + leases.RENEW_SECONDS / 2))
     monkeypatch.setattr(replay, "BATCH", 5)
     monkeypatch.setattr(jobs, "TURN_SECONDS", 0)
     yield
@@ -270,18 +282,24 @@ async def spoil_progress(post: Database, company_id: int, text: str | None) -> N
 
 @pytest.mark.usefixtures("alone")
 async def test_a_long_absence_keeps_nobody_waiting(
-    post: Database, seal: Vault, client: Environments, station: Station
+    post: Database, seal: Vault, client: Environments, station: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Endpoints take turns: a few turns are enough for one of them, and far too few for the other."""
     long = await make_endpoint(post, seal, client.live, station.url("long"))
     short = await make_endpoint(post, seal, client.test, station.url("short"))
     for company_id, made, number in ((client.live, long, 1000), (client.test, short, 3)):
         await pause(post, seal, company_id, made.endpoint.id)
         await happen(post, company_id, things(number))
         await resume(post, seal, company_id, made.endpoint.id, Missed.ALL)
-    run = asyncio.create_task(catch_up(post))
-    await until(lambda: len(station.at("short")) == 3)
+    with monkeypatch.context() as few_turns:
+        few_turns.setattr(replay, "BATCH", 1)
+        few_turns.setattr(jobs, "TURN_SECONDS", 0.0)
+        few_turns.setattr(jobs, "RUN_SECONDS", 1.0)
+        while await is_catching_up(post, seal, client.test, short.endpoint.id):
+            await catch_up(post)
     assert await is_catching_up(post, seal, client.live, long.endpoint.id)
-    await run
+    await until(lambda: len(station.at("short")) == 3)
+    await catch_up(post)
     await until(lambda: len(station.at("long")) == 1000)
 
 

@@ -15,9 +15,11 @@ from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.outbound.client import NotSent, Unclear
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
-POLL_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
+NEW_SECONDS = 60.0
+"""Between two searches for accounts that were never checked."""
 CHECK_SECONDS = 3600.0
 """Between two checks of an account. Few of its changes are called back."""
 BATCH = 100
@@ -38,7 +40,7 @@ async def refresh_due(context: AppContext, stopping: asyncio.Event) -> None:
                 return
             await _check(context, check)
 
-    await repeat(step, stopping, every=POLL_SECONDS)
+    await repeat_when_due(context.database, queries.CHECKS, step, stopping, pause=PAUSE_SECONDS, most=NEW_SECONDS)
 
 
 async def _check(context: AppContext, due: DueCheck) -> None:

@@ -5,8 +5,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.messaging.channel_status.types import DueCheck, StoredStatus, StoredWarning
 from sapa.messaging.channels.account_reports import Quality, WarningSeverity
 from sapa.messaging.channels.interface import Source
@@ -117,6 +119,9 @@ LIST_DUE = sql(
     crosses="the worker finds accounts of all companies whose status is to be asked for, then asks one by one",
 )
 
+NEXT_CHECKS = sql(build_next_real_due("channel_statuses", "check_at"), crosses=WORKER)
+CHECKS = DueQueue("channel statuses", NEXT_CHECKS.text)
+
 # The worker that postpones the check performs it.
 CLAIM = sql(
     """
@@ -150,6 +155,7 @@ async def record_change(tx: Tx, company_id: int, connection_id: str, now: dateti
 
 async def request_check(tx: Tx, company_id: int, connection_id: str) -> None:
     await REQUEST_CHECK.run(tx, company_id, connection_id)
+    announce_due(tx, CHECKS)
 
 
 async def record_check(tx: Tx, company_id: int, connection_id: str, now: datetime) -> None:

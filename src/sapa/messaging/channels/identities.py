@@ -12,6 +12,7 @@ OPAQUE_ID = r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}"
 
 _NOISE = re.compile(r"[\s().\-‐‑–/]+")
 _NUMBER = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
+_INTERNATIONAL = re.compile(r"\+[0-9]+", re.ASCII).fullmatch
 # Brazil put a 9 before its mobile numbers, Argentina has a 9 for calls from abroad, Mexico had a 1: channels and people
 # still use both forms. Brazil's landlines begin with 2 to 5 and never had it.
 _BRAZIL = re.compile(r"55([1-9][0-9])9?([6-9][0-9]{7})").fullmatch
@@ -60,10 +61,15 @@ EMAIL = IdentityKind("email", parse_mailbox, has_distinct_format=True)
 _PHONES = frozenset({PHONE.name, WA_ID.name})
 
 
+def canonical_kind(kind: str) -> str:
+    """The kind that contacts have: a number is a phone number, whatever a channel calls it."""
+    return PHONE.name if kind in _PHONES else kind
+
+
 def canonical(identity: Identity) -> Identity:
     """A phone number in its international form; any other identity unchanged."""
     if identity.kind in _PHONES:
-        return Identity(PHONE.name, "+" + "".join(filter(str.isdigit, identity.value)))
+        return Identity(PHONE.name, _plain(identity.value))
     if identity.kind == EMAIL.name:
         return Identity(EMAIL.name, identity.value.strip())
     return identity
@@ -78,7 +84,7 @@ def build_key(identity: Identity) -> str:
 
 def list_spellings(phone: str) -> list[str]:
     """All spellings of the number, the given one first."""
-    plain = "+" + "".join(filter(str.isdigit, phone))
+    plain = _plain(phone)
     return list(dict.fromkeys([plain, *_others(plain[1:])]))
 
 
@@ -88,6 +94,10 @@ def find_usable(phone: str, region: str) -> str | None:
         with suppress(BadPhone):
             return parse_phone(spelling, region)
     return None
+
+
+def _plain(phone: str) -> str:
+    return phone if _INTERNATIONAL(phone) else "+" + "".join(filter(str.isdigit, phone))
 
 
 def _others(digits: str) -> list[str]:

@@ -423,7 +423,6 @@ class Capabilities(Struct, frozen=True):
 
     sends: frozenset[Literal["message", "template", "media", "interactive"]]
     files: Mapping[MediaType, FileRule]
-    """The types of media."""
     longest_text: int
     window: timedelta | None
     """How long after the customer's last message free text is allowed; None if always."""
@@ -438,7 +437,6 @@ class Capabilities(Struct, frozen=True):
     longest_caption: int | None = None
     """The limit for captions, if it is lower."""
     has_captions: bool = True
-    """Whether a file may have a caption."""
     has_audio_captions: bool = True
     has_link_buttons: bool = True
     """Whether links can be native buttons; otherwise the text holds the link."""
@@ -452,6 +450,8 @@ class Capabilities(Struct, frozen=True):
     """Whether a message to a customer who wrote is a reply in their thread, with its subject."""
     interactives: frozenset[type[Struct]] = frozenset({Buttons, Choices, LinkButton})
     """The interactive contents that it sends, natively or as text."""
+    has_choices: bool = False
+    """Whether a list of choices is shown as such, and the chosen row comes back."""
     has_quotes: bool = False
     """Whether a message can quote another one."""
     has_unsubscribe_links: bool = False

@@ -1,7 +1,9 @@
 """SQL of confirmations."""
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.messaging.confirmations.types import ClaimedConfirmation, DueConfirmation
 
 INSERT = sql(
@@ -29,6 +31,9 @@ LIST_DUE = sql(
     crosses="the worker looks for confirmations over all companies, then claims one company's",
 )
 
+NEXT_CONFIRMATIONS = sql(build_next_real_due("consent_confirmations", "due_at"), crosses=WORKER)
+CONFIRMATIONS = DueQueue("confirmations", NEXT_CONFIRMATIONS.text)
+
 CLAIM = sql(
     """
     UPDATE consent_confirmations
@@ -52,6 +57,7 @@ async def insert(
     tx: Tx, company_id: int, message_id: str, connection_id: str, source: str, identity: str, status: str
 ) -> None:
     await INSERT.run(tx, company_id, message_id, connection_id, source, identity, status)
+    announce_due(tx, CONFIRMATIONS)
 
 
 async def list_due(db: Connection, most: int) -> list[DueConfirmation]:

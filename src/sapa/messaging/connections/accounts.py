@@ -6,6 +6,7 @@ through the port in `environment.py`, and they never lead to a live address.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from sapa.messaging.connections import queries
 from sapa.messaging.connections.queries import StoredChannelConnection
 from sapa.messaging.connections.types import ChannelConnection, SimulatorAccount
 from sapa.values.company import Company
+from sapa.values.sealing import Vault
 
 HOOKS = "/hooks/channels/"
 MAX_ERROR_LENGTH = 500
@@ -48,6 +50,9 @@ class ConnectedChannel(Struct, frozen=True):
 
 class Accounts(Protocol):
     """The source of a company's accounts."""
+
+    async def find_unstored(self, context: AppContext, company: Company, source: Source) -> ConnectedChannel | None:
+        """An account that is known without the database; None if accounts are stored."""
 
     async def find_by_source(
         self, context: AppContext, db: Connection, company: Company, source: Source
@@ -76,6 +81,9 @@ class Accounts(Protocol):
 
 
 class StoredAccounts:
+    async def find_unstored(self, context: AppContext, company: Company, source: Source) -> ConnectedChannel | None:
+        return None
+
     async def find_by_source(
         self, context: AppContext, db: Connection, company: Company, source: Source
     ) -> ConnectedChannel | None:
@@ -141,20 +149,43 @@ async def find_company(db: Connection, company_id: int) -> Company | None:
 
 
 def _open(context: AppContext, company: Company, stored: StoredChannelConnection) -> ConnectedChannel:
-    channel = CHANNELS[Source(stored.source)]
-    sealed = context.vault.open(stored.credentials or b"", company.id, stored.id)
-    account = msgspec.json.decode(stored.account, type=dict[str, str])
+    source, credentials = Source(stored.source), stored.credentials or b""
+    return open_account(context, company, source, stored.id, bytes(stored.account), credentials, stored.last_error)
+
+
+def open_account(
+    context: AppContext,
+    company: Company,
+    source: Source,
+    id: str,
+    account: bytes,
+    credentials: bytes,
+    last_error: str | None,
+) -> ConnectedChannel:
+    """The account of a stored connection."""
+    channel, public = CHANNELS[source], _decode_account(account)
     connection = ChannelAccount(
         company=company,
-        id=stored.id,
-        source=channel.source,
-        address=get_address(context, channel, account),
-        account=account,
-        credentials=msgspec.json.decode(sealed, type=dict[str, str]),
+        id=id,
+        source=source,
+        address=get_address(context, channel, public),
+        account=public,
+        credentials=_open_credentials(context.vault, credentials, company.id, id),
         client=context.client,
         database=context.database,
     )
-    return ConnectedChannel(channel, connection, has_error=stored.last_error is not None)
+    return ConnectedChannel(channel, connection, has_error=last_error is not None)
+
+
+# Remembered by what is stored: a changed account is another one.
+@lru_cache(maxsize=1024)
+def _decode_account(account: bytes) -> Mapping[str, str]:
+    return msgspec.json.decode(account, type=dict[str, str])
+
+
+@lru_cache(maxsize=1024)
+def _open_credentials(vault: Vault, sealed: bytes, company_id: int, id: str) -> Mapping[str, str]:
+    return msgspec.json.decode(vault.open(sealed, company_id, id), type=dict[str, str])
 
 
 def _build_info(context: AppContext, stored: StoredChannelConnection) -> ChannelConnection:

@@ -13,9 +13,9 @@ from sapa.messaging.connections import accounts, queries
 from sapa.messaging.connections.accounts import STORED, ConnectedChannel
 from sapa.messaging.connections.queries import DueRenewal
 from sapa.outbound.client import NotSent, Unclear
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
-POLL_SECONDS = 30.0
+PAUSE_SECONDS = 30.0
 RETRY_SECONDS = 600.0
 RENEW_AFTER_SHARE = 0.5
 """Renewed after this share of its lifetime, so that a day of failures does no harm."""
@@ -33,7 +33,7 @@ async def renew_due(context: AppContext, stopping: asyncio.Event) -> None:
         for each in due:
             await renew(context, each)
 
-    await repeat(step, stopping, every=POLL_SECONDS)
+    await repeat_when_due(context.database, queries.RENEWALS, step, stopping, pause=PAUSE_SECONDS)
 
 
 async def renew(context: AppContext, due: DueRenewal) -> None:

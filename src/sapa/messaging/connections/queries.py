@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from sapa.db.due import WORKER, build_next_real_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.values.sealing import SealedValue
 
 
@@ -124,6 +126,9 @@ LIST_DUE = sql(
     row=DueRenewal,
     crosses="the worker finds tokens of all companies that expire soon, then renews them one by one",
 )
+
+NEXT_RENEWALS = sql(build_next_real_due("channel_connections", "renew_at", "status = 'connected'"), crosses=WORKER)
+RENEWALS = DueQueue("channel tokens", NEXT_RENEWALS.text)
 
 # The worker that postpones the renewal performs it; no other worker does until then.
 CLAIM_RENEWAL = sql(

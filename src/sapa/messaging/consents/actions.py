@@ -19,7 +19,7 @@ from sapa.customers.types import Customer, CustomerRemoved, Subscription
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channel_events.types import PreferenceReceived
-from sapa.messaging.channels.identities import EMAIL, PHONE, build_key, canonical, list_spellings
+from sapa.messaging.channels.identities import EMAIL, PHONE, build_key, canonical, canonical_kind, list_spellings
 from sapa.messaging.channels.interface import Identity, ReceivedItem, Source
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.consents import queries
@@ -62,7 +62,7 @@ _CHOICES: dict[str, ConsentStatus] = {"stop": "unsubscribe", "resume": "subscrib
 """What people choose at a channel; other words decide nothing."""
 
 _KINDS: dict[Source, list[str]] = {
-    source: sorted({canonical(Identity(kind.name, "")).kind for kind in channel.capabilities.identities})
+    source: sorted({canonical_kind(kind.name) for kind in channel.capabilities.identities})
     for source, channel in CHANNELS.items()
 }
 """The kinds of identities of each channel, as contacts have them."""
@@ -450,7 +450,7 @@ def _build_change(customer: Customer) -> SubscriptionChange:
 
 
 def _build_subject(identity: Identity) -> tuple[str, str]:
-    return canonical(identity).kind, build_key(identity)
+    return canonical_kind(identity.kind), build_key(identity)
 
 
 def _list_own_identities(phone_number: str | None, email: str | None) -> list[Identity]:

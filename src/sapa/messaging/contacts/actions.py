@@ -11,6 +11,7 @@ from sapa.http.errors import Invalid
 from sapa.messaging.channels.identities import (
     build_key,
     canonical,
+    canonical_kind,
     find_usable,
     list_spellings,
 )
@@ -67,32 +68,32 @@ async def record_outbound(
     thread = None if quota is not None else await find_thread(tx, company, connection_id, to)
     if thread is not None:
         stored = await queries.find_customer_id(tx, company.id, thread.contact_id)
-        return MessageRecipient(thread.contact_id, stored or await _find_customer_id(tx, company, to))
+        return MessageRecipient(thread.contact_id, stored or await find_matching_customer(tx, company, to))
     contact = await find_or_create_contact(tx, company, [to])
     if not await queries.count_outbound(tx, company.id, connection_id, contact.id, message_id, quota):
         return None
     return MessageRecipient(contact.id, contact.customer_id)
 
 
-async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | None:
+async def find_matching_customer(db: Connection, company: Company, to: Identity) -> str | None:
     """The recipient may be a customer who never wrote."""
     if to.kind not in {"phone", "email"}:
         return None
     phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
-    customer = await customers.find_by_contact(tx, company, phones, email)
+    customer = await customers.find_by_contact(db, company, phones, email)
     return None if customer is None else customer.id
 
 
 async def find_customer_id(tx: Tx, company: Company, identity: Identity) -> str | None:
     """The customer of the contact with this identity, else the one who has this number or address."""
-    kind, key = canonical(identity).kind, build_key(identity)
+    kind, key = canonical_kind(identity.kind), build_key(identity)
     known = await queries.find_customer_of_identity(tx, company.id, kind, key)
-    return known or await _find_customer_id(tx, company, canonical(identity))
+    return known or await find_matching_customer(tx, company, canonical(identity))
 
 
 async def uncount_outbound(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
     """The channel refused a message that was counted."""
-    await queries.uncount_outbound(tx, company.id, connection_id, canonical(to).kind, build_key(to))
+    await queries.uncount_outbound(tx, company.id, connection_id, canonical_kind(to.kind), build_key(to))
 
 
 async def add_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
@@ -104,6 +105,13 @@ async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> Non
     await _lock_contact(tx, company, [changed.old, changed.new], None)
 
 
+async def link_customer(tx: Tx, company: Company, contact_id: str, customer_id: str) -> None:
+    """Says which customer a contact is. Raises Invalid for an unknown customer."""
+    if await customers.find_share_locked(tx, company, customer_id) is None:
+        raise Invalid.field("customerId", f"must be the id of a customer; {customer_id} is not")
+    await queries.set_customer(tx, company.id, contact_id, customer_id)
+
+
 async def list_customer_identities(db: Connection, company: Company, customer_id: str) -> list[Identity]:
     """What the channels know the customer as, the spelling that was met first."""
     rows = await queries.list_customer_identities(db, company.id, customer_id)
@@ -112,7 +120,7 @@ async def list_customer_identities(db: Connection, company: Company, customer_id
 
 async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
     """None if neither side has written yet."""
-    kind, key = canonical(identity).kind, build_key(identity)
+    kind, key = canonical_kind(identity.kind), build_key(identity)
     return await queries.find_thread(db, company.id, connection_id, kind, key)
 
 

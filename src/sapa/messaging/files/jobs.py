@@ -14,13 +14,13 @@ from sapa.messaging.files import actions, queries
 from sapa.messaging.files.stores import BucketStore
 from sapa.messaging.files.types import FileKey, FileUnavailable
 from sapa.outbound.bucket import BucketFailed
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat, repeat_when_due
 
 PURGE_SECONDS = 30.0
 CHECK_AGE_SECONDS = 86_400.0
 BATCH = 200
 CHECK_BATCH = 2_000
-THUMBNAIL_POLL_SECONDS = 1.0
+THUMBNAIL_PAUSE_SECONDS = 1.0
 MAX_THUMBNAIL_TRIES = 5
 THUMBNAIL_SECONDS = 60.0
 """Longer than making one may take; then it is tried again."""
@@ -95,7 +95,7 @@ async def make_thumbnails(context: AppContext, stopping: asyncio.Event) -> None:
             await _make_thumbnail(context, key)
         return bool(waiting)
 
-    await repeat(step, stopping, every=THUMBNAIL_POLL_SECONDS)
+    await repeat_when_due(context.database, queries.THUMBNAILS, step, stopping, pause=THUMBNAIL_PAUSE_SECONDS)
 
 
 async def _make_thumbnail(context: AppContext, key: FileKey) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.messaging.files.types import FileKey, Storage, StoredFile
 
 COLUMNS = ", ".join(StoredFile.__struct_fields__)
@@ -113,6 +115,11 @@ LIST_WITHOUT_THUMBNAIL = sql(
     crosses=_WORKER,
 )
 
+NEXT_THUMBNAILS = sql(
+    build_next_real_due("files", "thumbnail_due_at", "thumbnail = 'waiting' AND status = 'stored'"), crosses=WORKER
+)
+THUMBNAILS = DueQueue("thumbnails", NEXT_THUMBNAILS.text)
+
 # Counted before it is tried: an image that ends the process is not tried for ever.
 CLAIM_THUMBNAIL = sql(
     f"""
@@ -192,6 +199,7 @@ async def finish(
     tx: Tx, company_id: int, id: str, filename: str, media_type: str, size: int, parts: int, thumbnail: str
 ) -> StoredFile | None:
     """None if the file was deleted meanwhile, or is stored already."""
+    announce_due(tx, THUMBNAILS)
     return await FINISH.find(tx, company_id, id, filename, media_type, size, parts, thumbnail)
 
 

@@ -78,7 +78,11 @@ class SealedCall(Struct, frozen=True):
 
 async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
     """Records a call that created a message, with the response it gets if no outcome follows."""
-    new = NewRecord(
+    await queries.insert_record(tx, call_record.company.id, _build_new(call_record, message))
+
+
+def _build_new(call_record: CallRecord, message: Message) -> NewRecord:
+    return NewRecord(
         call_record.clock.real,
         call_record.id,
         call_record.clock.now,
@@ -87,14 +91,21 @@ async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
         message.source,
         get_endpoint_type(call_record.request),
         None,
-        _seal(call_record, message),
+        seal_response(call_record, message),
     )
-    await queries.insert_record(tx, call_record.company.id, new)
+
+
+def build_record_values(call_record: CallRecord, message: Message) -> dict[str, object]:
+    """The parameters of the part `record`: what `record` stores, for a statement of another room."""
+    new = _build_new(call_record, message)
+    counters, cells = queries.list_cells(new)
+    fields = {f"record_{name}": getattr(new, name) for name in new.__struct_fields__}
+    return {**fields, "record_counters": counters, "record_cells": cells}
 
 
 async def record_response(tx: Tx, call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> None:
     """Stores the final response of a call."""
-    snapshot = _seal(call_record, result)
+    snapshot = seal_response(call_record, result)
     await queries.reseal(tx, call_record.company.id, call_record.clock.real, call_record.id, snapshot)
 
 
@@ -113,7 +124,7 @@ async def record_refusal(context: AppContext, company: Company, request: Request
             source,
             get_endpoint_type(request),
             clock.now,
-            _seal(call_record, error),
+            seal_response(call_record, error),
         )
         await queries.insert_record(tx, company.id, new)
 
@@ -163,7 +174,8 @@ def build_failure(error: SendError, retry_after: float | None = None) -> SendFai
     return SendFailed(message, refusal=refusal or None, pause=pause)
 
 
-def _seal(call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> bytes:
+def seal_response(call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> bytes:
+    """The sealed part of a record with this response."""
     request = call_record.request
     snapshot = RequestSnapshot(
         request.address,

@@ -182,9 +182,14 @@ FIND_BY_MESSAGE = sql(
 
 
 async def insert_record(tx: Tx, company_id: int, new: NewRecord) -> None:
-    counters, cells = zip(*build_cells(new.stored_at, new.created_at, new.template_id), strict=True)
     columns = (getattr(new, name) for name in new.__struct_fields__)
-    await INSERT.run(tx, company_id, *columns, list(counters), list(cells))
+    await INSERT.run(tx, company_id, *columns, *list_cells(new))
+
+
+def list_cells(new: NewRecord) -> tuple[list[str], list[str]]:
+    """The counters and the cells that a record is counted in."""
+    counters, cells = zip(*build_cells(new.stored_at, new.created_at, new.template_id), strict=True)
+    return list(counters), list(cells)
 
 
 async def reseal(tx: Tx, company_id: int, stored_at: datetime, id: str, snapshot: bytes) -> None:

@@ -121,7 +121,7 @@ async def receive(
     message = await messages.record_inbound(tx, company, inbound, contact, new, now)
     if message is None or inbound.is_imported:
         return message
-    tickets, linked = TICKETS.installed, _build_linked(new, source, contact)
+    tickets, linked = TICKETS.installed, _build_linked(new, source, contact, inbound)
     if inbound.is_echo:
         link = await tickets.link_echo(tx, company, linked)
         return message if link is None else await messages.link_ticket(tx, company, message, link)
@@ -225,7 +225,7 @@ def _build_message(
     )
 
 
-def _build_linked(new: NewMessage, source: Source, contact: Contact) -> InboundMessage:
+def _build_linked(new: NewMessage, source: Source, contact: Contact, inbound: ReceivedItem) -> InboundMessage:
     return InboundMessage(
         message_id=new.id,
         source=source,
@@ -237,6 +237,7 @@ def _build_linked(new: NewMessage, source: Source, contact: Contact) -> InboundM
         connected_number=new.connected_number,
         body=new.body or new.type,
         at=new.created_at,
+        choice_id=inbound.interaction.id if inbound.interaction else None,
     )
 
 

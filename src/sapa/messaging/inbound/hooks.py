@@ -17,6 +17,8 @@ from sapa.values.provider_accounts import BadSignature
 
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _BATCH = 500
+SMALL_BODY = 65_536
+"""Up to here hashing a body takes less time than handing it to a thread."""
 _DROPPED_HEADERS = {"cookie", "authorization", "x-api-key"}
 """Headers that are not stored."""
 
@@ -47,7 +49,7 @@ async def handle(context: AppContext, call: HookCall) -> HookAnswer:
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "GET, POST"})
     await _check(connected, call)
-    async with context.database.transaction() as tx:
+    async with context.database.statement() as tx:
         await _store(tx, connected, call)
     return HookAnswer(200, b'{"status":"received"}')
 
@@ -68,9 +70,12 @@ async def _find_limit(context: AppContext, path: str) -> int | None:
 
 async def _check(connected: ConnectedChannel, call: HookCall) -> None:
     """Checks the signature only. Large bodies are hashed in a thread, so that other requests do not wait."""
-    credentials = connected.connection.credentials
+    check, credentials = connected.channel.check_callback, connected.connection.credentials
     try:
-        await asyncio.to_thread(connected.channel.check_callback, credentials, call.headers, call.body)
+        if len(call.body) < SMALL_BODY:
+            check(credentials, call.headers, call.body)
+        else:
+            await asyncio.to_thread(check, credentials, call.headers, call.body)
     except BadSignature:
         raise InvalidSignature from None
 

@@ -1,7 +1,7 @@
 """Processes stored callbacks: every item once, in the order of its connection."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -13,6 +13,7 @@ from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
+from sapa.db.wakeups import Wakeup
 from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channel_status import actions as channel_status
 from sapa.messaging.channels.account_reports import AccountReport
@@ -37,9 +38,9 @@ from sapa.messaging.messages import actions as messages
 from sapa.messaging.templates import actions as templates
 from sapa.values.company import Company
 from sapa.work import leases
-from sapa.work.loops import keep_running, wait_for_any
+from sapa.work.loops import keep_running, wait_for_due
 
-POLL_SECONDS = 0.2
+PAUSE_SECONDS = 0.2
 LANE_SECONDS = 0.5
 LANES_LISTED = 1000
 MAX_CONCURRENT_LANES = 3
@@ -56,27 +57,36 @@ RESTART_SECONDS = 1.0
 MAX_KEPT = 8
 """Parsed callbacks that wait for their connection's next turn."""
 
+ProcessItems = Callable[[Tx, CallbackContext, Sequence[Item], bool], Awaitable[tuple[bool, str | None]]]
+
 log = structlog.get_logger()
 
 
 async def process(context: AppContext, stopping: asyncio.Event) -> None:
     """Worker service: any number of workers, one at a time for each connection."""
     processor = CallbackProcessor(context)
-    turns = CompanyTurns(processor, stopping)
-    try:
-        await processor.warm_up()
-        await keep_running("inbound", turns.start_waiting, stopping, pause=RESTART_SECONDS)
-    finally:
-        await turns.end()
-        await processor.close()
+    with context.database.wakeups.open(queries.CALLBACKS, PAUSE_SECONDS) as wakeup:
+        turns = CompanyTurns(processor, wakeup, stopping)
+        try:
+            await processor.warm_up()
+            await keep_running("inbound", turns.start_waiting, stopping, pause=RESTART_SECONDS)
+        finally:
+            await turns.end()
+            await processor.close()
+
+
+async def free_lanes(tx: Tx, processes: Sequence[str]) -> None:
+    """Those of workers that died."""
+    await queries.free_lanes(tx, processes)
 
 
 class CompanyTurns:
     """Schedules connections fairly, so that one with a long backlog does not block others: a few run at once, each for
     a limited time, and the one that has waited longest is next."""
 
-    def __init__(self, processor: "CallbackProcessor", stopping: asyncio.Event) -> None:
+    def __init__(self, processor: "CallbackProcessor", wakeup: Wakeup, stopping: asyncio.Event) -> None:
         self._processor = processor
+        self._wakeup = wakeup
         self._stopping = stopping
         self._running: dict[CallbackLane, asyncio.Task[None]] = {}
         self._served: dict[CallbackLane, int] = {}
@@ -85,6 +95,7 @@ class CompanyTurns:
     async def start_waiting(self) -> None:
         """Starts as many waiting connections as there is room for, then waits until one is done or new callbacks may be
         there."""
+        self._wakeup.begin()
         async with self._processor.context.database.connection() as db:
             due = await queries.list_lanes(db, self._processor.holder, LANES_LISTED)
         self._served = {lane: self._served[lane] for lane in due if lane in self._served}
@@ -95,7 +106,7 @@ class CompanyTurns:
             self._turn += 1
             self._served[lane] = self._turn
             self._running[lane] = asyncio.create_task(self._serve(lane))
-        await wait_for_any(self._running, POLL_SECONDS, self._stopping)
+        await wait_for_due(self._wakeup, self._running, self._stopping)
 
     async def end(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -197,7 +208,7 @@ class CallbackProcessor:
 
     async def _process(self, parsed: ParsedCallback) -> None:
         try:
-            rest = await self.context.database.transact(lambda tx: self._process_batch(tx, parsed))
+            rest = await self._store(parsed)
         except (*RETRYABLE, *BUSY) as failure:
             await self._fail(parsed.claimed, describe(failure), MAX_BUSY_TRIES)
             return
@@ -206,15 +217,25 @@ class CallbackProcessor:
         elif rest is not None:
             await self._give_back(rest.claimed)
 
-    async def _process_batch(self, tx: Tx, parsed: ParsedCallback) -> ParsedCallback | None:
-        """What is left afterwards."""
+    async def _store(self, parsed: ParsedCallback) -> ParsedCallback | None:
+        """What is left afterwards. Savepoints cost two round trips for each item, so they are set only after an item
+        has failed."""
+        transact = self.context.database.transact
+        try:
+            return await transact(lambda tx: self._process_batch(tx, parsed, _process_together))
+        except (LeaseLost, DatabaseAway, *RETRYABLE, *BUSY):
+            raise
+        except Exception:
+            return await transact(lambda tx: self._process_batch(tx, parsed, _process_items))
+
+    async def _process_batch(self, tx: Tx, parsed: ParsedCallback, process: ProcessItems) -> ParsedCallback | None:
         claimed, items, end = parsed.claimed, parsed.items, parsed.position + ITEMS_PER_TRANSACTION
         company, callback = claimed.company, claimed.callback
         await self._extend_lease(tx, claimed.lane)
         now = (await read_clock(tx, company.id)).now
         callback_context = CallbackContext(self.context, company, claimed.connected, now)
         is_last_try = callback.postponements >= MAX_POSTPONEMENTS
-        is_early, failure = await _process_items(tx, callback_context, items[parsed.position : end], is_last_try)
+        is_early, failure = await process(tx, callback_context, items[parsed.position : end], is_last_try)
         error = failure or parsed.error
         if is_early and not is_last_try:
             await queries.postpone(tx, company.id, callback.id, timedelta(seconds=2.0**callback.postponements))
@@ -265,6 +286,16 @@ async def _record_failure(tx: Tx, claimed: ClaimedCallback, error: str, max_trie
         await queries.retry_later(tx, company_id, callback.id, pause, error)
 
 
+async def _process_together(
+    tx: Tx, callback_context: CallbackContext, items: Sequence[Item], is_last_try: bool
+) -> tuple[bool, str | None]:
+    """Like `_process_items`; a failing item raises."""
+    is_early = False
+    for item in items:
+        is_early |= await _process_item(tx, callback_context, item, is_last_try)
+    return is_early, None
+
+
 async def _process_items(
     tx: Tx, callback_context: CallbackContext, items: Sequence[Item], is_last_try: bool
 ) -> tuple[bool, str | None]:
@@ -288,8 +319,7 @@ async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item, i
     company, source = callback_context.company, callback_context.connected.connection.source
     match item:
         case StatusReport():
-            await messages.apply(tx, company, source, item, callback_context.now)
-            return await messages.is_early(tx, company, source, item, callback_context.now)
+            return await messages.receive_report(tx, company, source, item, callback_context.now)
         case ReceivedItem():
             return await actions.receive_item(tx, callback_context, item)
         case MessageAmendment():

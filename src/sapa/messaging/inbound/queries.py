@@ -1,13 +1,15 @@
 """Queries for callbacks of channels, before and after they are processed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import Struct
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 
 RETENTION_DAYS = 30
 
@@ -39,14 +41,13 @@ class FailedCallback(Struct, frozen=True):
     received_at: str
 
 
-INSERT_LANE = sql(
-    """
-    INSERT INTO channel_lanes (company_id, connection_id, source) VALUES ($1, $2, $3)
-        ON CONFLICT (company_id, connection_id) DO NOTHING"""
-)
-
+# A callback and its lane, which the first one creates.
 INSERT = sql(
     """
+    WITH lane AS (
+        INSERT INTO channel_lanes (company_id, connection_id, source) VALUES ($1, $2, $6)
+            ON CONFLICT (company_id, connection_id) DO NOTHING
+    )
     INSERT INTO channel_callbacks (company_id, connection_id, hash, headers, body)
     VALUES ($1, $2, $3, $4::text::json, $5)
         ON CONFLICT (company_id, connection_id, hash) DO NOTHING"""
@@ -66,6 +67,9 @@ LIST_LANES = sql(
     row=CallbackLane,
     crosses="the worker finds callbacks of all companies, then processes them company by company",
 )
+
+NEXT_CALLBACKS = sql(build_next_real_due("channel_callbacks", "due_at", "status = 'waiting'"), crosses=WORKER)
+CALLBACKS = DueQueue("inbound", NEXT_CALLBACKS.text)
 
 LOCK_LANE = sql(
     """
@@ -96,6 +100,14 @@ RELEASE_LANE = sql(
     UPDATE channel_lanes
        SET holder = NULL, leased_until = NULL
      WHERE company_id = $1 AND connection_id = $2 AND holder = $3"""
+)
+
+FREE_LANES = sql(
+    """
+    UPDATE channel_lanes
+       SET holder = NULL, leased_until = NULL
+     WHERE holder IS NOT NULL AND split_part(holder, '/', 1) = ANY($1::text[])""",
+    crosses="a worker that died had lanes of many companies",
 )
 
 CLAIM_NEXT = sql(
@@ -190,9 +202,9 @@ async def insert_callback(
     tx: Tx, company_id: int, connection_id: str, source: str, hash: bytes, headers: Mapping[str, str], body: bytes
 ) -> bool:
     """True if it is new: channels repeat callbacks."""
-    await INSERT_LANE.run(tx, company_id, connection_id, source)
+    announce_due(tx, CALLBACKS)
     text = msgspec.json.encode(headers).decode().replace("\\u0000", "")
-    return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
+    return await INSERT.run(tx, company_id, connection_id, hash, text, body, source) > 0
 
 
 async def list_lanes(db: Connection, holder: str, limit: int) -> list[CallbackLane]:
@@ -211,6 +223,11 @@ async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) ->
 async def extend_lease(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
     """False if the lease ended and another worker took the lane."""
     return await EXTEND_LEASE.run(tx, lane.company_id, lane.connection_id, holder, seconds) == 1
+
+
+async def free_lanes(tx: Tx, processes: Sequence[str]) -> None:
+    """Those of workers that died."""
+    await FREE_LANES.run(tx, processes)
 
 
 async def release_lane(tx: Tx, lane: CallbackLane, holder: str) -> None:
@@ -266,6 +283,7 @@ async def retry_failed(tx: Tx, company_id: int, connection_id: str, id: int | No
 
 
 async def replay(tx: Tx, company_id: int, connection_id: str, since: datetime, until: datetime) -> int:
+    announce_due(tx, CALLBACKS)
     return await REPLAY.run(tx, company_id, connection_id, since, until)
 
 

@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import structlog
 
 from sapa.access.actions import get_company
 from sapa.context import AppContext
+from sapa.db.wakeups import Wakeup
 from sapa.messaging.channels.interface import BadAccount, InboundMedia
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.files import actions as files
@@ -17,12 +19,12 @@ from sapa.messaging.media.actions import MAX_BYTES
 from sapa.messaging.media.queries import MediaRow, WaitingFile
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
-from sapa.work.loops import repeat, wait_for_any
+from sapa.work.loops import repeat, wait_for_due
 
 MAX_TRIES = 5
 CLAIM_SECONDS = 60.0
 """Longer than locating and fetching a file may take."""
-POLL_SECONDS = 0.5
+PAUSE_SECONDS = 0.5
 MAX_CONCURRENT = 6
 MAX_PER_COMPANY = 2
 
@@ -34,19 +36,21 @@ async def fetch_waiting(context: AppContext, stopping: asyncio.Event) -> None:
     restarts what is unfinished when this one ends."""
     running: dict[WaitingFile, asyncio.Task[None]] = {}
 
-    async def step() -> None:
+    async def step(wakeup: Wakeup) -> None:
+        wakeup.begin()
         async with context.database.connection() as db:
             waiting = await queries.list_waiting(db, MAX_PER_COMPANY, MAX_CONCURRENT)
         for each in _choose(waiting, running):
             running[each] = asyncio.create_task(_fetch(context, each))
-        await wait_for_any(running, POLL_SECONDS, stopping)
+        await wait_for_due(wakeup, running, stopping)
 
-    try:
-        await repeat(step, stopping)
-    finally:
-        for task in running.values():
-            task.cancel()
-        await asyncio.gather(*running.values(), return_exceptions=True)
+    with context.database.wakeups.open(queries.FILES, PAUSE_SECONDS) as wakeup:
+        try:
+            await repeat(partial(step, wakeup), stopping)
+        finally:
+            for task in running.values():
+                task.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)
 
 
 def _choose(waiting: Sequence[WaitingFile], running: Collection[WaitingFile]) -> Sequence[WaitingFile]:

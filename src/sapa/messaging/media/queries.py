@@ -2,8 +2,10 @@
 
 from msgspec import Struct
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.http.errors import NotFound
 from sapa.messaging.files.types import StoredFile
 
@@ -67,6 +69,9 @@ LIST_WAITING = sql(
     crosses="the worker finds files of all companies, then claims them one by one",
 )
 
+NEXT_FILES = sql(build_next_real_due("message_media", "due_at", "status = 'waiting'"), crosses=WORKER)
+FILES = DueQueue("media", NEXT_FILES.text)
+
 # A claim lasts this long; then another worker may try.
 CLAIM = sql(
     f"""
@@ -104,6 +109,7 @@ async def insert_media(tx: Tx, company_id: int, source: str, row: MediaRow) -> N
         tx, company_id, row.message_id, row.number, row.connection_id, source, row.type, row.mime_type, row.media_id,
         row.url, row.filename, row.status, row.size, row.file_id,
     )  # fmt: skip
+    announce_due(tx, FILES)
 
 
 async def get_media(db: Connection, company_id: int, message_id: str, number: int) -> MediaRow:

@@ -63,6 +63,11 @@ IN_FLIGHT_WINDOW = timedelta(minutes=2)
 DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 
+async def move_to_ticket(tx: Tx, company: Company, from_id: str, to_id: str) -> None:
+    """Moves all messages of a ticket to another one."""
+    await queries.move_to_ticket(tx, company.id, from_id, to_id)
+
+
 async def list_of_ticket(
     db: Connection, company: Company, ticket_id: str, limit: int, before: str | None
 ) -> tuple[list[Message], str | None]:
@@ -215,18 +220,21 @@ def _is_by_company(stored: AmendableMessage, amendment: MessageAmendment) -> boo
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
     """Returns the messages whose status changed; none if the report is a duplicate or changes nothing.
 
-    `now` is the company's time. A report on an unknown message changes nothing and is not stored: see `is_early`.
+    `now` is the company's time. A report on an unknown message changes nothing and is not stored: see `receive_report`.
     """
     locked = await _lock_reported(tx, company, source, report)
     changed = [await _apply_report(tx, company, message, report, now) for message in locked]
     return [message for message in changed if message is not None]
 
 
-async def is_early(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
-    """Whether to apply the report again later. A fast channel reports before the response to our own call is stored:
-    then the channel's id is not known yet, and a watermark misses a message in flight."""
+async def receive_report(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
+    """Applies the report. True if it has to be applied again later: a fast channel reports before the response to our
+    own call is stored. Then the channel's id is not known yet, and a watermark misses a message in flight."""
+    locked = await _lock_reported(tx, company, source, report)
+    for message in locked:
+        await _apply_report(tx, company, message, report, now)
     if report.watermark is None:
-        return not await _lock_reported(tx, company, source, report)
+        return not locked
     recipients = list_values(report.recipient) if report.recipient else []
     since = now - IN_FLIGHT_WINDOW
     return await queries.is_in_flight(tx, company.id, source, recipients, since, report.watermark)
@@ -374,7 +382,7 @@ async def _store(
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
         notify_after_commit(tx, build_tickets_channel(company.id))
-    await emit(tx, company, MessageStatusUpdated(_build_update(message, locked.status)))
+    await emit(tx, company, MessageStatusUpdated(build_update(message, locked.status)))
     return message
 
 
@@ -412,7 +420,8 @@ def build_error(refusal: SendRefusal) -> SendError:
     return SendError(refusal.code, refusal.reason, refusal.category, refusal.retry_after is not None)
 
 
-def _build_update(message: Message, previous: str) -> MessageUpdate:
+def build_update(message: Message, previous: str) -> MessageUpdate:
+    """What receivers get when the status of a message changes."""
     return MessageUpdate(**_fields(message) | {"previous_status": previous})
 
 

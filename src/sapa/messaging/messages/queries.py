@@ -208,6 +208,8 @@ NEWEST = sql(
     row=Message,
 )
 
+MOVE_TO_TICKET = sql("UPDATE messages SET ticket_id = $3 WHERE company_id = $1 AND ticket_id = $2")
+
 IS_IN = sql("SELECT EXISTS (SELECT FROM messages WHERE company_id = $1 AND ticket_id = $2 AND id = $3)")
 
 LIST_UNSETTLED = sql(
@@ -373,6 +375,10 @@ async def insert_events(tx: Tx, company_id: int, events: Sequence[NewEvent]) -> 
 
 async def list_events(db: Connection, company_id: int, id: str) -> list[MessageEvent]:
     return await LIST_EVENTS.all(db, company_id, id)
+
+
+async def move_to_ticket(tx: Tx, company_id: int, from_id: str, to_id: str) -> None:
+    await MOVE_TO_TICKET.run(tx, company_id, from_id, to_id)
 
 
 async def is_in_ticket(db: Connection, company_id: int, ticket_id: str, id: str) -> bool:

@@ -10,11 +10,13 @@ from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.contacts.types import MessageRecipient
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.history.types import RECORD_ID
 from sapa.messaging.media import actions as media
 from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.recorded import build_message
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     ChannelUnsupported,
@@ -22,7 +24,7 @@ from sapa.messaging.messages.types import (
     NewMessage,
     SendFailed,
 )
-from sapa.messaging.sending import preflight
+from sapa.messaging.sending import preflight, queries
 from sapa.messaging.sending.attachments import address_files
 from sapa.messaging.sending.delivery import deliver
 from sapa.messaging.sending.drafts import check_url, fill_named_template
@@ -37,7 +39,7 @@ from sapa.messaging.sending.types import (
     WindowClosed,
 )
 from sapa.messaging.templates.types import Template
-from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, TakenOver, TicketLink
+from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, TakenOver, TicketLink, TicketOpening
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -47,6 +49,11 @@ REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive
 
 async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
     return await _send(call, body, SendContext(agent_id=body.agent_id, yields_to_agent=body.ignore_active_ticket))
+
+
+async def send_within(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
+    """For other rooms, which say why the message is sent."""
+    return await _send(call, body, send_context)
 
 
 async def send_automatically(
@@ -100,10 +107,30 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     id = MESSAGE_ID.new()
     plan = address_files(call.context, plan, id)
     message = await call.intend(
-        lambda tx: _record(tx, call.company, plan, call_record, send_context, id), present=plan.conceal
+        lambda tx: _record(tx, call.company, plan, call_record, send_context, id),
+        present=plan.conceal,
+        at_once=lambda tx: _record_at_once(tx, call.company, plan, call_record, send_context, id),
     )
     call.is_recorded = True
     return await deliver(call, plan, call_record, message)
+
+
+async def _record_at_once(
+    tx: Tx, company: Company, plan: SendPlan, call_record: CallRecord | None, send_context: SendContext, id: str
+) -> Message | None:
+    """Stores a message to a known contact with one statement; None if it takes more than that."""
+    if call_record is None or plan.thread is None or plan.draft.files or send_context.agent_id is not None:
+        return None
+    if plan.connected.channel.capabilities.most_in_window is not None:
+        return None
+    customer_id = plan.customer_id or await contacts.find_matching_customer(tx, company, plan.to)
+    recipient = MessageRecipient(plan.thread.contact_id, customer_id)
+    link = await _link_ticket(tx, company, plan, send_context, id, recipient)
+    new = _build_new(plan, call_record, send_context, id, recipient, link)
+    message = plan.show(build_message(new))
+    record_values = history.build_record_values(call_record, message)
+    is_stored = await queries.record(tx, company.id, plan.to, new, record_values)
+    return message if is_stored else None
 
 
 async def _record(
@@ -115,8 +142,27 @@ async def _record(
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
         raise WindowClosed(QUOTA_USED.format(most=quota))
-    link = await _link_ticket(tx, company, plan, send_context, id, recipient.contact_id)
-    new = NewMessage(
+    link = await _link_ticket(tx, company, plan, send_context, id, recipient)
+    new = _build_new(plan, call_record, send_context, id, recipient, link)
+    message = plan.show(await messages.record_outbound(tx, company, new))
+    if draft.files:
+        sent = [(each.type, each.file) for each in draft.files]
+        await media.record_sent(tx, connection, id, sent, draft.files[0].field)
+    if call_record is not None:
+        await history.record(tx, call_record, message)
+    return message
+
+
+def _build_new(
+    plan: SendPlan,
+    call_record: CallRecord | None,
+    send_context: SendContext,
+    id: str,
+    recipient: MessageRecipient,
+    link: TicketLink | None,
+) -> NewMessage:
+    connection, draft = plan.connected.connection, plan.draft
+    return NewMessage(
         id=id,
         direction="out",
         source=connection.source,
@@ -146,19 +192,12 @@ async def _record(
         request_id=call_record.id if call_record else None,
         request_stored_at=call_record.clock.real if call_record else None,
     )
-    message = plan.show(await messages.record_outbound(tx, company, new))
-    if draft.files:
-        sent = [(each.type, each.file) for each in draft.files]
-        await media.record_sent(tx, connection, id, sent, draft.files[0].field)
-    if call_record is not None:
-        await history.record(tx, call_record, message)
-    return message
 
 
 async def _link_ticket(
-    tx: Tx, company: Company, plan: SendPlan, send_context: SendContext, id: str, contact_id: str
+    tx: Tx, company: Company, plan: SendPlan, send_context: SendContext, id: str, recipient: MessageRecipient
 ) -> TicketLink | None:
-    tickets, connection_id = TICKETS.installed, plan.connected.connection.id
+    tickets, connection_id, contact_id = TICKETS.installed, plan.connected.connection.id, recipient.contact_id
     if send_context.yields_to_agent and await tickets.is_handled(tx, company, connection_id, contact_id):
         raise ActiveTicket
     message = OutboundMessage(
@@ -169,5 +208,17 @@ async def _link_ticket(
         agent_id=send_context.agent_id,
         ticket_id=send_context.ticket_id,
         is_handover=send_context.is_handover,
+        seen_sequence=send_context.seen_sequence,
+        opening=_build_opening(plan, recipient) if send_context.opens_ticket else None,
     )
     return await tickets.link_outbound(tx, company, message)
+
+
+def _build_opening(plan: SendPlan, recipient: MessageRecipient) -> TicketOpening:
+    return TicketOpening(
+        source=plan.connected.connection.source,
+        customer_id=recipient.customer_id,
+        identity=plan.to.value,
+        client_number=plan.to.value,
+        connected_number=plan.connected.own_name,
+    )

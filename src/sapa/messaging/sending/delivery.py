@@ -31,7 +31,7 @@ from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import Message, SendFailed
-from sapa.messaging.sending import deferrals
+from sapa.messaging.sending import acceptance, deferrals
 from sapa.messaging.sending.attachments import attach_files, delete_uploaded
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
@@ -73,6 +73,11 @@ async def deliver(
             lambda: call.transact(lambda tx: _refuse(tx, company, plan, call_record, id, outcome))
         )
         raise failure  # not concluded: a refusal frees the Idempotency-Key
+
+    if isinstance(outcome, SendReceipt):
+        accepted = await acceptance.accept(call, plan, call_record, message, outcome)
+        if accepted is not None:
+            return accepted
 
     async def store(tx: Tx) -> Message | Accepted[Message]:
         if isinstance(outcome, SendReceipt):

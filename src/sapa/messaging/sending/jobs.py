@@ -1,6 +1,7 @@
 """Sends deferred messages again."""
 
 import asyncio
+from functools import partial
 
 import structlog
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from sapa.access.actions import get_company, read_clock
 from sapa.context import AppContext
 from sapa.db.pool import Tx
+from sapa.db.wakeups import Wakeup
 from sapa.messaging.channels.interface import SendDeferral, SendReceipt, SendRefusal, TemplateCall
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import ConnectedChannel
@@ -24,13 +26,11 @@ from sapa.messaging.sending.delivery import (
 from sapa.messaging.sending.queries import DeferredMessage, DueMessage
 from sapa.messaging.templates.filling import hide_secrets, list_secrets
 from sapa.values.company import Company
-from sapa.work.loops import repeat, wait_for_any
+from sapa.work.loops import repeat, wait_for_due
 
-POLL_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
 MAX_CONCURRENT = 4
 MAX_PER_COMPANY = 2
-ABANDONED_SECONDS = 300.0
-"""Longer than a try may take, with its outcome."""
 
 log = structlog.get_logger()
 
@@ -39,20 +39,22 @@ async def send_deferred(context: AppContext, stopping: asyncio.Event) -> None:
     """Worker service. A message whose worker dies while it is sent is not sent again: its outcome is unknown."""
     running: dict[DueMessage, asyncio.Task[None]] = {}
 
-    async def step() -> None:
+    async def step(wakeup: Wakeup) -> None:
+        wakeup.begin()
         async with context.database.connection() as db:
             due = await queries.list_due(db, MAX_PER_COMPANY, MAX_CONCURRENT)
-            abandoned = await queries.list_abandoned(db, ABANDONED_SECONDS)
+            abandoned = await queries.list_abandoned(db, queries.ABANDONED_SECONDS)
         for each in abandoned:
             await _settle_abandoned(context, each)
         for each in [each for each in due if each not in running][: MAX_CONCURRENT - len(running)]:
             running[each] = asyncio.create_task(_send(context, each))
-        await wait_for_any(running, POLL_SECONDS, stopping)
+        await wait_for_due(wakeup, running, stopping)
 
-    try:
-        await repeat(step, stopping)
-    finally:
-        await asyncio.gather(*running.values(), return_exceptions=True)
+    with context.database.wakeups.open(queries.DEFERRED, PAUSE_SECONDS) as wakeup:
+        try:
+            await repeat(partial(step, wakeup), stopping)
+        finally:
+            await asyncio.gather(*running.values(), return_exceptions=True)
 
 
 async def _send(context: AppContext, due: DueMessage) -> None:

@@ -4,17 +4,17 @@ What the channel would refuse, and we can know, is refused here with its exact r
 """
 
 import re
+import time
 from collections.abc import Sequence
 
 import phonenumbers
 from msgspec.structs import replace
 
-from sapa.access.actions import read_clock
 from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
-from sapa.messaging.channels.identities import build_key, canonical
+from sapa.messaging.channels.identities import build_key, canonical_kind
 from sapa.messaging.channels.interface import (
     BadIdentity,
     Buttons,
@@ -31,21 +31,23 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.channels.render import render, render_without_choices
-from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.connections.accounts import ConnectedChannel, open_account
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.consents import actions as consents
-from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.contacts.types import Thread
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.sending import queries
 from sapa.messaging.sending.drafts import prepare_draft
 from sapa.messaging.sending.file_rules import fit_files
 from sapa.messaging.sending.pacing import wait_for_turn
+from sapa.messaging.sending.queries import StoredConversation
 from sapa.messaging.sending.template_values import check_values
 from sapa.messaging.sending.types import (
     QUOTA_USED,
     AnsweredMail,
     AnySendIn,
+    Conversation,
     MessageDraft,
     SendContext,
     SendPlan,
@@ -84,14 +86,13 @@ async def _plan(
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
     draft = await prepare_draft(context, db, company, body)
-    clock = await read_clock(db, company.id)
     if not sources:
         source = await _choose_source(db, company, body, draft)
-        return await _check_source(context, db, company, body, send_context, draft, source, clock)
+        return await _check_source(context, db, company, body, send_context, draft, source)
     refusals: list[ApiError] = []
     for source in sources:
         try:
-            return await _check_source(context, db, company, body, send_context, draft, source, clock)
+            return await _check_source(context, db, company, body, send_context, draft, source)
         except ApiError as error:
             refusals.append(error)
     raise refusals[0]
@@ -157,24 +158,35 @@ async def _check_source(
     send_context: SendContext,
     draft: MessageDraft,
     source: Source,
-    clock: CompanyClock,
 ) -> SendPlan:
     """Checks whether this channel can send this content to this recipient now."""
-    connected = await get_environment(company).accounts.find_by_source(context, db, company, source)
-    if connected is None:
+    capabilities = CHANNELS[source].capabilities
+    to = _try_recipient(body, company, capabilities)
+    conversation = await _find_conversation(context, db, company, source, None if isinstance(to, Invalid) else to)
+    if conversation is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
-    capabilities = connected.channel.capabilities
+    clock, connected, thread = conversation.clock, conversation.connected, conversation.thread
     draft = fit_files(source, capabilities, draft)
     _check_content(source, capabilities, draft)
-    to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
+    if isinstance(to, Invalid):
+        raise to
     if _is_own(connected, to):
         raise Invalid.field("to", f"must not be the company's own account on {source}")
     _check_template(capabilities, draft)
     is_free_form = not (draft.template and capabilities.needs_approved_templates)
     if is_free_form:
-        await check_window(db, company, connected, to, clock)
+        await check_window(db, company, connected, to, clock, thread)
     is_reply_of_machine = send_context.feature_source == "AUTOMATION" and draft.template is None
-    plan = SendPlan(draft, connected, to, clock, is_automatic=is_reply_of_machine)
+    plan = SendPlan(
+        draft,
+        connected,
+        to,
+        clock,
+        conversation.clock_read,
+        thread,
+        conversation.customer_id,
+        is_automatic=is_reply_of_machine,
+    )
     if draft.is_marketing:
         await consents.check(db, company, source, to, needs_subscription=send_context.needs_subscription)
         if capabilities.has_unsubscribe_links:
@@ -182,6 +194,47 @@ async def _check_source(
     if capabilities.has_threads:
         return await _answer_thread(db, company, plan, body.reply_to)
     return plan if body.reply_to is None else await _quote(db, company, plan, body.reply_to)
+
+
+def _try_recipient(body: AnySendIn, company: Company, capabilities: Capabilities) -> Identity | Invalid:
+    try:
+        return parse_recipient(body.to, body.country_code, company, capabilities.identities)
+    except Invalid as error:
+        return error
+
+
+async def _find_conversation(
+    context: AppContext, db: Connection, company: Company, source: Source, to: Identity | None
+) -> Conversation | None:
+    """None if the channel is not connected."""
+    unstored = await get_environment(company).accounts.find_unstored(context, company, source)
+    stored = await queries.get_conversation(db, company.id, source, unstored.connection.id if unstored else None, to)
+    connected = unstored or _open_account(context, company, source, stored)
+    if connected is None:
+        return None
+    clock = CompanyClock(stored.now, stored.real)
+    return Conversation(clock, time.monotonic(), connected, _build_thread(stored), stored.customer_id)
+
+
+def _build_thread(stored: StoredConversation) -> Thread | None:
+    if stored.contact_id is None:
+        return None
+    return Thread(
+        stored.contact_id,
+        stored.last_inbound_at,
+        stored.sent_in_window or 0,
+        stored.last_message_id,
+        stored.last_inbound_id,
+    )
+
+
+def _open_account(
+    context: AppContext, company: Company, source: Source, stored: StoredConversation
+) -> ConnectedChannel | None:
+    if stored.connection_id is None or stored.account is None or stored.credentials is None:
+        return None
+    account, credentials = bytes(stored.account), stored.credentials
+    return open_account(context, company, source, stored.connection_id, account, credentials, stored.last_error)
 
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
@@ -245,7 +298,7 @@ def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
     """Whether the recipient is the company's own account."""
     kind, account = connected.channel.capabilities.identities[0].name, connected.connection.account
     own = (Identity(kind, account[field]) for field in connected.channel.own_fields if account.get(field))
-    return canonical(to).kind == kind and build_key(to) in map(build_key, own)
+    return canonical_kind(to.kind) == kind and build_key(to) in map(build_key, own)
 
 
 def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
@@ -259,13 +312,17 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 
 
 async def check_window(
-    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: CompanyClock
+    db: Connection,
+    company: Company,
+    connected: ConnectedChannel,
+    to: Identity,
+    clock: CompanyClock,
+    thread: Thread | None,
 ) -> None:
     """Most channels take free-form messages only for some time after the customer wrote, and only up to a quota."""
     window = connected.channel.capabilities.window
     if window is None:
         return
-    thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
     reason = await get_environment(company).find_closed_reason(db, connected, to, last)
     if reason is not None:
@@ -286,7 +343,7 @@ async def _quote(db: Connection, company: Company, plan: SendPlan, id: str) -> S
     connection = plan.connected.connection
     if not plan.connected.channel.capabilities.has_quotes:
         raise ChannelUnsupported(f"{connection.source} cannot quote a message. Send it without replyTo.")
-    thread = await contacts.find_thread(db, company, connection.id, plan.to)
+    thread = plan.thread
     target = await queries.find_target(db, company.id, id)
     if (
         target is None
@@ -308,7 +365,7 @@ async def _answer_thread(db: Connection, company: Company, plan: SendPlan, reply
     show both in one thread. A template starts a thread of its own."""
     if plan.draft.template is not None and reply_to is None:
         return plan
-    thread = await contacts.find_thread(db, company, plan.connected.connection.id, plan.to)
+    thread = plan.thread
     if reply_to is not None:
         plan = await _quote(db, company, plan, reply_to)
     answered_id = reply_to or (thread.last_inbound_id if thread else None)

@@ -1,12 +1,24 @@
 """Queries for the mail that a message answers, the rate of each connection, and messages to send again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
+from sapa.access.statement_parts import CLOCK
+from sapa.db.due import WORKER, build_next_due
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
+from sapa.db.wakeups import DueQueue
+from sapa.events import RECORDED
+from sapa.messaging.channels.identities import build_key, canonical
+from sapa.messaging.channels.interface import Identity, Source
+from sapa.messaging.connections.statement_parts import CONNECTION
+from sapa.messaging.contacts.statement_parts import RECIPIENT, THREAD
+from sapa.messaging.history import statement_parts as history_parts
+from sapa.messaging.history.statement_parts import ANSWERED
+from sapa.messaging.messages.statement_parts import CHANGED, MESSAGE, NEW_MESSAGE, PREFIX
+from sapa.messaging.messages.types import MessageStatusUpdated, NewMessage
 from sapa.values.sealing import SealedValue
 
 
@@ -29,6 +41,32 @@ class MessageTarget(Struct, frozen=True):
     contact_id: str | None
     identity_kind: str
     identity: str
+
+
+class StoredConversation(Struct, frozen=True):
+    """What a send reads: the time, the stored account with the channel, and the thread with the recipient."""
+
+    now: datetime
+    real: datetime
+    connection_id: str | None
+    account: Raw | None
+    credentials: bytes | None
+    last_error: str | None
+    contact_id: str | None
+    last_inbound_at: datetime | None
+    sent_in_window: int | None
+    last_message_id: str | None
+    last_inbound_id: str | None
+    customer_id: str | None
+
+
+class RecordOutcome(Struct, frozen=True):
+    is_stored: bool
+
+
+class StoredAcceptance(Struct, frozen=True):
+    id: str
+    has_deliveries: bool
 
 
 class DueMessage(Struct, frozen=True):
@@ -54,6 +92,42 @@ FIND = sql(
     row=ReceivedMail,
 )
 
+
+GET_CONVERSATION = compose(
+    [CLOCK, CONNECTION, THREAD],
+    """
+    SELECT clock.now, clock.real, connection.id AS connection_id, connection.account, connection.credentials,
+           connection.last_error, thread.contact_id, thread.last_inbound_at, thread.sent_in_window,
+           thread.last_message_id, thread.last_inbound_id, thread.customer_id
+      FROM clock
+      LEFT JOIN connection ON true
+      LEFT JOIN thread ON true""",
+    row=StoredConversation,
+)
+
+# Nothing if the recipient's identity has gone to another contact.
+RECORD = compose(
+    [RECIPIENT, MESSAGE, history_parts.RECORD], "SELECT EXISTS (SELECT FROM message) AS is_stored", row=RecordOutcome
+)
+
+ACCEPT = compose(
+    [
+        """accepted AS (
+    SELECT *
+      FROM unnest(:id::text[], :sequence::int[], :provider_id::text[], :at::timestamptz[], :event_id::text[],
+                  :body::bytea[], :record_stored_at::timestamptz[], :record_id::text[], :snapshot::bytea[])
+           AS a (id, sequence, provider_id, at, event_id, body, record_stored_at, record_id, snapshot))""",
+        CHANGED,
+        ANSWERED,
+        f"""announced AS (
+    SELECT a.event_id AS id, '{MessageStatusUpdated.kind}' AS kind, a.id AS resource_id, a.body
+      FROM accepted AS a
+      JOIN changed ON changed.id = a.id)""",
+        RECORDED,
+    ],
+    "SELECT id, EXISTS (SELECT FROM deliveries) AS has_deliveries FROM changed",
+    row=StoredAcceptance,
+)
 
 FIND_TARGET = sql(
     f"SELECT {', '.join(MessageTarget.__struct_fields__)} FROM messages WHERE company_id = $1 AND id = $2",
@@ -102,6 +176,20 @@ LIST_DUE = sql(
     crosses="the worker finds deferred messages of all companies, then sends them one by one",
 )
 
+ABANDONED_SECONDS = 300.0
+"""Longer than a try may take, with its outcome."""
+
+NEXT_DEFERRED = sql(
+    f"""
+    SELECT LEAST(({build_next_due("deferred_messages", "due_at", "claimed_at IS NULL")}),
+                 (SELECT extract(epoch FROM min(claimed_at) - now())::float8 + {ABANDONED_SECONDS}
+                    FROM deferred_messages
+                   WHERE claimed_at IS NOT NULL))""",
+    crosses=WORKER,
+)
+DEFERRED = DueQueue("deferred messages", NEXT_DEFERRED.text)
+"""And those whose worker died."""
+
 LIST_ABANDONED = sql(
     "SELECT company_id, message_id FROM deferred_messages WHERE claimed_at < now() - make_interval(secs => $1)",
     row=DueMessage,
@@ -141,6 +229,39 @@ REPLACE_SEALED = sql(
       FROM unnest($2::text[], $3::bytea[]) AS new (message_id, sealed)
      WHERE d.company_id = $1 AND d.message_id = new.message_id"""
 )
+
+
+async def get_conversation(
+    db: Connection, company_id: int, source: Source, connection_id: str | None, to: Identity | None
+) -> StoredConversation:
+    """`connection_id` is that of an account that is not stored; without a recipient no thread is found."""
+    values = {
+        "source": source,
+        "connection_id": connection_id,
+        "identity_kind": canonical(to).kind if to else None,
+        "identity_key": build_key(to) if to else None,
+    }
+    (found,) = await GET_CONVERSATION.all(db, company_id, *GET_CONVERSATION.order(values))
+    return found
+
+
+async def record(tx: Tx, company_id: int, to: Identity, new: NewMessage, record_values: Mapping[str, object]) -> bool:
+    """Stores a message to a known contact and the record of its call; False if the contact is another one by now."""
+    values = {
+        "identity_kind": canonical(to).kind,
+        "identity_key": build_key(to),
+        **NEW_MESSAGE.name_values(PREFIX, new),
+        **record_values,
+    }
+    (outcome,) = await RECORD.all(tx, company_id, *RECORD.order(values))
+    return outcome.is_stored
+
+
+async def accept(tx: Tx, company_id: int, acceptances: Sequence[Struct]) -> tuple[set[str], bool]:
+    """The ids of the messages that were still as recorded, and whether there are webhooks to deliver."""
+    columns = {name: [getattr(each, name) for each in acceptances] for name in ACCEPT.names}
+    accepted = await ACCEPT.all(tx, company_id, *ACCEPT.order(columns))
+    return {each.id for each in accepted}, any(each.has_deliveries for each in accepted)
 
 
 async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | None:

@@ -14,6 +14,7 @@ from sapa.messaging.channels.interface import ChannelAccount, Identity, MessageA
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
 from sapa.messaging.connections.types import ChannelNotConnected
+from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history.actions import build_failure
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import ChannelUnsupported, MessageWithEvents, SendFailed
@@ -37,7 +38,8 @@ async def react(call: OutboundCall, id: str, emoji: str | None) -> MessageWithEv
     async with call.context.database.connection() as db:
         target = await _get_target(call, db, id)
         clock = await read_clock(db, call.company.id)
-        await check_window(db, call.company, target.connected, target.to, clock)
+        thread = await contacts.find_thread(db, call.company, target.connected.connection.id, target.to)
+        await check_window(db, call.company, target.connected, target.to, clock, thread)
     channel, connection = target.connected.channel, target.connected.connection
     if not isinstance(channel, Reactions):
         raise ChannelUnsupported(f"{connection.source} does not support reactions.")

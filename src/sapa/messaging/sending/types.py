@@ -1,6 +1,8 @@
 """Requests that send messages, their stages before the send, and the errors."""
 
+import time
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -13,6 +15,7 @@ from sapa.http.schemas import DocumentedAs
 from sapa.messaging.channels.interface import Content, Identity, MediaType, Source
 from sapa.messaging.channels.received_parts import MessageContext, MessageParts, encode_parts
 from sapa.messaging.connections.accounts import ConnectedChannel
+from sapa.messaging.contacts.types import Thread
 from sapa.messaging.files.types import FileId, StoredFile
 from sapa.messaging.messages.types import FeatureSource, Message
 from sapa.messaging.templates.filling import hide_secrets
@@ -24,6 +27,7 @@ from sapa.messaging.templates.types import (
     Template,
     TemplateValues,
 )
+from sapa.values.instants import truncate_to_milliseconds
 
 MAX_METADATA_BYTES = 10_000
 
@@ -302,6 +306,10 @@ class SendContext(Struct, frozen=True, kw_only=True):
     connection_id: str | None = None
     """The connection that the message has to use."""
     is_handover: bool = False
+    seen_sequence: int | None = None
+    """Refuse the message if another agent wrote after this entry of the ticket."""
+    opens_ticket: bool = False
+    """Open a ticket if the chat has no active one."""
     needs_subscription: bool = False
     """Whether a marketing template needs a recipient who subscribed, not only one who did not unsubscribe."""
 
@@ -357,6 +365,18 @@ class AnsweredMail(Struct, frozen=True):
     """The subject of the reply; None if the mail had no subject."""
 
 
+class Conversation(Struct, frozen=True):
+    """The company's time, its account with a channel, and what is known of the recipient there."""
+
+    clock: CompanyClock
+    clock_read: float
+    """The monotonic time at which the clock was read."""
+    connected: ConnectedChannel
+    thread: Thread | None
+    """None if neither side has written yet."""
+    customer_id: str | None
+
+
 class SendPlan(Struct, frozen=True):
     """A message that passed all checks: what to send, to whom, over which account."""
 
@@ -364,6 +384,11 @@ class SendPlan(Struct, frozen=True):
     connected: ConnectedChannel
     to: Identity
     clock: CompanyClock
+    clock_read: float
+    """The monotonic time at which the clock was read."""
+    thread: Thread | None = None
+    """With the recipient, as it was found."""
+    customer_id: str | None = None
     answered: AnsweredMail | None = None
     quoted: str | None = None
     """The channel's id of the message that this one quotes."""
@@ -372,6 +397,10 @@ class SendPlan(Struct, frozen=True):
     unsubscribe_url: str | None = None
     """For the recipient of a marketing message, on channels that have such links."""
     is_automatic: bool = False
+
+    def read_clock(self) -> datetime:
+        """The company's time by now, without asking the database again."""
+        return truncate_to_milliseconds(self.clock.now + timedelta(seconds=time.monotonic() - self.clock_read))
 
     def build_parts(self) -> bytes | None:
         quoted = self.answered.message_id if self.answered else self.quoted
@@ -385,12 +414,13 @@ class SendPlan(Struct, frozen=True):
 
     def conceal(self, result: Message | Accepted[Message]) -> Message | Accepted[Message]:
         """The response to a repeated request: the message as it is stored."""
-        stored_body = self.draft.stored_body
-        if stored_body is None:
-            return result
         if isinstance(result, Accepted):
-            return Accepted(replace(result.data, body=stored_body))
-        return replace(result, body=stored_body)
+            return Accepted(self.conceal_message(result.data))
+        return self.conceal_message(result)
+
+    def conceal_message(self, message: Message) -> Message:
+        """The message as it is stored."""
+        return message if self.draft.stored_body is None else replace(message, body=self.draft.stored_body)
 
     def hide(self, text: str) -> str:
         return hide_secrets(text, self.draft.secrets)

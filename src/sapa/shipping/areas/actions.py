@@ -2,7 +2,7 @@
 carrier has no list."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -32,7 +32,7 @@ from sapa.shipping.carriers.interface import (
     Level,
 )
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections.actions import find_adapter, get_carrier, record_health
+from sapa.shipping.connections.actions import find_adapter, get_carrier, recall_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.errors import CarrierUnavailable
@@ -74,6 +74,22 @@ async def list_coverage(
         async with context.database.connection() as db:
             coverage = await _save_response(db, company, coverage, request, response)
     return _filter(coverage.areas or [], request, search)
+
+
+async def find_fresh(context: AppContext, company: Company, request: AreaRequest) -> bytes | None:
+    """The cached list of the account that served the provider last time, as JSON; None if it must be read or fetched
+    by `list_coverage`."""
+    remembered = recall_carrier(company, request.provider)
+    if remembered is None or not _has_list(CARRIERS[remembered.adapter], request):
+        return None
+    days, key = get_environment(company).coverage_days, _build_key(CARRIERS[remembered.adapter], request)
+    async with context.database.connection() as db:
+        return await queries.find_fresh(db, company.id, key, days, request.provider, remembered.id)
+
+
+def list_cached(areas: bytes, request: AreaRequest, search: str | None) -> list[CarrierArea]:
+    """Like `list_coverage`, from the JSON that `find_fresh` found."""
+    return _filter(_decode(areas), request, search)
 
 
 async def search(context: AppContext, company: Company, provider: str, text: str, limit: int) -> list[AreaPath]:
@@ -162,39 +178,42 @@ def simplify(name: str) -> str:
 
 async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:
     """Raises Invalid if an end is not one of the carrier's areas, as far as they are cached."""
-    for field, party in ends.items():
-        if adapter is not None:
-            ids = party.kecamatan_id, party.kelurahan_id
-            await check_sub_district(db, company, adapter, f"{field}.kelurahanId", *ids)
+    if adapter is not None:
+        ids = {f"{field}.kelurahanId": (party.kecamatan_id, party.kelurahan_id) for field, party in ends.items()}
+        await check_sub_districts(db, company, adapter, ids)
 
 
-async def check_sub_district(
-    db: Connection, company: Company, adapter: str, field: str, district_id: int | None, sub_district_id: int | None
+async def check_sub_districts(
+    db: Connection, company: Company, adapter: str, ends: Mapping[str, tuple[int | None, int | None]]
 ) -> None:
-    """Raises Invalid if the sub-district is not in the district; passes if the district's list is not cached."""
-    if district_id is None or sub_district_id is None:
-        return
-    coverage = await _list_sub_districts(db, company, CARRIERS[adapter], district_id)
-    if coverage and str(sub_district_id) not in {str(area.id) for area in coverage}:
-        raise Invalid.field(
-            field,
-            f"{sub_district_id} is not a sub-district of the district {district_id};"
-            f" /shipping/coverage/sub-districts?districtId={district_id} lists them",
-        )
+    """Raises Invalid if a sub-district is not in its district; passes if the district's list is not cached. Each end is
+    the field of the sub-district, with the ids of district and sub-district."""
+    named = {field: ids for field, ids in ends.items() if None not in ids}
+    districts = {district_id for district_id, _ in named.values() if district_id is not None}
+    coverage = await _list_sub_districts(db, company, CARRIERS[adapter], districts) if districts else {}
+    for field, (district_id, sub_district_id) in named.items():
+        areas = coverage.get(district_id or 0)
+        if areas and str(sub_district_id) not in {str(area.id) for area in areas}:
+            raise Invalid.field(
+                field,
+                f"{sub_district_id} is not a sub-district of the district {district_id};"
+                f" /shipping/coverage/sub-districts?districtId={district_id} lists them",
+            )
 
 
 async def _list_sub_districts(
-    db: Connection, company: Company, carrier: Carrier, district_id: int
-) -> Sequence[CarrierArea]:
-    """Without calling the carrier: from the dictionary, the environment or the cache."""
-    request = AreaRequest(carrier.provider, "sub-districts", str(district_id))
-    if not _has_list(carrier, request):
-        return await queries.list_areas(db, LEVELS[request.level], district_id)
-    coverage = get_environment(company).find_sub_districts(district_id)
-    if coverage is not None:
-        return coverage
-    cached = await queries.find_cached(db, company.id, *_build_key(carrier, request), MAX_AGE_DAYS, MAX_AGE_DAYS)
-    return _decode(cached.areas) if cached else ()
+    db: Connection, company: Company, carrier: Carrier, district_ids: Collection[int]
+) -> Mapping[int, Sequence[CarrierArea]]:
+    """By district, without calling the carrier: from the dictionary, the environment or the cache."""
+    level: Level = "sub-districts"
+    if not _has_list(carrier, AreaRequest(carrier.provider, level, None)):
+        return {id: await queries.list_areas(db, LEVELS[level], id) for id in district_ids}
+    environment = get_environment(company)
+    found = {id: areas for id in district_ids if (areas := environment.find_sub_districts(id)) is not None}
+    if others := [str(id) for id in district_ids if id not in found]:
+        cached = await queries.list_cached(db, company.id, carrier.name, level, others, MAX_AGE_DAYS)
+        found |= {int(parent): _decode(areas) for parent, areas in cached.items()}
+    return found
 
 
 async def _get_coverage(context: AppContext, db: Connection, company: Company, request: AreaRequest) -> CoverageState:

@@ -1,8 +1,10 @@
 """How the areas that providers serve are reached."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
@@ -11,10 +13,11 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import SearchText
 from sapa.shipping.areas import actions
 from sapa.shipping.areas.types import AreaRequest, AreaSearchResult, CoverageArea
-from sapa.shipping.carriers.interface import Level
+from sapa.shipping.carriers.interface import CarrierArea, Level
 from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS, Provider
+from sapa.values.json import encode
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -115,5 +118,19 @@ async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must not be blank")
     request = AreaRequest(query.provider, level, parent)
+    cached = await actions.find_fresh(call.context, call.company, request)
+    if cached is not None:
+        shown: list[CoverageArea] = _show_cached(cached, request, query.search)
+        return shown
     found = await actions.list_coverage(call.context, call.company, request, query.search)
-    return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]
+    return _show(found)
+
+
+@lru_cache(maxsize=256)
+def _show_cached(areas: bytes, request: AreaRequest, search: str | None) -> Any:
+    """As JSON: a cached list is read far more often than it changes."""
+    return Raw(encode(_show(actions.list_cached(areas, request, search))))
+
+
+def _show(areas: Sequence[CarrierArea]) -> list[CoverageArea]:
+    return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in areas]

@@ -8,6 +8,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.areas.types import AreaDataset, AreaRow, AreaWords
 from sapa.shipping.carriers.interface import AreaPath, CarrierArea
+from sapa.shipping.connections.types import IS_STILL_CONNECTED
 
 _LOCK = 0xA5EA5  # any number that no other advisory lock uses
 _DICTIONARY = "the dictionary of places belongs to no company"
@@ -16,6 +17,11 @@ _DICTIONARY = "the dictionary of places belongs to no company"
 class CachedCoverage(Struct, frozen=True):
     areas: Raw
     is_fresh: bool
+
+
+class CachedList(Struct, frozen=True):
+    parent: str
+    areas: Raw
 
 
 class AreaChanges(Struct, frozen=True):
@@ -151,6 +157,24 @@ FIND_CACHED = sql(
     row=CachedCoverage,
 )
 
+FIND_FRESH = sql(
+    f"""
+    SELECT areas
+      FROM coverage_cache
+     WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = $4
+       AND fetched_at > now() - make_interval(days => $5)
+       AND {IS_STILL_CONNECTED.format("$6", "$7")}"""
+)
+
+LIST_CACHED = sql(
+    """
+    SELECT parent, areas
+      FROM coverage_cache
+     WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = ANY($4::text[])
+       AND fetched_at > now() - make_interval(days => $5)""",
+    row=CachedList,
+)
+
 SAVE = sql(
     """
     INSERT INTO coverage_cache (company_id, adapter, level, parent, areas)
@@ -240,6 +264,22 @@ async def find_cached(
     db: Connection, company_id: int, adapter: str, level: str, parent: str, fresh_days: int, max_age_days: int
 ) -> CachedCoverage | None:
     return await FIND_CACHED.find(db, company_id, adapter, level, parent, fresh_days, max_age_days)
+
+
+async def find_fresh(
+    db: Connection, company_id: int, key: tuple[str, str, str], days: int, provider: str, connection_id: str
+) -> bytes | None:
+    """The cached list (adapter, level, parent) of an account; None also when the provider has another one by now."""
+    found: Raw | None = await FIND_FRESH.value(db, company_id, *key, days, provider, connection_id)
+    return None if found is None else bytes(found)
+
+
+async def list_cached(
+    db: Connection, company_id: int, adapter: str, level: str, parents: Sequence[str], max_age_days: int
+) -> dict[str, Raw]:
+    """Those of the lists that are cached, by their parent."""
+    rows = await LIST_CACHED.all(db, company_id, adapter, level, parents, max_age_days)
+    return {row.parent: row.areas for row in rows}
 
 
 async def save_coverage(db: Connection, company_id: int, adapter: str, level: str, parent: str, areas: bytes) -> None:

@@ -10,8 +10,9 @@ import structlog
 from sapa.access.actions import read_clock
 from sapa.access.types import CompanyClock
 from sapa.context import AppContext
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.retry import retry
+from sapa.db.wakeups import DueQueue
 from sapa.http.errors import Invalid
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -61,6 +62,9 @@ BOOKING_FIELDS = (
 """Fields of a shipment that a finished booking leaves set."""
 PROCEEDING = frozenset({"accepted", "in_delivery", "delivered"})
 """Status groups in which a carrier proceeds with a booking."""
+
+QUEUE = DueQueue("bookings", queries.NEXT_BOOKINGS.text)
+"""And cancellations."""
 
 log = structlog.get_logger()
 
@@ -313,6 +317,7 @@ async def follow_up(tx: Tx, attempt: BookingAttempt, event: CarrierEvent) -> Non
         await queries.reopen(tx, attempt, event.order_no, event.awb)
     else:
         await queries.make_due(tx, attempt)
+    announce_due(tx, QUEUE)
 
 
 async def reschedule_rewound(db: Connection) -> None:

@@ -1,6 +1,6 @@
 """SQL of booking attempts, from the intent to the outcome."""
 
-from sapa.db.due import COMPANY_NOW, build_due, build_in_turn, build_take
+from sapa.db.due import COMPANY_NOW, WORKER, build_due, build_in_turn, build_next_due, build_take
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.bookings.types import BookingAttempt, DueAttempt
@@ -154,6 +154,13 @@ LIST_DUE_IN_TURN = sql(
     crosses="the worker takes bookings from every company in turn, then looks after them one by one",
 )
 
+NEXT_BOOKINGS = sql(
+    f"""
+    SELECT LEAST(({build_next_due("shipment_bookings", "due_at")}),
+                 ({build_next_due("shipments", "cancel_due_at")}))""",
+    crosses=WORKER,
+)
+
 _IS_LOST = f"""(b.due_at > {COMPANY_NOW} + interval '61 minutes'
                 OR (b.due_at IS NOT NULL AND b.sent_at > {COMPANY_NOW} + interval '1 minute')
                 OR (b.due_at > {COMPANY_NOW} + interval '1 minute' AND b.state = 'pending'))"""
@@ -264,8 +271,8 @@ async def record_lookup(
     await RECORD_LOOKUP.run(db, *key, int(not_found), error, next_at)
 
 
-async def make_due(db: Connection, attempt: BookingAttempt) -> None:
-    await MAKE_DUE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
+async def make_due(tx: Tx, attempt: BookingAttempt) -> None:
+    await MAKE_DUE.run(tx, attempt.company_id, attempt.shipment_id, attempt.number)
 
 
 async def reopen(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str | None) -> None:

@@ -32,6 +32,7 @@ from sapa.shipping.connections.types import (
     ConnectedCarrier,
     NewCarrierConnection,
     ProviderNotConnected,
+    RememberedCarrier,
     StoredCarrierConnection,
 )
 from sapa.shipping.environment import TEST, get_environment
@@ -41,6 +42,9 @@ from sapa.values.company import Company
 from sapa.values.sealing import ResealedBatch, Vault
 
 HOOKS = "/hooks/carriers/"
+MOST_REMEMBERED = 10_000
+
+_remembered: dict[tuple[int, str], RememberedCarrier] = {}
 
 
 class CarrierDraft(Struct, frozen=True):
@@ -102,6 +106,17 @@ async def list_connected(context: AppContext, db: Connection, company: Company) 
         if stored.status == "connected":
             found[stored.provider] = stored.adapter
     return found
+
+
+def recall_carrier(company: Company, provider: str) -> RememberedCarrier | None:
+    """The stored account that served the provider last time."""
+    return _remembered.get((company.id, provider))
+
+
+async def record_success(db: Connection, company_id: int, connected: ConnectedCarrier) -> None:
+    """Clears the error of an earlier call."""
+    if connected.has_error:
+        await queries.record_health(db, company_id, connected.connection.id, None)
 
 
 async def record_health(db: Connection, company_id: int, connection_id: str, error: str | None) -> None:
@@ -229,7 +244,11 @@ async def _connect_stored(context: AppContext, company: Company, stored: StoredC
     unsealed = context.vault.open(stored.sealed, company.id, stored.id)
     supplied = get_environment(company).build_credentials(context, company.id, carrier)
     credentials = supplied | msgspec.json.decode(unsealed, type=dict[str, str])
-    return ConnectedCarrier(carrier, await _open_account(context, company, stored.id, carrier, credentials))
+    account = await _open_account(context, company, stored.id, carrier, credentials)
+    if len(_remembered) >= MOST_REMEMBERED:
+        _remembered.clear()
+    _remembered[company.id, stored.provider] = RememberedCarrier(stored.adapter, stored.id)
+    return ConnectedCarrier(carrier, account, stored.last_error is not None)
 
 
 async def _connect_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:

@@ -14,6 +14,19 @@ from sapa.values.provider_accounts import AccountFieldEntry
 
 CONNECTION_ID = IdKind("carr_")
 
+IS_STILL_CONNECTED = """EXISTS (
+           SELECT FROM carrier_connections
+            WHERE company_id = $1 AND provider = {} AND id = {} AND status = 'connected')"""
+"""For statements that read what was stored for a remembered account: a part of their WHERE, with the parameters of the
+provider and the account."""
+
+
+class RememberedCarrier(Struct, frozen=True):
+    """The account that this process last saw. A statement that uses it checks with IS_STILL_CONNECTED."""
+
+    adapter: str
+    id: str
+
 
 class ProviderNotConnected(Conflict):
     """The provider is not connected. Connect it in the console, on the page Carriers."""
@@ -27,6 +40,8 @@ class ConnectedCarrier(Struct, frozen=True):
 
     carrier: Carrier
     connection: CarrierAccount
+    has_error: bool = False
+    """Whether the last call failed."""
 
     def check_reachable(self) -> None:
         """Raises while the circuit breaker is open, before anything is stored."""

@@ -1,17 +1,19 @@
 """The worker makes the files of many labels, one after the other."""
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Tx
 from sapa.http.errors import ApiError
 from sapa.shipping.labels import actions, queries
 from sapa.shipping.labels.types import PrintingFailed, WaitingBatch
 from sapa.work.leases import new_holder
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
 PAUSE_SECONDS = 1.0
 LONGEST_ERROR = 500
@@ -31,7 +33,12 @@ async def print_waiting(context: AppContext, stopping: asyncio.Event) -> None:
             await _print(context, batch)
         return bool(waiting)
 
-    await repeat(step, stopping, every=PAUSE_SECONDS)
+    await repeat_when_due(context.database, queries.BATCHES, step, stopping, pause=PAUSE_SECONDS)
+
+
+async def free_batches(tx: Tx, processes: Sequence[str]) -> None:
+    """Those of workers that died."""
+    await queries.free(tx, processes)
 
 
 async def _print(context: AppContext, batch: WaitingBatch) -> None:

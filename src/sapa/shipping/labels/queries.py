@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.http.errors import NotFound
 from sapa.shipping.labels.types import LabelBatch, LabelBatchIn, PrintJob, WaitingBatch
 
@@ -40,6 +42,9 @@ LIST_WAITING = sql(
     crosses="the worker looks for files to make over all companies, then claims one company's",
 )
 
+NEXT_BATCHES = sql(build_next_real_due("label_batches", "held_until", "finished_at IS NULL"), crosses=WORKER)
+BATCHES = DueQueue("labels", NEXT_BATCHES.text)
+
 CLAIM = sql(
     """
     UPDATE label_batches
@@ -48,6 +53,13 @@ CLAIM = sql(
      WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND held_until < clock_timestamp()
     RETURNING id, document, format, source, shipment_ids, attempts""",
     row=PrintJob,
+)
+
+FREE = sql(
+    """
+    UPDATE label_batches SET held_until = '-infinity'
+     WHERE finished_at IS NULL AND split_part(holder, '/', 1) = ANY($1::text[])""",
+    crosses="a worker that died was printing for some company",
 )
 
 RELEASE = sql(
@@ -87,6 +99,7 @@ async def get_batch(db: Connection, company_id: int, id: str) -> LabelBatch:
 
 async def insert_batch(tx: Tx, company_id: int, id: str, body: LabelBatchIn, ids: Sequence[str]) -> LabelBatch:
     (created,) = await INSERT.all(tx, company_id, id, body.document, body.format, body.source, ids)
+    announce_due(tx, BATCHES)
     return created
 
 
@@ -98,6 +111,11 @@ async def list_waiting(db: Connection) -> list[WaitingBatch]:
 async def claim(tx: Tx, company_id: int, id: str, holder: str) -> PrintJob | None:
     """None while another worker holds it."""
     return await CLAIM.find(tx, company_id, id, holder, HOLD_SECONDS)
+
+
+async def free(tx: Tx, processes: Sequence[str]) -> None:
+    """Lets other workers make the files of those that died."""
+    await FREE.run(tx, processes)
 
 
 async def release(tx: Tx, company_id: int, id: str, holder: str) -> bool:

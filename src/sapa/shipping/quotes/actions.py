@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -21,7 +22,7 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
 )
 from sapa.shipping.carriers.offers import explain_cash
-from sapa.shipping.connections.actions import get_carrier, record_health
+from sapa.shipping.connections.actions import get_carrier, recall_carrier, record_health, record_success
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import PROVIDERS
@@ -44,7 +45,7 @@ ANSWER_SECONDS = 4.7
 EXPRESS_MINUTES, INSTANT_MINUTES = 30, 5
 PURGE_BATCH = 5_000
 
-_decode = msgspec.json.Decoder(QuoteResult).decode
+_decoder = msgspec.json.Decoder(QuoteResult)
 
 
 class QuoteLookup(Struct, frozen=True):
@@ -73,14 +74,19 @@ async def _quote_in_time(context: AppContext, company: Company, body: QuoteIn, r
         raise CarrierUnavailable(f"The carrier of {body.provider} did not respond in time. Try again.") from None
 
 
+@lru_cache(maxsize=256)
+def _decode(cached: bytes) -> QuoteResult:
+    """The same quote is requested again and again while a customer checks out."""
+    return _decoder.decode(cached)
+
+
 def _with_weights(result: QuoteResult, parcel: Parcel) -> QuoteResult:
     """Not cached: they follow from the request."""
     sides = (parcel.length, parcel.width, parcel.height)
+    express = {option.courier for option in result.options if option.service_type == "EXPRESS"}
+    chargeable = {one: build_chargeable_kg(parcel.weight, build_volumetric_kg(*sides, one)) for one in express}
     options = [
-        msgspec.structs.replace(
-            option,
-            chargeable_weight=build_chargeable_kg(parcel.weight, build_volumetric_kg(*sides, option.courier)),
-        )
+        msgspec.structs.replace(option, chargeable_weight=chargeable[option.courier])
         if option.service_type == "EXPRESS"
         else option
         for option in result.options
@@ -89,23 +95,34 @@ def _with_weights(result: QuoteResult, parcel: Parcel) -> QuoteResult:
 
 
 async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
+    remembered, tried = recall_carrier(company, body.provider), None
     async with context.database.connection() as db:
+        if remembered is not None:
+            tried = _hash_key(remembered.adapter, remembered.id, request)
+            cached = await queries.find_quote_of_account(db, company.id, tried, body.provider, remembered.id)
+            if cached is not None:
+                return _decode(bytes(cached))
         connected = await get_carrier(context, db, company, body.provider)
-        key = sha256(build_key(connected.carrier.name, connected.connection.id, request)).digest()
-        cached = await queries.find_quote(db, company.id, key)
+        key = _hash_key(connected.carrier.name, connected.connection.id, request)
+        cached = await queries.find_quote(db, company.id, key) if key != tried else None
         if cached is not None:
-            return _decode(cached)
+            return _decode(bytes(cached))
         await _check_ends(db, company, connected, request)
     if PROVIDERS[body.provider].has_pickup_cities:
         request = await _with_pickup_city(context, company, body.provider, request)
     return await _ask(context, company, QuoteLookup(connected, request, key))
 
 
+def _hash_key(adapter: str, connection_id: str, request: ShipmentRequest) -> bytes:
+    return sha256(build_key(adapter, connection_id, request)).digest()
+
+
 async def _check_ends(db: Connection, company: Company, connected: ConnectedCarrier, request: ShipmentRequest) -> None:
-    for field, point in (("origin", request.origin), ("destination", request.destination)):
-        await areas.check_sub_district(
-            db, company, connected.carrier.name, f"{field}.subDistrictId", point.kecamatan_id, point.kelurahan_id
-        )
+    ends = {
+        f"{field}.subDistrictId": (point.kecamatan_id, point.kelurahan_id)
+        for field, point in (("origin", request.origin), ("destination", request.destination))
+    }
+    await areas.check_sub_districts(db, company, connected.carrier.name, ends)
 
 
 async def _with_pickup_city(
@@ -131,7 +148,7 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
         raise CarrierUnavailable(f"{carrier.label} returned no prices: {error}.") from None
     result = build_result(lookup, quote)
     async with context.database.connection() as db:
-        await record_health(db, company.id, connection.id, None)
+        await record_success(db, company.id, lookup.connected)
         if result.options:
             minutes = _minutes(result)
             await queries.save_quote(db, company.id, lookup.key, encode(result), minutes)

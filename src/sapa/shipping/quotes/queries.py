@@ -4,10 +4,13 @@ from msgspec import Raw
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.shipping.connections.types import IS_STILL_CONNECTED
 
 _EXPIRED = "the worker deletes expired quotes of every company"
 
 FIND = sql("SELECT quote FROM quote_cache WHERE company_id = $1 AND journey = $2 AND expires_at > now()")
+
+FIND_OF_ACCOUNT = sql(f"{FIND.text} AND {IS_STILL_CONNECTED.format('$3', '$4')}")
 
 SAVE = sql(
     """
@@ -27,6 +30,14 @@ PURGE = sql(
 
 async def find_quote(db: Connection, company_id: int, key: bytes) -> Raw | None:
     found: Raw | None = await FIND.value(db, company_id, key)
+    return found
+
+
+async def find_quote_of_account(
+    db: Connection, company_id: int, key: bytes, provider: str, connection_id: str
+) -> Raw | None:
+    """None also when the provider has another account by now."""
+    found: Raw | None = await FIND_OF_ACCOUNT.value(db, company_id, key, provider, connection_id)
     return found
 
 

@@ -11,6 +11,7 @@ from sapa.access.actions import read_clock
 from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
+from sapa.db.wakeups import DueQueue
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings import payment
 from sapa.shipping.carriers.interface import (
@@ -42,6 +43,7 @@ from sapa.values.instants import format_instant
 
 SECONDS = 10.0
 LEASE_SECONDS = 60.0
+QUEUE = DueQueue("tracking", queries.NEXT_POLLS.text)
 NO_NUMBER = "The carrier has not assigned a number to track the shipment by yet."
 UNTRACKED = GONE | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
 

@@ -8,6 +8,7 @@ from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
+from sapa.db.wakeups import DueQueue
 from sapa.http.errors import MethodNotAllowed, NotFound, Unauthorized
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingAttempt
@@ -30,6 +31,8 @@ RETENTION_DAYS = 30
 
 _read_events = msgspec.json.Decoder(list[CarrierEvent]).decode
 
+QUEUE = DueQueue("carrier callbacks", queries.NEXT_CALLBACKS.text)
+
 log = structlog.get_logger()
 
 
@@ -51,6 +54,7 @@ async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
         if call.body:
             company_id, adapter = connected.connection.company.id, connected.carrier.name
             await queries.insert_callback(db, company_id, adapter, call.body, events)
+            context.database.announce_due(QUEUE)
     return HookAnswer(200, b'{"received":true}')
 
 

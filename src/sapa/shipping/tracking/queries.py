@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import msgspec
 
-from sapa.db.due import NOW, build_due, build_in_turn, build_take
+from sapa.db.due import NOW, WORKER, build_due, build_in_turn, build_next_due, build_next_real_due, build_take
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.carriers.interface import CarrierEvent
@@ -90,6 +90,10 @@ LIST_UNTRACKED_IN_TURN = sql(
     row=DueShipment,
     crosses="the worker takes shipments from every company in turn, then asks for them one by one",
 )
+
+NEXT_POLLS = sql(build_next_due("shipments", "poll_at"), crosses=WORKER)
+
+NEXT_CALLBACKS = sql(build_next_real_due("carrier_callbacks", "due_at"), crosses=WORKER)
 
 LEASE_UNTRACKED = sql(build_take("shipments", "id", "poll_at"))
 

@@ -8,13 +8,15 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import asyncpg
 import structlog
 
-from sapa.context import AppContext
+from sapa.context import AppContext, ProcessLease
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
+from sapa.db.wakeups import Wakeup
 from sapa.events import CHANNEL
 from sapa.settings import Settings
 from sapa.values.sealing import BadSecretKey, Vault
@@ -29,10 +31,11 @@ from sapa.webhooks.endpoints.fields import build_target
 from sapa.webhooks.sender import WebhookSender
 from sapa.webhooks.types import StoredEndpoint
 from sapa.work.leases import new_holder
-from sapa.work.loops import keep_running, wait
+from sapa.work.loops import keep_running
 
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 0.25
+"""While it leases lanes."""
 FRESH_SECONDS = 0.25
 """How long a URL and its secrets are used before they are read again."""
 STOP_SECONDS = 20.0
@@ -48,14 +51,20 @@ async def deliver(context: AppContext, stopping: asyncio.Event) -> None:
         log.error("webhooks not delivered: SAPA_SECRET_KEY is not set")
         await stopping.wait()
         return
-    await Dispatcher(context.database, context.settings, context.sealing).run(stopping)
+    await Dispatcher(context.database, context.settings, context.sealing, context.lease).run(stopping)
 
 
 class Dispatcher:
     def __init__(
-        self, database: Database, settings: Settings, vault: Vault, lease_seconds: float = LEASE_SECONDS
+        self,
+        database: Database,
+        settings: Settings,
+        vault: Vault,
+        lease: ProcessLease,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         self._database = database
+        self._lease = lease
         self._vault = vault
         self._address = settings.server.address
         self._lease_seconds = lease_seconds
@@ -64,7 +73,6 @@ class Dispatcher:
         self._lanes: dict[tuple[int, str], ActiveLane] = {}
         self._slots = Slots()
         self._settler = Settler(database, self._owner, self._continue)
-        self._notified = asyncio.Event()
         self._to_read: set[ActiveLane] = set()
         self._read_requested = asyncio.Event()
         self._readers = asyncio.Semaphore(_READERS)
@@ -73,19 +81,20 @@ class Dispatcher:
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        # A lost notification only delays new deliveries until the next poll.
-        subscription = self._database.hub.subscribe(CHANNEL, lambda _: self._notified.set())
-        searching = [self._start(step) for step in (self._find_lanes, self._read)]
-        settling = self._start(self._settler.settle_batch)
-        try:
-            await stopping.wait()
-            self._is_stopping = True
-            await _cancel(searching)
-            await self._finish()
-        finally:
-            self._database.hub.unsubscribe(subscription)
-            await _cancel([*searching, settling, *self._sends])
-            await self._sender.close()
+        with self._database.wakeups.open(queries.DELIVERIES, POLL_SECONDS) as wakeup:
+            # A lost notification only delays new deliveries until the next sweep.
+            subscription = self._database.hub.subscribe(CHANNEL, lambda _: wakeup.wake())
+            searching = [self._start(step) for step in (partial(self._find_lanes, wakeup), self._read)]
+            settling = self._start(self._settler.settle_batch)
+            try:
+                await stopping.wait()
+                self._is_stopping = True
+                await _cancel(searching)
+                await self._finish()
+            finally:
+                self._database.hub.unsubscribe(subscription)
+                await _cancel([*searching, settling, *self._sends])
+                await self._sender.close()
 
     def _start(self, step: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Runs until it is cancelled: settling continues after the search for more has stopped."""
@@ -101,10 +110,14 @@ class Dispatcher:
         except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("webhook lanes not released; they expire automatically", reason=str(error))
 
-    async def _find_lanes(self) -> None:
+    async def _find_lanes(self, wakeup: Wakeup) -> None:
         """Finds due lanes, leases those that are free, and maintains our own."""
         started = time.monotonic()
-        self._notified.clear()
+        wakeup.begin()
+        if not self._lease.is_held():  # peers may have freed our lanes
+            await self._release(list(self._lanes.values()))
+            await asyncio.sleep(POLL_SECONDS)
+            return
         async with queue_transaction(self._database) as tx:
             found = await queries.list_lanes(tx, self._owner)
         await self._delete_orphans([lane for lane in found if lane.is_orphaned])
@@ -116,8 +129,9 @@ class Dispatcher:
         await self._maintain_lanes()
         # The search never takes more than half of the time, however many lanes there are.
         await asyncio.sleep(time.monotonic() - started)
-        soonest = min((lane.wait_seconds for lane in found if lane.wait_seconds > 0), default=POLL_SECONDS)
-        await wait(min(soonest, POLL_SECONDS) if is_all else 0, self._notified)
+        if is_all:
+            waits = [lane.wait_seconds for lane in found if lane.wait_seconds > 0]
+            await wakeup.sleep(min([*waits, POLL_SECONDS] if self._lanes else waits, default=None))
 
     async def _delete_orphans(self, orphaned: list[DueLane]) -> None:
         for company_id, gone in group(orphaned, lambda lane: lane.company_id).items():
@@ -232,7 +246,7 @@ class Dispatcher:
         return True
 
     def _assign(self) -> None:
-        if self._is_stopping:
+        if self._is_stopping or not self._lease.is_held():
             return
         for lane, delivery in self._slots.assign():
             task = asyncio.create_task(self._send(lane, delivery))

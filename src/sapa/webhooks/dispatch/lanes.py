@@ -1,6 +1,6 @@
 """A lane under lease, and transactions over the queue."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from sapa.db.pool import Database, Tx
@@ -28,3 +28,8 @@ async def lease_lane(database: Database, company_id: int, endpoint_id: str, seco
         if granted:
             async with database.connection() as db:
                 await queries.release(db, company_id, {endpoint_id: granted[0].epoch}, owner)
+
+
+async def free_lanes(tx: Tx, processes: Sequence[str]) -> None:
+    """Those of workers that died. Whoever leases one next does so under a new epoch."""
+    await queries.free(tx, processes)

@@ -6,8 +6,10 @@ serves its lane meanwhile. The lane's epoch reveals a worker whose lease has end
 
 from collections.abc import Sequence
 
+from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.webhooks.dispatch.types import RETRY_SECONDS, DueDelivery, DueLane, Grant, LockedLane, Result, Suspension
 from sapa.webhooks.types import PROBE_SECONDS
 
@@ -53,6 +55,10 @@ LIST_LANES = sql(
 )
 
 
+# Which lanes may be served, and when, is what LIST_LANES finds.
+NEXT_DELIVERIES = sql(build_is_waiting("webhook_queue"), crosses=WORKER)
+DELIVERIES = DueQueue("webhook deliveries", NEXT_DELIVERIES.text)
+
 ACQUIRE = sql(
     """
     UPDATE webhook_lanes AS l
@@ -89,6 +95,14 @@ RELEASE = sql(
        SET owner = NULL, owner_until = '-infinity'
       FROM unnest($2::text[], $3::bigint[]) AS leased (endpoint_id, epoch)
      WHERE l.company_id = $1 AND l.endpoint_id = leased.endpoint_id AND l.epoch = leased.epoch AND l.owner = $4"""
+)
+
+FREE = sql(
+    """
+    UPDATE webhook_lanes
+       SET owner = NULL, owner_until = '-infinity'
+     WHERE owner IS NOT NULL AND split_part(owner, '/', 1) = ANY($1::text[])""",
+    crosses="a worker that died had lanes of many companies",
 )
 
 
@@ -270,6 +284,10 @@ async def renew(db: Connection, company_id: int, epochs: dict[str, int], owner: 
 
 async def release(db: Connection, company_id: int, epochs: dict[str, int], owner: str) -> None:
     await RELEASE.run(db, company_id, list(epochs), list(epochs.values()), owner)
+
+
+async def free(tx: Tx, processes: Sequence[str]) -> None:
+    await FREE.run(tx, processes)
 
 
 async def list_due(tx: Tx, company_id: int, room: dict[str, int], excluded: Sequence[str]) -> list[DueDelivery]:

@@ -4,7 +4,8 @@ from msgspec import UNSET
 from yarl import URL
 
 from sapa.access.types import CompanyNotFound
-from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.db.pool import Connection, Tx, announce_due, notify_after_commit
+from sapa.db.wakeups import DueQueue
 from sapa.events import CHANNEL
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings
@@ -41,6 +42,8 @@ from sapa.webhooks.types import (
 
 MOST_NOTICES = 100
 RESUMED = "webhook.resumed"
+CATCH_UP = DueQueue("resumed webhooks", queries.NEXT_RESUMED.text)
+"""Endpoints that get what they missed."""
 
 
 async def create(
@@ -99,6 +102,7 @@ async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed)
     if not await queries.resume_endpoint(tx, company_id, id, missed, ["paused", "suspended"]):
         raise EndpointActive
     notify_after_commit(tx, CHANNEL)
+    announce_due(tx, CATCH_UP)
     return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id))
 
 
@@ -106,6 +110,7 @@ async def resume_probed(tx: Tx, company_id: int, id: str, status: int | None) ->
     """Resumes an endpoint that accepted a probe, with everything it missed. False when it is not suspended any more."""
     if not await queries.resume_endpoint(tx, company_id, id, Missed.ALL, ["suspended"]):
         return False
+    announce_due(tx, CATCH_UP)
     message = f"The endpoint accepted a probe with {status} and was resumed. What it missed is delivered in order."
     await queries.insert_notice(tx, company_id, NOTICE_ID.new(), RESUMED, id, message)
     notify_after_commit(tx, CHANNEL)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.values.sealing import SealedValue
@@ -73,6 +74,8 @@ PAUSE = sql(
            updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2 AND status <> 'paused'"""
 )
+
+NEXT_RESUMED = sql(build_is_waiting("webhook_endpoints", "catch_up IS NOT NULL AND status = 'active'"), crosses=WORKER)
 
 RESUME = sql(
     """

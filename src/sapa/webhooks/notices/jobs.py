@@ -12,10 +12,10 @@ from sapa.webhooks.notices import queries
 from sapa.webhooks.notices.mail_texts import TEXTS
 from sapa.webhooks.notices.types import DueNotice, OwnerNotice
 from sapa.webhooks.sender import parse_url
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
 BATCH = 50
-POLL_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
 RETRY_SECONDS = 5 * 60
 MOST_TRIES = 12
 
@@ -30,7 +30,7 @@ async def mail_owners(context: AppContext, stopping: asyncio.Event) -> None:
             await _mail(context, notice)
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=POLL_SECONDS)
+    await repeat_when_due(context.database, queries.MAILS, step, stopping, pause=PAUSE_SECONDS)
 
 
 async def _mail(context: AppContext, due: DueNotice) -> None:

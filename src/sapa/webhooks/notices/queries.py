@@ -1,7 +1,9 @@
 """How notices wait for their mail."""
 
+from sapa.db.due import WORKER, build_next_real_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.webhooks.notices.types import DueNotice, OwnerNotice
 
 LIST_DUE = sql(
@@ -14,6 +16,9 @@ LIST_DUE = sql(
     row=DueNotice,
     crosses="the worker looks for notices to mail over all companies, then mails one by one",
 )
+
+NEXT_MAILS = sql(build_next_real_due("notices", "mail_due_at"), crosses=WORKER)
+MAILS = DueQueue("mail to owners", NEXT_MAILS.text)
 
 # Counted before it is sent, and no more after the last try.
 CLAIM = sql(

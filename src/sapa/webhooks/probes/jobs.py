@@ -1,22 +1,24 @@
 """Probes suspended endpoints, so that a receiver that works again gets its events without anybody's help."""
 
 import asyncio
+from functools import partial
 
 import structlog
 
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import RETRYABLE
+from sapa.db.wakeups import Wakeup
 from sapa.values.sealing import BadSecretKey
 from sapa.webhooks.dispatch.lanes import lease_lane
 from sapa.webhooks.probes import actions, queries
 from sapa.webhooks.probes.types import DueProbe
 from sapa.webhooks.sender import WebhookSender
-from sapa.work.loops import repeat, wait_for_any
+from sapa.work.loops import repeat, wait_for_due
 from sapa.work.metrics import PROBES
 
 MOST_AT_ONCE = 100
-POLL_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
 STOP_SECONDS = 20.0
 # Longer than an attempt can take.
 _LEASE_SECONDS = 60.0
@@ -31,24 +33,25 @@ async def probe_suspended(context: AppContext, stopping: asyncio.Event) -> None:
     sender = WebhookSender(context.settings.webhooks)
     running: dict[DueProbe, asyncio.Task[None]] = {}
 
-    async def step() -> bool:
+    async def step(wakeup: Wakeup) -> None:
+        wakeup.begin()
         async with context.database.connection() as db:
             due = await queries.list_due(db, MOST_AT_ONCE)
         for probe in due:
             if probe not in running and len(running) < MOST_AT_ONCE:
                 running[probe] = asyncio.create_task(_probe(context, sender, probe))
-        await wait_for_any(running, POLL_SECONDS, stopping)
-        return True
+        await wait_for_due(wakeup, running, stopping)
 
-    try:
-        await repeat(step, stopping)
-        if running:
-            await asyncio.wait(running.values(), timeout=STOP_SECONDS)
-    finally:
-        for task in running.values():
-            task.cancel()
-        await asyncio.gather(*running.values(), return_exceptions=True)
-        await sender.close()
+    with context.database.wakeups.open(queries.PROBES, PAUSE_SECONDS) as wakeup:
+        try:
+            await repeat(partial(step, wakeup), stopping)
+            if running:
+                await asyncio.wait(running.values(), timeout=STOP_SECONDS)
+        finally:
+            for task in running.values():
+                task.cancel()
+            await asyncio.gather(*running.values(), return_exceptions=True)
+            await sender.close()
 
 
 async def _probe(context: AppContext, sender: WebhookSender, due: DueProbe) -> None:

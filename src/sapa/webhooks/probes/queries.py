@@ -1,7 +1,9 @@
 """How due probes are found, counted and recorded."""
 
+from sapa.db.due import WORKER, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.webhooks.dispatch.types import DueDelivery
 from sapa.webhooks.probes.types import DueProbe, ProbeResult
 from sapa.webhooks.types import PROBE_SECONDS
@@ -19,6 +21,9 @@ LIST_DUE = sql(
     row=DueProbe,
     crosses="the worker looks for due probes over all companies, then probes company by company",
 )
+
+NEXT_PROBES = sql(build_next_due("webhook_endpoints", "next_probe_at", "status = 'suspended'"), crosses=WORKER)
+PROBES = DueQueue("webhook probes", NEXT_PROBES.text)
 
 # The first attempts by their due time, which is their event's; the retries, of which there are few, by their event's.
 FIND_OLDEST = sql(

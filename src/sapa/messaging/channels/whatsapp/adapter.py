@@ -48,6 +48,7 @@ CAPABILITIES = Capabilities(
     needs_approved_templates=True,
     longest_caption=1024,
     interactives=frozenset(get_args(Interactive)),
+    has_choices=True,
     has_quotes=True,
     has_audio_captions=False,
 )

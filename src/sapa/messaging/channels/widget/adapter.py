@@ -54,6 +54,7 @@ class Widget:
         reports=frozenset({"sent", "delivered", "read"}),
         identities=(calls.VISITOR,),
         per_second=1000,
+        has_choices=True,
     )
 
     def build_snippet(self, address: str, key: str) -> str:

@@ -1,0 +1,167 @@
+"""An installation that has nothing to do: what it asks its database, and what it costs."""
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from signal import SIGTERM
+
+import asyncpg
+import psutil
+from msgspec import Struct
+
+from bench.findings import Findings, Table, at_most, ratios, spread
+from bench.ground import open_ground, plain_environment
+from bench.idle.sleepers import add_sleepers
+from bench.say import say
+from bench.servers import MEGABYTE, cpu_seconds, end, free_port, wait_for_answer
+from sapa.runtime.embedded import EmbeddedServer
+from sapa.runtime.processes import spawn
+
+STATEMENT = re.compile(rb"LOG:  (?:statement|execute [^:]*): ")
+
+
+class Size(Struct, frozen=True):
+    few: int
+    many: int
+    rounds: int
+    seconds: float
+    """Of a round: two of the slowest rhythm that an idle worker has."""
+    settling: float
+    """After the start, until nothing of it is left."""
+
+
+FULL = Size(few=10, many=10_000, rounds=6, seconds=60, settling=90)
+QUICK = Size(few=10, many=200, rounds=1, seconds=30, settling=20)
+
+
+class Idleness(Struct, frozen=True):
+    """Of one round."""
+
+    statements_per_second: float
+    cpu_percent: float
+    worker_megabytes: float
+    product_megabytes: float
+
+
+async def measure_idle(folder: Path, is_quick: bool) -> Findings:
+    size = QUICK if is_quick else FULL
+    for name in ("few", "many"):
+        (folder / name).mkdir()
+    few = await _measure(folder / "few", size.few, 0, size)
+    further = await _measure(folder / "few", 0, 1, size)
+    many = await _measure(folder / "many", size.many, 0, size)
+    added = [one.statements_per_second - spread([each.statements_per_second for each in few]).median for one in further]
+    verdicts = [
+        at_most(4, "/s", "statements of an idle installation", spread([one.statements_per_second for one in few])),
+        at_most(1, "/s", "statements of a further worker", spread(added)),
+        at_most(0.5, " %", "CPU of an idle installation, of one core", spread([one.cpu_percent for one in few])),
+        at_most(235, " MB", "memory (PSS) of the idle product", spread([one.product_megabytes for one in few])),
+        at_most(
+            1.2,
+            "×",
+            f"statements with {size.many:,} companies asleep against {size.few}",
+            ratios([one.statements_per_second for one in many], [one.statements_per_second for one in few]),
+        ),
+        at_most(
+            1.2,
+            "×",
+            f"worker's memory with {size.many:,} companies asleep against {size.few}",
+            ratios([one.worker_megabytes for one in many], [one.worker_megabytes for one in few]),
+        ),
+    ]
+    rows = {
+        f"{size.few} companies": few,
+        f"{size.few} companies, two workers": further,
+        f"{size.many:,} companies": many,
+    }
+    return Findings(verdicts, [_table(rows)], {"few": few, "further": further, "many": many})
+
+
+def _table(rows: dict[str, list[Idleness]]) -> Table:
+    columns = ["idle", "statements/s", "CPU, % of a core", "worker's PSS, MB", "PSS of all processes, MB"]
+    return Table(columns, [[name, *_figures(rounds)] for name, rounds in rows.items()])
+
+
+def _figures(rounds: Sequence[Idleness]) -> list[str]:
+    fields = Idleness.__struct_fields__
+    return [f"{spread([getattr(one, field) for one in rounds]).median:.2f}" for field in fields]
+
+
+async def _measure(folder: Path, companies: int, further_workers: int, size: Size) -> list[Idleness]:
+    if companies:
+        say(f"making {companies:,} companies that sleep")
+        async with open_ground(folder) as ground:
+            await add_sleepers(ground, companies)
+    async with _serve(folder, further_workers) as (server, processes):
+        await asyncio.sleep(size.settling)
+        rounds = []
+        for _ in range(size.rounds):
+            cpu = await _measure_cpu(processes, size.seconds)
+            statements = await _count_statements(server, size.seconds)
+            worker = next(one for one in _list_all(processes) if "worker" in one.cmdline())
+            product = sum(_read_pss(one) for one in _list_all(processes))
+            rounds.append(Idleness(statements / size.seconds, cpu / size.seconds * 100, _read_pss(worker), product))
+        return rounds
+
+
+@asynccontextmanager
+async def _serve(folder: Path, further_workers: int) -> AsyncIterator[tuple[EmbeddedServer, list[psutil.Process]]]:
+    """`sapa serve` with one API process and its worker, and perhaps more workers."""
+    port, data, log = free_port(), folder / "data", folder / "serve.log"
+    environment = plain_environment() | {"SAPA_PROCESSES": "1"}
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "sapa", "serve", "--port", str(port), "--data", str(data)]
+        child = spawn(command, SIGTERM, env=environment, output=output.fileno())
+        children = [child]
+        try:
+            await wait_for_answer(f"http://127.0.0.1:{port}/readyz", child, log, 200)
+            server = EmbeddedServer(data)
+            own = {"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key}
+            for _ in range(further_workers):
+                command = [sys.executable, "-m", "sapa", "worker"]
+                children.insert(0, spawn(command, SIGTERM, env=environment | own, output=output.fileno()))
+            yield server, [psutil.Process(each.pid) for each in children]
+        finally:
+            for each in children:
+                await end(each)
+
+
+def _list_all(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    return [one for process in processes for one in [process, *process.children(recursive=True)]]
+
+
+def _read_pss(process: psutil.Process) -> float:
+    return float(process.memory_full_info().pss / MEGABYTE)
+
+
+async def _measure_cpu(processes: Sequence[psutil.Process], seconds: float) -> float:
+    before, started = sum(map(cpu_seconds, processes)), time.monotonic()
+    await asyncio.sleep(seconds)
+    return (sum(map(cpu_seconds, processes)) - before) / (time.monotonic() - started) * seconds
+
+
+async def _count_statements(server: EmbeddedServer, seconds: float) -> int:
+    """In PostgreSQL's own log; not while CPU is measured, because logging costs some."""
+    await _log_statements(server, "all")
+    start = server.log.stat().st_size
+    await asyncio.sleep(seconds)
+    with server.log.open("rb") as log:
+        log.seek(start)
+        written = log.read()
+    await _log_statements(server, "none")
+    return len(STATEMENT.findall(written))
+
+
+async def _log_statements(server: EmbeddedServer, which: str) -> None:
+    role = f"postgres:{server.secrets.superuser}"
+    superuser = await asyncpg.connect(server.owner_url.replace(f"sapa_owner:{server.secrets.owner}", role))
+    try:
+        await superuser.execute(f"ALTER SYSTEM SET log_statement = '{which}'")
+        await superuser.execute("SELECT pg_reload_conf()")
+    finally:
+        await superuser.close()
+    await asyncio.sleep(1)

@@ -1,0 +1,128 @@
+"""How many statements a send takes, counted between the application and PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from sapa.access.actions import get_company, read_clock
+from sapa.db.pool import Database
+from sapa.events import DELIVERY_ID
+from sapa.messaging.channels.interface import Identity, Source, StatusReport
+from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.types import MESSAGE_ID
+from tests.conftest import Installation
+from tests.db.statement_proxy import StatementProxy, open_statement_proxy
+from tests.factories import Environments
+from tests.http.wire import eventually
+from tests.messaging.provider import NUMBER_SENT, Live, open_live
+from tests.messaging.send_steps import NUMBER, build_message
+
+MOST_STATEMENTS = 9
+"""With the rate limit, the pace, BEGIN and COMMIT."""
+
+
+@pytest.fixture
+async def proxy(installation: Installation) -> AsyncIterator[StatementProxy]:
+    async with open_statement_proxy(installation.server.app_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def live(
+    installation: Installation, database: Database, company: Environments, proxy: StatementProxy
+) -> AsyncIterator[Live]:
+    """A company to which a customer wrote a moment ago."""
+    async with open_live(installation, database, company.live, database_url=proxy.url) as opened:
+        opened.peer.answers = [(200, NUMBER_SENT)]
+        async with database.transaction() as tx:
+            owner, now = await get_company(tx, company.live), (await read_clock(tx, company.live)).now
+            contact = await contacts.find_or_create(tx, owner, [Identity("phone", NUMBER)], "Ayu")
+            await contacts.record_inbound(tx, owner, opened.hook.connection_id, contact.id, now, MESSAGE_ID.new())
+        yield opened
+
+
+async def test_a_send_to_a_known_contact_takes_few_statements(live: Live, proxy: StatementProxy) -> None:
+    """The fewest of some sends: other statements of the process pass the proxy, too."""
+    counted: list[list[str]] = []
+    for number in range(6):
+        live.peer.answers = [(200, {**NUMBER_SENT, "messages": [{"id": f"wamid.{number}"}]})]
+        proxy.statements.clear()
+        sent = await live.post("/messages/send", **build_message())
+        counted.append(list(proxy.statements))
+        assert (sent.status_code, sent.json()["data"]["status"]) == (200, "sent")
+    fewest = min(counted, key=len)
+    assert len(fewest) <= MOST_STATEMENTS, "\n".join(" ".join(text.split())[:110] for text in fewest)
+    assert len([text for text in fewest if "INSERT INTO messages" in text or "UPDATE messages" in text]) == 2
+
+
+async def test_the_response_is_the_message_as_it_is_stored(live: Live) -> None:
+    """It is built without reading the message back."""
+    body = build_message(metadata={"order": "INV-1", "weight": 1.5})
+    sent = (await live.post("/messages/send", **body)).json()["data"]
+    stored = await live.get(f"/messages/{sent['messageId2']}")
+    assert [(event["kind"], event["sequence"]) for event in stored.pop("events")] == [("sent", 1)]
+    assert sent == stored
+
+
+async def test_the_event_and_the_record_have_the_message_as_it_is_stored(
+    live: Live, database: Database, company: Environments
+) -> None:
+    sent = (await live.post("/messages/send", **build_message())).json()["data"]
+    async with database.connection() as db:
+        body: bytes = await db.fetchval(
+            "SELECT body FROM events WHERE company_id = $1 AND resource_id = $2", company.live, sent["messageId2"]
+        )
+    assert msgspec.json.decode(body) == {**sent, "previousStatus": "pending"}
+    (record,) = await live.get(f"/messages/requests?responseId={sent['messageId2']}")
+    assert record["response"] == {"data": sent}
+
+
+async def test_every_subscribed_endpoint_gets_a_delivery_of_its_own(
+    live: Live, database: Database, company: Environments
+) -> None:
+    async with database.transaction() as tx:
+        for number, kinds in enumerate([["order.created"], [], ["message.status.updated"]]):
+            await tx.execute(
+                "INSERT INTO webhook_endpoints (company_id, id, url, kinds, secret) VALUES ($1, $2, $3, $4, '')",
+                company.live, f"whe_{number}", "https://example.com", kinds,
+            )  # fmt: skip
+    await live.post("/messages/send", **build_message())
+    async with database.connection() as db:
+        rows = await db.fetch(
+            """
+            SELECT q.id, q.endpoint_id, q.event_id, e.kind, q.due_at = e.created_at AS is_due
+              FROM webhook_queue q
+              JOIN events e ON e.company_id = q.company_id AND e.id = q.event_id AND e.created_at = q.event_at
+             WHERE q.company_id = $1
+             ORDER BY q.endpoint_id""",
+            company.live,
+        )
+    assert [(row["endpoint_id"], row["kind"], row["is_due"]) for row in rows] == [
+        ("whe_1", "message.status.updated", True), ("whe_2", "message.status.updated", True),
+    ]  # fmt: skip
+    assert all(DELIVERY_ID.matches(row["id"]) for row in rows)
+    assert len({row["id"] for row in rows}) == 2
+
+
+async def test_a_report_that_is_faster_than_the_response_is_kept(
+    live: Live, database: Database, company: Environments
+) -> None:
+    """The message is not as it was recorded any more, so the acceptance is stored step by step."""
+
+    async def is_asked() -> bool | None:
+        return bool(live.peer.requests) or None
+
+    live.peer.opens.clear()
+    sending = asyncio.create_task(live.post("/messages/send", **build_message()))
+    await eventually(is_asked)
+    async with database.transaction() as tx:
+        owner, now = await get_company(tx, company.live), (await read_clock(tx, company.live)).now
+        id: str = await tx.fetchval("SELECT id FROM messages WHERE company_id = $1", company.live)
+        report = StatusReport("delivered", now, message_id="wamid.1", reference=id)
+        assert await messages.apply(tx, owner, Source.MSGAPP_CLOUD, report, now)
+    live.peer.opens.set()
+    sent = (await sending).json()["data"]
+    assert (sent["status"], sent["messageId"], sent["sequence"]) == ("delivered", "wamid.1", 1)
