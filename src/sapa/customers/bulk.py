@@ -45,6 +45,8 @@ class BulkCustomer(Struct, frozen=True):
     e-mail address. A customer of another external id is not; one without any gets this one's."""
     proof: ConsentProofIn | None = None
     """Of its subscriptions."""
+    profile: Profile | None = None
+    """As a new customer would have it, if it was prepared and is valid."""
 
 
 class CustomerChange(Struct, frozen=True):
@@ -55,6 +57,14 @@ class CustomerChange(Struct, frozen=True):
     profile: Profile
     proof: ConsentProofIn | None = None
     sets_subscriptions: bool = False
+
+
+def prepare(company: Company, row: BulkCustomer) -> BulkCustomer:
+    """Computes its profile ahead, without the database; an invalid one is refused when it is stored."""
+    try:
+        return msgspec.structs.replace(row, profile=build_profile(company, _as_new(row)))
+    except ApiError:
+        return row
 
 
 async def store(tx: Tx, company: Company, row: BulkCustomer, actor: ChangeActor = SYSTEM) -> Outcome:
@@ -203,6 +213,8 @@ def list_keys(company: Company, row: BulkCustomer) -> list[str]:
 
 def _find_contact(company: Company, row: BulkCustomer) -> tuple[str | None, str | None]:
     """The e-mail address and phone number as they are compared; none for an invalid row."""
+    if row.profile is not None:
+        return row.profile.email_key, row.profile.phone_number
     contact = {name: value for name in ("email", "phone_number") if (value := getattr(row.patch, name))}
     try:
         profile = build_profile(company, CustomerIn(**contact))
@@ -258,7 +270,7 @@ async def record_entries(tx: Tx, company: Company, entries: Sequence[NewTimeline
 def _build_change(company: Company, index: int, row: BulkCustomer, stored: Customer | None) -> CustomerChange | None:
     try:
         if stored is None:
-            return CustomerChange(index, None, build_profile(company, _as_new(row)), row.proof)
+            return CustomerChange(index, None, row.profile or build_profile(company, _as_new(row)), row.proof)
         profile = revise_profile(company, stored, _patch_for(stored, row))
         if stored.external_id is None and row.external_id:
             profile = msgspec.structs.replace(profile, external_id=row.external_id)

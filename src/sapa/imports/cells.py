@@ -37,7 +37,9 @@ class BadCell(ValueError):
 
 class Column(msgspec.Struct, frozen=True):
     name: str
-    path: Path
+    above: Path
+    last: str | int
+    """The cell's field or position within the objects and lists `above`."""
     read: Reading | None
     """None for a column that an export writes and an import ignores."""
 
@@ -76,22 +78,20 @@ def build_object(cells: Sequence[str], columns: Sequence[Column]) -> bytes | Non
     fields: dict[str | int, Any] = {}
     is_blank = True
     for cell, column in zip(cells, columns, strict=True):
-        if cell:
-            is_blank = False
-            if column.read is not None:
-                _put(fields, column, column.read, cell)
+        if not cell:
+            continue
+        is_blank = False
+        if column.read is None:
+            continue
+        inner = fields
+        for step in column.above:
+            inner = inner.setdefault(step, {})
+        try:
+            inner[column.last] = column.read(unescape_formula(cell) if "'" in cell else cell)
+        except BadCell as error:
+            error.field = column.name
+            raise
     return None if is_blank else _encode(_build_lists(fields))
-
-
-def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str) -> None:
-    *above, last = column.path
-    for step in above:
-        fields = fields.setdefault(step, {})
-    try:
-        fields[last] = read(unescape_formula(cell) if "'" in cell else cell)
-    except BadCell as error:
-        error.field = column.name
-        raise
 
 
 def _build_lists(value: Any) -> Any:
@@ -104,8 +104,8 @@ def _build_lists(value: Any) -> Any:
 
 
 def _column(name: str, type_info: inspect.Type) -> Column:
-    path, read = _resolve(type_info, name.split("."))
-    return Column(name, path, read)
+    (*above, last), read = _resolve(type_info, name.split("."))
+    return Column(name, tuple(above), last, read)
 
 
 def _resolve(kind: inspect.Type, steps: list[str]) -> tuple[Path, Reading | None]:
@@ -196,7 +196,7 @@ def _refuse_overlaps(columns: Sequence[Column]) -> None:
 
 def _full_path(column: Column) -> tuple[str, ...]:
     """Also for a column that is not read."""
-    return tuple(map(str, column.path) if column.read else column.name.split("."))
+    return tuple(map(str, (*column.above, column.last)) if column.read else column.name.split("."))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -30,9 +30,17 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
+def prepare_customer(context: StoreContext, row: CustomerRow) -> BulkCustomer:
+    patch = CustomerPatch(**{name: getattr(row, name) for name in CustomerPatch.__struct_fields__})
+    customer = BulkCustomer(
+        row.external_id or None, row.id or None, patch, context.matches_contacts, proof=row.consent_proof or None
+    )
+    return bulk.prepare(context.company, customer)
+
+
 async def store_customers(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> list[Result]:
     """Stores all rows together, then one by one those that need it."""
-    customers = [_build_customer(row, context.matches_contacts) for row in rows]
+    customers = [_customer_of(row) for row in rows]
     actor = ChangeActor("import", context.import_id)
     outcomes = await _store_together(tx, context.company, customers, actor)
     return [
@@ -53,13 +61,11 @@ async def _store_together(
 
 def list_customer_keys(company: Company, row: FileRow) -> tuple[str, list[str]]:
     """Which customer the row is, and the unique values that it claims."""
-    customer = _build_customer(row)
+    customer = _customer_of(row)
     return customer.external_id or customer.id or f"line {row.line}", bulk.list_keys(company, customer)
 
 
-def _build_customer(row: FileRow, matches_contact: bool = False) -> BulkCustomer:
-    value: Any = row.value
-    patch = CustomerPatch(**{name: getattr(value, name) for name in CustomerPatch.__struct_fields__})
-    return BulkCustomer(
-        value.external_id or None, value.id or None, patch, matches_contact, proof=value.consent_proof or None
-    )
+def _customer_of(row: FileRow) -> BulkCustomer:
+    customer: Any = row.value
+    found: BulkCustomer = customer
+    return found

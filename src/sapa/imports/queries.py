@@ -5,9 +5,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from sapa.db.due import WORKER, build_next_real_due
 from sapa.db.listing import Listing
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.http.errors import NotFound
 from sapa.imports.types import Import, ImportJob, NewImport, Problem
 
@@ -81,6 +83,13 @@ CLAIM = sql(
 )
 
 FIND_HOLDER = sql("SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND held_until >= clock_timestamp()")
+
+FREE = sql(
+    """
+    UPDATE imports SET held_until = '-infinity'
+     WHERE finished_at IS NULL AND split_part(holder, '/', 1) = ANY($1::text[])""",
+    crosses="a worker that died was importing for some company",
+)
 
 RELEASE = sql("UPDATE imports SET held_until = '-infinity' WHERE company_id = $1 AND id = $2 AND holder = $3")
 
@@ -199,6 +208,12 @@ LIST_WAITING = sql(
     crosses="the worker looks for uploads over all companies, then claims one company's",
 )
 
+NEXT_UPLOADS = sql(
+    build_next_real_due("imports", "held_until", "finished_at IS NULL AND is_upload AND status <> 'draft'"),
+    crosses=WORKER,
+)
+UPLOADS = DueQueue("uploads", NEXT_UPLOADS.text)
+
 # Uploads that were never started go after a day: nothing but their content is stored.
 _OLD = """(created_at < now() - make_interval(days => ${0})
             OR (status = 'draft' AND created_at < now() - interval '1 day'))"""
@@ -237,6 +252,7 @@ async def insert_import(tx: Tx, company_id: int, id: str, new: NewImport) -> str
     """The id, or None when the command already imports the same file."""
     values = (getattr(new, name) for name in NewImport.__struct_fields__)
     inserted: str | None = await INSERT.value(tx, company_id, id, *values)
+    announce_due(tx, UPLOADS)
     return inserted
 
 
@@ -244,6 +260,7 @@ async def start_import(
     tx: Tx, company_id: int, id: str, source: str | None, reading: bytes | None, *, effects: bool, dry_run: bool
 ) -> bool:
     """False when it has been started already."""
+    announce_due(tx, UPLOADS)
     return bool(await START.run(tx, company_id, id, source, effects, reading, dry_run))
 
 
@@ -273,6 +290,11 @@ async def claim(tx: Tx, company_id: int, id: str, holder: str, dead: Sequence[st
 async def find_holder(db: Connection, company_id: int, id: str) -> str | None:
     holder: str | None = await FIND_HOLDER.value(db, company_id, id)
     return holder
+
+
+async def free(tx: Tx, processes: Sequence[str]) -> None:
+    """Lets other workers go on with the imports of those that died."""
+    await FREE.run(tx, processes)
 
 
 async def release(tx: Tx, company_id: int, id: str, holder: str) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from sapa.db.pool import Tx
 from sapa.imports.attempts import Result, StoreContext
-from sapa.imports.customer_rows import CustomerRow, list_customer_keys, store_customers
+from sapa.imports.customer_rows import CustomerRow, list_customer_keys, prepare_customer, store_customers
 from sapa.imports.order_rows import OrderRow, prepare_order, store_orders
 from sapa.imports.product_rows import ProductRow, store_products
 from sapa.imports.rows import FileRow
@@ -36,7 +36,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 KINDS: dict[Resource, Kind] = {
-    "customers": Kind(CustomerRow, 500, store_customers, list_keys=list_customer_keys),
+    "customers": Kind(CustomerRow, 500, store_customers, list_keys=list_customer_keys, prepare=prepare_customer),
     "products": Kind(ProductRow, 100, store_products, is_single=True),
     # New orders of the company wait for a batch, because it has their numbers.
     "orders": Kind(OrderRow, 400, store_orders, prepare=prepare_order, batch_seconds=0.1),

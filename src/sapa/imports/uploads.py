@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
@@ -13,7 +14,7 @@ from msgspec import Raw
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
-from sapa.db.pool import Database
+from sapa.db.pool import Database, Tx
 from sapa.imports import actions, queries
 from sapa.imports.conversion import FileReading
 from sapa.imports.converter import UPLOAD_SECONDS, convert_file
@@ -21,7 +22,7 @@ from sapa.imports.queries import WaitingUpload
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
 from sapa.imports.work import Until, Work, renew, resume
 from sapa.work.leases import new_holder
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
 PAUSE_SECONDS = 1.0
 TURN_SECONDS = 20.0
@@ -41,7 +42,12 @@ async def import_uploads(context: AppContext, stopping: asyncio.Event) -> None:
             with suppress(ImportRunning, ImportTakenOver):
                 await _import_for_a_turn(database, upload, stopping)
 
-    await repeat(step, stopping, every=PAUSE_SECONDS)
+    await repeat_when_due(database, queries.UPLOADS, step, stopping, pause=PAUSE_SECONDS)
+
+
+async def free_imports(tx: Tx, processes: Sequence[str]) -> None:
+    """Those of workers that died."""
+    await queries.free(tx, processes)
 
 
 async def _import_for_a_turn(database: Database, upload: WaitingUpload, stopping: asyncio.Event) -> None:
