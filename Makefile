@@ -9,11 +9,11 @@ SITE := build/documentation/index.html
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean soak lint bench demo docs site links names sdks lock audit sbom
-.PHONY: release clean
+.PHONY: help install run check test test-long test-clean test-cluster test-packages soak lint bench demo docs site links
+.PHONY: names sdks lock audit sbom release deb clean
 
 help: ## Show what can be made, and what each command installs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "What they install: Python packages go into $(VENV) only, at the versions and hashes in requirements/. System"
 	@echo "packages come from apt, as root or with sudo, and only those that are missing:"
@@ -38,8 +38,18 @@ test-long: lint $(VENV)/openapi.stamp $(VENV)/mcp.stamp ## The same with the lon
 	@scripts/need jq jq
 	@scripts/need php php-cli
 	@scripts/need go golang-go
+	@scripts/need pgbouncer pgbouncer
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
+
+test-cluster: $(VENV)/dev.stamp ## Faults of Patroni, haproxy and hosts under load, in network namespaces (as root; ROUNDS=…)
+	@scripts/test-cluster $(abspath $(BIN)) $(ROUNDS)
+
+test-packages: ## Build the Debian package in a minimal Debian; install, start, upgrade and remove it there (as root)
+	@scripts/test-clean --only scripts/test-packages
+
+deb: ## Build dist/sapa_….deb for this machine's architecture
+	@scripts/build-deb
 
 soak: $(VENV)/dev.stamp ## Ordinary traffic beside attackers for 20 minutes (MINUTES=…), on a machine without other work
 	$(BIN)/python -m tests.faults.soak $(MINUTES)
@@ -102,9 +112,12 @@ clean: ## Remove .venv, caches and what was built; the data folder stays
 #installs                         python3-venv
 #installs test, test-long         requirements/dev.txt, about 860 MB; python3-venv, curl, jq, chromium, libatomic1
 #installs test-long               requirements/openapi and requirements/mcp, about 700 MB: Node and npm packages, Kapso's
-#installs                         client among them; php-cli, golang-go
+#installs                         client among them; php-cli, golang-go, pgbouncer
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
+#installs test-cluster            requirements/dev.txt; python3-venv, postgresql-15, patroni, etcd-server, haproxy, iproute2
+#installs test-packages           debootstrap, and within the system that it removes: python3-venv and the package itself
+#installs deb                     nothing; the packages of requirements/run.txt go into the .deb
 #installs soak                    requirements/dev.txt; python3-venv
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs docs, names, sdks, lock requirements/dev.txt; python3-venv
@@ -116,6 +129,7 @@ PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 # One process more than the two cores: tests often wait for a worker's next step or a provider's timeout.
 PYTEST_ALL := $(PYTEST) -n 3
 MINUTES := 20
+ROUNDS := 3
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 $(VENV)/bin/pip:

@@ -328,7 +328,8 @@ def name_method(operation_id: str, resource: str) -> tuple[str, str]:
         resource, name = METHODS[operation_id].split(".")
         return resource, name
     words = operation_id.split("_")
-    for noun in (resource.split("_"), resource.removesuffix("s").split("_")):
+    singular = resource.removesuffix("ies") + "y" if resource.endswith("ies") else resource.removesuffix("s")
+    for noun in (resource.split("_"), singular.split("_")):
         for start in range(1, len(words) - len(noun) + 1):
             if words[start : start + len(noun)] == noun:
                 return resource, "_".join([*words[:start], *words[start + len(noun) :]])

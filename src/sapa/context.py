@@ -1,6 +1,8 @@
 """What every process of the product shares: settings, database, clients."""
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -71,6 +73,17 @@ class LargeBodies:
             self._waiting -= 1
 
 
+class ProcessLease:
+    """Until when this process may do work that it holds under its name. Only a worker's lease ends."""
+
+    def __init__(self) -> None:
+        self.until = math.inf
+        """On the monotonic clock."""
+
+    def is_held(self) -> bool:
+        return time.monotonic() < self.until
+
+
 class AppContext(Struct, frozen=True):
     """The database and the outbound clients, built once for each process."""
 
@@ -88,6 +101,7 @@ class AppContext(Struct, frozen=True):
     running: set[asyncio.Task[Any]] = field(default_factory=set)
     """Work that continues when its caller disconnects."""
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
+    lease: ProcessLease = field(default_factory=ProcessLease)
 
     @property
     def vault(self) -> Vault:

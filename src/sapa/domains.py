@@ -12,12 +12,14 @@ from sapa.access.calls import api as api_calls
 from sapa.access.keys import api as api_keys
 from sapa.access.types import ManagementChange
 from sapa.analytics import api as analytics
+from sapa.backups import jobs as backup_jobs
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
 from sapa.customers.subscriptions import CONSENTS
 from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.db.pool import Database
+from sapa.db.wakeups import DueQueue
 from sapa.http.endpoints import Routes
 from sapa.http.hooks import Hook, answer_hook
 from sapa.imports import actions as import_actions
@@ -118,17 +120,32 @@ from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
+from sapa.support.business_hours import api as business_hours
+from sapa.support.labels import api as ticket_labels
+from sapa.support.macros import api as macros
+from sapa.support.presence import api as presence
+from sapa.support.ratings import api as ratings
+from sapa.support.ratings import jobs as rating_jobs
+from sapa.support.ratings import pages as rating_pages
+from sapa.support.saved_replies import api as saved_replies
+from sapa.support.search import api as ticket_search
+from sapa.support.sla import api as sla_policies
+from sapa.support.teams import api as teams
+from sapa.support.views import api as views
 from sapa.timeline import api as timeline
+from sapa.timeline import jobs as timeline_jobs
 from sapa.values.sealing import Vault
 from sapa.webhooks.deliveries import api as webhook_deliveries
 from sapa.webhooks.dispatch import dispatcher
 from sapa.webhooks.dispatch import jobs as dispatch_jobs
+from sapa.webhooks.dispatch import lanes as webhook_lanes
 from sapa.webhooks.endpoints import actions as endpoint_actions
 from sapa.webhooks.endpoints import api as webhook_endpoints
 from sapa.webhooks.notices import jobs as notice_jobs
 from sapa.webhooks.probes import jobs as probe_jobs
 from sapa.webhooks.replay import jobs as replay_jobs
 from sapa.work import retention, rotation
+from sapa.work.leases import FreeWork
 from sapa.work.rotation import SealedTable
 from sapa.work.worker import Job, Service
 
@@ -171,9 +188,21 @@ ROUTES: list[Routes] = [
     costs.routes,
     channel_status.routes,
     analytics.routes,
+    ticket_search.routes,
     support.routes,
     agents.routes,
+    presence.routes,
     agents.settings_routes,
+    ticket_labels.routes,
+    teams.routes,
+    saved_replies.routes,
+    saved_replies.ticket_routes,
+    views.routes,
+    macros.routes,
+    macros.ticket_routes,
+    business_hours.routes,
+    sla_policies.routes,
+    ratings.routes,
     sandbox.routes,
     channel_connections.routes,
     carrier_connections.carrier_routes,
@@ -184,17 +213,23 @@ ROUTES: list[Routes] = [
     api_calls.routes,
 ]
 
+CLOCK = DueQueue("company clocks")
+"""Wakes a job when a company's test clock was moved."""
+
 JOBS: list[Job] = [
-    Job("fold counters", 1, counters.fold),
-    Job("catch up with webhooks", 1, replay_jobs.catch_up),
+    Job("fold counters", 300, counters.fold, counters.QUEUE),
+    Job("catch up with webhooks", 300, replay_jobs.catch_up, endpoint_actions.CATCH_UP),
     Job("reconcile webhook counters", 3600, dispatch_jobs.reconcile_counter),
-    Job("expire keys", 10, access_actions.expire_keys),
-    Job("bring back shipments", 5, shipping_jobs.reschedule),
-    Job("update customer copies", 5, customer_copies.update_copies),
-    Job("backfill order amounts", 5, order_jobs.backfill_amounts),
-    Job("expire points", 5, expiry_jobs.expire_overdue),
+    Job("expire keys", 60, access_actions.expire_keys, CLOCK),
+    Job("bring back shipments", 30, shipping_jobs.reschedule, CLOCK),
+    Job("update customer copies", 300, customer_copies.update_copies, customer_copies.QUEUE),
+    Job("backfill order amounts", 30, order_jobs.backfill_amounts),
+    Job("expire points", 30, expiry_jobs.expire_overdue, CLOCK),
     Job("check wallets", 60, reconciliation_jobs.check_wallets),
-    Job("resolve silent tickets", 5, support_jobs.resolve_silent),
+    Job("resolve silent tickets", 30, support_jobs.resolve_silent, CLOCK),
+    Job("wake snoozed tickets", 15, support_jobs.wake_snoozed, CLOCK),
+    Job("mark missed targets", 15, support_jobs.mark_breached, CLOCK),
+    Job("assign waiting tickets", 5, support_jobs.assign_waiting),
     Job("forget idempotency records", 60, retention.purge_idempotency_records),
     Job("forget quotes", 60, quote_actions.purge_expired),
     Job("forget sessions", 3600, people_actions.purge_old),
@@ -204,10 +239,11 @@ JOBS: list[Job] = [
     Job("forget channel callbacks", 3600, inbound_hooks.purge_old),
     Job("forget the sandbox's outbox", 3600, sandbox_jobs.purge_old),
     Job("forget widget sessions", 600, widget_jobs.purge_old),
-    Job("give up on unsettled messages", 5, message_jobs.expire_unsettled),
+    Job("give up on unsettled messages", 30, message_jobs.expire_unsettled, CLOCK),
     Job("purge labels", 3600, label_actions.purge_old),
     Job("purge channel events", 3600, channel_event_actions.purge_old),
     Job("index areas", 60, area_imports.index_missing),
+    Job("backfill timeline counters", 60, timeline_jobs.backfill_counters),
 ]
 """The names are stored as lease names and metric labels, so they never change; the functions have the current words."""
 
@@ -253,8 +289,18 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.poll_carriers),
     Service("labels", label_jobs.print_waiting),
     Service("notifications", notification_jobs.send_queued),
+    Service("backups", backup_jobs.make_backups),
     Service("consent confirmations", confirmation_jobs.send_queued),
+    Service("rating questions", rating_jobs.send_queued),
 ]
+
+FREE_WORK: list[FreeWork] = [
+    webhook_lanes.free_lanes,
+    inbound_jobs.free_lanes,
+    uploads.free_imports,
+    label_jobs.free_batches,
+]
+"""What a worker holds under its name, besides leases. When it dies, a peer frees it."""
 
 HOOKS: list[Hook[AppContext]] = [
     Hook(carrier_connection_actions.HOOKS, tracking_hooks.receive_callback, tracking_hooks.find_limit),
@@ -271,6 +317,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [
     widget_pages.pages,
     tracking_pages.build_pages,
     consent_pages.build_pages,
+    rating_pages.build_pages,
     sandbox_pages.build_pages,
 ]
 """Pages for browsers, besides the API's documents."""

@@ -10,7 +10,7 @@ from sapa.db.pool import PooledConnection, Tx, notify_after_commit
 from sapa.db.sql import sql
 from sapa.values.api_base import Base
 from sapa.values.company import Company
-from sapa.values.ids import IdKind
+from sapa.values.ids import ALPHABET, IdKind
 from sapa.values.json import encode
 
 EVENT_ID = IdKind("evt_")
@@ -20,40 +20,39 @@ CHANNEL = "sapa_events"
 """Notified when there are new deliveries."""
 
 
-class EventRecipient(msgspec.Struct, frozen=True):
-    """An event that an endpoint is subscribed to."""
-
-    endpoint_id: str
-    event_id: str
-    event_at: str
-
+# Due at the event's time, and so before later retries. A delivery's id is its event's, but for the number of the
+# endpoint in the last two characters.
+RECORDED = f"""recorded AS (
+    INSERT INTO events (company_id, id, kind, resource_id, body)
+    SELECT $1, id, kind, resource_id, body
+      FROM announced
+    RETURNING id, kind, created_at),
+deliveries AS (
+    SELECT e.id AS endpoint_id, r.id AS event_id, r.created_at AS event_at,
+           (row_number() OVER (PARTITION BY r.id ORDER BY e.id) - 1)::int AS number
+      FROM webhook_endpoints e
+      JOIN recorded r ON e.kinds = '{{}}' OR r.kind = ANY(e.kinds)
+     WHERE e.company_id = $1 AND e.status = 'active'),
+queued AS (
+    INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
+    SELECT $1, '{DELIVERY_ID.prefix}' || substr(event_id, {len(EVENT_ID.prefix) + 1}, 24)
+                || substr('{ALPHABET}', number / 32 % 32 + 1, 1) || substr('{ALPHABET}', number % 32 + 1, 1),
+           endpoint_id, event_at, event_id, event_at
+      FROM deliveries),
+counted_queue AS (
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'webhook_queue', '', count(*)
+      FROM deliveries
+    HAVING count(*) > 0)"""
+"""A part of statements: records the events of the part `announced` (id, kind, resource_id, body) and queues their
+deliveries."""
 
 RECORD = sql(
-    """
-    WITH recorded AS (
-        INSERT INTO events (company_id, id, kind, resource_id, body)
-        SELECT $1, input.id, input.kind, input.resource_id, input.body
-          FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS input (id, kind, resource_id, body)
-        RETURNING id, kind, created_at
-    )
-    SELECT e.id AS endpoint_id, r.id AS event_id, r.created_at AS event_at
-      FROM webhook_endpoints e
-      JOIN recorded r ON e.kinds = '{}' OR r.kind = ANY(e.kinds)
-     WHERE e.company_id = $1 AND e.status = 'active'""",
-    row=EventRecipient,
-)
-
-# Due at the event's time, and so before later retries.
-QUEUE = sql(
-    """
-    WITH counted AS (
-        INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        VALUES ($1, 'webhook_queue', '', cardinality($2::text[]))
-    )
-    INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
-    SELECT $1, w.id, w.endpoint_id, w.event_at, w.event_id, w.event_at
-      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]::timestamptz[])
-           AS w (id, endpoint_id, event_id, event_at)"""
+    f"""
+    WITH announced AS (
+        SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS a (id, kind, resource_id, body)),
+    {RECORDED}
+    SELECT EXISTS (SELECT FROM deliveries)"""
 )
 
 
@@ -104,7 +103,7 @@ async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
     """Many events at once, in their order."""
     if isinstance(tx, PooledConnection) and tx.is_silent:
         return
-    recipients = await RECORD.all(
+    has_deliveries = await RECORD.value(
         tx,
         company.id,
         [EVENT_ID.new() for _ in events],
@@ -112,14 +111,5 @@ async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
         [event.resource_id for event in events],
         [encode(event.resource) for event in events],
     )
-    if not recipients:
-        return
-    await QUEUE.run(
-        tx,
-        company.id,
-        [DELIVERY_ID.new() for _ in recipients],
-        [recipient.endpoint_id for recipient in recipients],
-        [recipient.event_id for recipient in recipients],
-        [recipient.event_at for recipient in recipients],
-    )
-    notify_after_commit(tx, CHANNEL)
+    if has_deliveries:
+        notify_after_commit(tx, CHANNEL)

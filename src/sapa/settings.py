@@ -22,7 +22,7 @@ _is_mail_address = re.compile(r"[!#-'*+/-9=?A-Z^-~.-]+@[0-9A-Za-z.-]+").fullmatc
 _is_https_url = re.compile(r"https://[!-~]+").fullmatch
 _is_token = re.compile(r"[!-~]{16,512}").fullmatch
 _is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
-_match_files_url = re.compile(
+_match_bucket_url = re.compile(
     r"https?://(?:[^:@/\s]+:[^:@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?"
     r"/[^/?#\s]+(?:/[^?#\s]*)?(?:\?region=[0-9A-Za-z-]+)?"
 ).fullmatch
@@ -123,6 +123,19 @@ class FileSettings(Struct, frozen=True):
         return self.most_mb * 1_048_576
 
 
+class BackupSettings(Struct, frozen=True):
+    url: str | None
+    """SAPA_BACKUP_URL: where the worker stores backups: a folder, or an S3-compatible bucket in the form of
+    SAPA_FILES_URL. None are made by default."""
+    passphrase: str | None
+    """SAPA_BACKUP_PASSPHRASE: seals the secret key inside each backup. Store it elsewhere: without it
+    nobody can read the secrets of a restored backup."""
+    every_hours: int
+    """SAPA_BACKUP_HOURS: how many hours pass between backups."""
+    most: int
+    """SAPA_BACKUP_KEEP: how many backups stay; the worker deletes older ones."""
+
+
 class Settings(Struct, frozen=True):
     data: Path
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
@@ -132,6 +145,7 @@ class Settings(Struct, frozen=True):
     webhooks: WebhookSettings
     mail: MailSettings
     files: FileSettings
+    backups: BackupSettings
     sandbox: SandboxSettings
     upstreams: Mapping[str, str]
     """SAPA_UPSTREAM_: followed by a provider's name, replaces its address:
@@ -182,7 +196,8 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
         ),
         mail=_mail(environ),
-        files=FileSettings(_files_url(environ), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
+        files=FileSettings(_bucket_url(environ, "SAPA_FILES_URL"), _number(environ, "SAPA_FILES_MAX_MB", 25, 1, 100)),
+        backups=_backups(environ),
         sandbox=SandboxSettings(smtp_listen=_listen_address(environ, "SAPA_SANDBOX_SMTP_LISTEN")),
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
@@ -194,9 +209,15 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
 def _url(environ: Mapping[str, str], name: str) -> str | None:
     """It may name several hosts, for a cluster whose primary changes."""
     text = environ.get(name) or None
-    if text is not None and not _is_database_url(text):
-        raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
+    if text is not None:
+        check_database_url(name, text)
     return text
+
+
+def check_database_url(name: str, text: str) -> None:
+    """`name` is that of the variable or the option."""
+    if not _is_database_url(text):
+        raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
 
 
 def _contact(environ: Mapping[str, str], name: str) -> str | None:
@@ -241,17 +262,31 @@ def _mail(environ: Mapping[str, str]) -> MailSettings:
     return MailSettings(url, sender)
 
 
-def _files_url(environ: Mapping[str, str]) -> str | None:
+def _bucket_url(environ: Mapping[str, str], name: str) -> str | None:
     """The error does not repeat the value, which holds a secret."""
-    text = environ.get("SAPA_FILES_URL")
+    text = environ.get(name)
     if not text:
         return None
-    match = _match_files_url(text)
+    match = _match_bucket_url(text)
     if match is None or not 1 <= int(match["port"] or "443") <= 65535:
-        raise BadSetting(
-            "SAPA_FILES_URL must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1."
-        )
+        raise BadSetting(f"{name} must be an address such as https://KEY:SECRET@s3.example.com/bucket?region=eu-1.")
     return text
+
+
+def _backups(environ: Mapping[str, str]) -> BackupSettings:
+    url, passphrase = environ.get("SAPA_BACKUP_URL") or None, environ.get("SAPA_BACKUP_PASSPHRASE") or None
+    if url is not None and url.startswith(("http://", "https://")):
+        url = _bucket_url(environ, "SAPA_BACKUP_URL")
+    elif url is not None and not url.startswith("/"):
+        raise BadSetting("SAPA_BACKUP_URL must be the absolute path of a folder, or the https URL of a bucket.")
+    if url is not None and passphrase is None:
+        raise BadSetting("SAPA_BACKUP_PASSPHRASE is required with SAPA_BACKUP_URL: it seals the secret key.")
+    return BackupSettings(
+        url,
+        passphrase,
+        _number(environ, "SAPA_BACKUP_HOURS", 24, 1, 720),
+        _number(environ, "SAPA_BACKUP_KEEP", 7, 1, 1000),
+    )
 
 
 def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:

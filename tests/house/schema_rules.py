@@ -9,6 +9,7 @@ from sapa.db.pool import Connection
 
 DIRECTORY = {
     "organisations", "companies", "api_keys", "developer_tokens", "leases", "secret_rotations", "schema_migrations",
+    "backup_runs",
     "areas", "area_arrivals", "area_datasets", "area_words", "area_spellings",
     "message_rates",
     "users", "memberships", "sessions", "known_browsers", "one_time_links", "sign_in_attempts", "audit_entries",

@@ -5,9 +5,12 @@ from tests.house.source_tree import Module, build_module, read_modules
 
 MAY_RUN_BARE_SQL = {
     "sapa.db.migrations",  # what makes the tables that statements are checked against
+    "sapa.backups.queries",  # reads and writes whatever tables the catalogue lists
+    "sapa.cli.database",  # looks who is connected
     "sapa.cli.doctor",  # looks at the server, not at rows
     "sapa.db.pool",  # notifies listeners
     "sapa.db.hub",  # the listener's sign of life
+    "sapa.db.wakeups",  # puts the declared statements of all queues into one
 }
 
 MAY_IMPORT_QUERIES: dict[tuple[str, str], str] = {}

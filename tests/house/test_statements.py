@@ -5,6 +5,7 @@ from msgspec import Struct
 
 from sapa.db import listing as listings
 from sapa.db import sql as statements
+from sapa.db.codecs import ARRAYS
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection
 from sapa.db.sql import Statement, sql
@@ -30,8 +31,53 @@ CROSSING = {
     "sapa.access.queries.LOAD_KEY",
     "sapa.access.queries.RECORD_USE",
     "sapa.access.queries.LOCK_FIRST_START",
+    "sapa.backups.queries.COUNT_FILES_IN_BUCKET",
+    "sapa.backups.queries.FIND_LAST",
+    "sapa.backups.queries.FIND_NEWEST",
+    "sapa.backups.queries.FINISH_RUN",
+    "sapa.backups.queries.GET_AGES",
+    "sapa.backups.queries.GET_VERSION",
+    "sapa.backups.queries.LIST_FOREIGN_KEYS",
+    "sapa.backups.queries.LIST_INDEXES",
+    "sapa.backups.queries.LIST_MIGRATIONS",
+    "sapa.backups.queries.LIST_PARTITIONS",
+    "sapa.backups.queries.LIST_SEQUENCES",
+    "sapa.backups.queries.LIST_TABLES",
+    "sapa.backups.queries.PURGE_RUNS",
+    "sapa.backups.queries.RESTART_CATCH_UPS",
+    "sapa.backups.queries.SET_SEQUENCE",
+    "sapa.backups.queries.START_RUN",
+    "sapa.work.queries.GET_BACKUP_FIGURES",
     "sapa.db.queries.COMPANIES_TO_FOLD",
+    "sapa.timeline.queries.COMPANY_TO_COUNT",
     "sapa.imports.queries.COMPANIES_TO_PURGE",
+    "sapa.imports.queries.FREE",
+    "sapa.db.queries.NEXT_DELTAS",
+    "sapa.imports.queries.NEXT_UPLOADS",
+    "sapa.messaging.confirmations.queries.NEXT_CONFIRMATIONS",
+    "sapa.messaging.connections.queries.NEXT_RENEWALS",
+    "sapa.messaging.files.queries.NEXT_THUMBNAILS",
+    "sapa.messaging.inbound.queries.NEXT_CALLBACKS",
+    "sapa.messaging.media.queries.NEXT_FILES",
+    "sapa.messaging.sending.queries.NEXT_DEFERRED",
+    "sapa.notifications.queries.NEXT_NOTIFICATIONS",
+    "sapa.orders.queries.NEXT_COPIES",
+    "sapa.sandbox.queries.NEXT_CALLBACKS",
+    "sapa.sandbox.subscriptions.queries.NEXT_DELIVERIES",
+    "sapa.shipping.bookings.queries.NEXT_BOOKINGS",
+    "sapa.shipping.labels.queries.NEXT_BATCHES",
+    "sapa.shipping.tracking.queries.NEXT_CALLBACKS",
+    "sapa.shipping.tracking.queries.NEXT_POLLS",
+    "sapa.webhooks.dispatch.queries.NEXT_DELIVERIES",
+    "sapa.webhooks.endpoints.queries.NEXT_RESUMED",
+    "sapa.webhooks.notices.queries.NEXT_MAILS",
+    "sapa.webhooks.probes.queries.NEXT_PROBES",
+    "sapa.messaging.inbound.queries.FREE_LANES",
+    "sapa.shipping.labels.queries.FREE",
+    "sapa.webhooks.dispatch.queries.FREE",
+    "sapa.work.queries.DELETE_EXPIRED_WORKERS",
+    "sapa.work.queries.FREE_LEASES",
+    "sapa.work.queries.RENEW_LEASES",
     "sapa.imports.queries.LIST_WAITING",
     "sapa.loyalty.expiry.queries.LIST_DUE",
     "sapa.loyalty.reconciliation.queries.LIST_ROUNDS",
@@ -39,6 +85,7 @@ CROSSING = {
     "sapa.messaging.inbound.queries.LIST_TO_PURGE",
     "sapa.messaging.channel_events.queries.LIST_TO_PURGE",
     "sapa.messaging.channel_status.queries.LIST_DUE",
+    "sapa.messaging.channel_status.queries.NEXT_CHECKS",
     "sapa.messaging.confirmations.queries.LIST_DUE",
     "sapa.messaging.connections.queries.LIST_DUE",
     "sapa.messaging.costs.queries.DELETE_OTHERS",
@@ -139,6 +186,11 @@ CROSSING = {
     "sapa.shipping.shipments.queries.LIST_REWOUND",
     "sapa.shipping.quotes.queries.PURGE",
     "sapa.support.queries.LIST_SILENT",
+    "sapa.support.queries.LIST_SNOOZED",
+    "sapa.support.presence.queries.LIST_UNASSIGNED",
+    "sapa.support.ratings.queries.LIST_DUE",
+    "sapa.support.ratings.queries.NEXT_DUE",
+    "sapa.support.queries.LIST_BREACHED",
     "sapa.webhooks.replay.queries.LIST_RESUMED",
     "sapa.webhooks.deliveries.queries.FIND_COMPANY_OF_DELIVERY",
     "sapa.webhooks.dispatch.queries.LIST_LANES",
@@ -214,6 +266,16 @@ def test_a_statement_that_does_not_count_is_seen(text: str) -> None:
 
 async def test_every_statement_fits_the_schema_and_its_struct(owner: Connection) -> None:
     assert await unfit_columns(owner, name_statements()) == []
+
+
+async def test_a_connection_knows_every_array_type_when_it_is_opened(owner: Connection) -> None:
+    """The driver looks up one that it does not know inside the transaction of the statement that needs it."""
+    found = set()
+    for statement in [*name_statements().values(), *dict(listed_statements()).values()]:
+        prepared = await owner.prepare(statement.text)
+        types = [*prepared.get_parameters(), *(column.type for column in prepared.get_attributes())]
+        found |= {each.name.removesuffix("[]") for each in types if each.kind == "array"}
+    assert found == {"text", *ARRAYS}
 
 
 async def test_every_combination_of_a_list_fits_the_schema_and_its_struct(owner: Connection) -> None:

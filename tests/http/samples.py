@@ -118,6 +118,31 @@ async def a_ticket(api: httpx.AsyncClient, source: str = "MAIL") -> str:
     return await eventually(look)
 
 
+async def two_tickets(api: httpx.AsyncClient) -> list[str]:
+    """Of one customer, over two channels."""
+    base = f"{root_of(api)}/messaging/v1"
+    sender = f"+62812{uuid4().int % 10**8:08d}"
+    for source in ("MSGAPP_CLOUD", "MSGAPP_COEX"):
+        await api.post(f"{base}/sandbox/inbound", json={"source": source, "from": sender, "text": "Halo"})
+
+    async def look() -> list[str] | None:
+        tickets = (await api.get(f"{base}/tickets")).json()["data"]
+        found = [str(ticket["id"]) for ticket in tickets if ticket["clientNumber"] == sender]
+        return found if len(found) > 1 else None
+
+    return await eventually(look)
+
+
+async def a_rating(api: httpx.AsyncClient) -> str:
+    """Of a ticket that an agent resolved."""
+    base = f"{root_of(api)}/messaging/v1"
+    assert (await api.put(f"{base}/support/settings", json={"askRating": True})).status_code == 200
+    ticket, agent_id = await a_ticket(api), int(await an_agent(api))
+    await api.post(f"{base}/tickets/{ticket}/assign", json={"agentId": agent_id})
+    await api.post(f"{base}/tickets/{ticket}/resolve", json={"agentId": agent_id})
+    return str((await api.get(f"{base}/ratings", params={"ticketId": ticket})).json()["data"][0]["id"])
+
+
 async def a_webhook_endpoint(api: httpx.AsyncClient) -> str:
     """At a name that nobody has."""
     response = await api.post("/webhook-endpoints", json={"url": "https://hooks.example.com/sapa"})

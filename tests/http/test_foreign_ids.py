@@ -29,6 +29,7 @@ from tests.factories import (
 from tests.http.samples import (
     a_channel_event,
     a_difference,
+    a_rating,
     a_settlement,
     a_shipment,
     a_ticket,
@@ -130,6 +131,36 @@ async def a_key(api: httpx.AsyncClient) -> str:
     return str(answer.json()["data"]["id"])
 
 
+async def make_in_inbox(api: httpx.AsyncClient, path: str, body: Any) -> str:
+    answer = await api.post(f"{root_of(api)}/messaging/v1{path}", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def a_label(api: httpx.AsyncClient) -> str:
+    return await make_in_inbox(api, "/labels", {"name": uuid4().hex})
+
+
+async def a_team(api: httpx.AsyncClient) -> str:
+    return await make_in_inbox(api, "/teams", {"name": uuid4().hex})
+
+
+async def a_saved_reply(api: httpx.AsyncClient) -> str:
+    return await make_in_inbox(api, "/saved-replies", {"shortcut": uuid4().hex, "text": "Halo {nama}"})
+
+
+async def a_view(api: httpx.AsyncClient) -> str:
+    return await make_in_inbox(api, "/views", {"name": uuid4().hex, "filters": {}})
+
+
+async def an_sla_policy(api: httpx.AsyncClient) -> str:
+    return await make_in_inbox(api, "/sla-policies", {"name": uuid4().hex, "resolutionMinutes": 60})
+
+
+async def a_macro(api: httpx.AsyncClient) -> str:
+    return await make_in_inbox(api, "/macros", {"name": uuid4().hex, "actions": {"priority": "high"}})
+
+
 MAKERS: dict[str, Maker] = {
     "key_": a_key,
     "whe_": a_webhook_endpoint,
@@ -137,6 +168,13 @@ MAKERS: dict[str, Maker] = {
     "message": a_message,
     "agent": an_agent,
     "tkt_": a_ticket,
+    "lab_": a_label,
+    "team_": a_team,
+    "srep_": a_saved_reply,
+    "view_": a_view,
+    "sla_": an_sla_policy,
+    "rtg_": a_rating,
+    "mac_": a_macro,
     "tpl_": a_template,
     "che_": a_channel_event,
     "shp_": a_shipment,
@@ -170,6 +208,7 @@ REFUSED_TO_OWNERS = {
     "POST /shipping/shipments/{id}/return",
     "POST /webhook-endpoints/{id}/resume",
     "POST /messages/{messageId2}/read",
+    "POST /tickets/{id}/merge",
     "POST /messages/{messageId2}/typing",
 }
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
@@ -203,6 +242,8 @@ async def make_body(client: httpx.AsyncClient, endpoint: Endpoint) -> Any:
         prefix = str(value).partition("_")[0] + "_"
         if prefix in MAKERS and value == IdKind(prefix).example:
             body[name] = await MAKERS[prefix](client)
+        if name == "ticketId":
+            body[name] = await a_ticket(client)
         if name == "agentId":
             body[name] = int(await an_agent(client))
     return body

@@ -1,6 +1,8 @@
 """Who may call at all: the form of keys, and keys that are unknown, revoked, expired or rotated."""
 
 import asyncio
+import os
+import signal
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from zlib import crc32
@@ -10,8 +12,9 @@ import pytest
 from sapa.access import actions
 from sapa.access.queries import get_key
 from sapa.access.types import ApiKey, NewKey
-from sapa.db.pool import Database
-from sapa.http.keys import hash_key, is_well_formed, new_key
+from sapa.db.pool import Database, open_database
+from sapa.http.errors import InvalidApiKey
+from sapa.http.keys import KeyRing, hash_key, is_well_formed, new_key
 from tests.conftest import Installation, connect
 from tests.factories import Environments, MadeKey, make_company, make_key
 from tests.http.wire import Reply, eventually, send, send_many
@@ -175,6 +178,33 @@ async def test_a_revoked_key_stops_working_on_all_processes_within_a_second(
     await asyncio.sleep(1)
     after = send_many(installation, key.raw, 200)
     assert {(reply.status, reply.code) for reply in after} == {(401, "INVALID_API_KEY")}
+
+
+async def test_a_process_whose_listener_hangs_reads_a_key_again_after_a_second(
+    database: Database, company: Environments
+) -> None:
+    """The connection is open, but nothing arrives: it takes a while until that is an error."""
+    key = await make_key(database, company.live)
+    async with open_database(database.url, application="hanging") as own:
+        ring = KeyRing(own, actions.load_key)
+        ring.start()
+        await eventually(lambda: is_listening(own))
+        await ring.identify(key.raw, "network")
+        async with database.connection() as db:
+            statement = "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
+            listener: int = await db.fetchval(statement, own.hub.application)
+        os.kill(listener, signal.SIGSTOP)
+        try:
+            await revoke(database, key.id)
+            await asyncio.sleep(1)
+            with pytest.raises(InvalidApiKey):
+                await ring.identify(key.raw, "network")
+        finally:
+            os.kill(listener, signal.SIGCONT)
+
+
+async def is_listening(database: Database) -> bool | None:
+    return database.hub.alive_at > 0 or None
 
 
 async def test_revoking_a_key_leaves_its_company_s_others_alone(

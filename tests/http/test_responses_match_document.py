@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -21,7 +22,11 @@ from sapa.orders.pricing.types import LINE_ITEM_ID
 from sapa.orders.types import ORDER_ID
 from sapa.shipping.settlements.types import DIFFERENCE_ID
 from sapa.shipping.types import SHIPMENT_ID
+from sapa.support.macros.types import MACRO_ID
+from sapa.support.ratings.types import RATING_ID
+from sapa.support.saved_replies.types import SAVED_REPLY_ID
 from sapa.support.types import AGENT_ID, TICKET_ID
+from sapa.values.ids import CUSTOMER_ID
 from sapa.values.json import encode
 from sapa.webhooks.types import ENDPOINT_ID
 from tests.conftest import TLS, Installation
@@ -31,11 +36,13 @@ from tests.http.samples import (
     UPLOADS,
     a_channel_event,
     a_difference,
+    a_rating,
     a_shipment,
     a_ticket,
     a_webhook_delivery,
     an_agent,
     root_of,
+    two_tickets,
 )
 from tests.http.wire import eventually
 from tests.messaging.files.steps import drip
@@ -55,6 +62,7 @@ PROVOKED_ELSEWHERE = {
     "return_shipment": {202, 502},
     "quote_shipping": {502},
     "reply_to_ticket": {202, 502},
+    "start_ticket": {202, 502},
     "reopen_ticket": {409},
     "search_shipping_areas": {409, 502},
     "get_shipment_label": {409, 502},
@@ -86,6 +94,7 @@ QUERIES = {
     "list_shipping_sub_districts": {"districtId": "317106"},
     "get_sandbox_cod_statement": {"provider": "aggregator_carrier"},
     "search_shipping_areas": {"q": "sukajadi bandung"},
+    "search_tickets": {"query": "kopi"},
     "list_carrier_scorecards": {"createdFrom": "2026-01-01T00:00:00Z", "createdTo": "2026-02-01T00:00:00Z"},
 }
 
@@ -142,8 +151,25 @@ class Caller:
             await self._make_redemption()
         await self._make_messages()
         await self._make_shipments()
+        await self._make_tickets()
+
+    async def _make_tickets(self) -> None:
         if self.operation.path.startswith("/tickets/{id}"):
             self.made[TICKET_ID.example] = await a_ticket(self.client)
+        if self.operation.id == "merge_tickets":
+            self.made[TICKET_ID.example], self.made["tkt_01jc9y3q5me8w92v7x4t6r0n2m"] = await two_tickets(self.client)
+        if self.operation.id in {"link_ticket_customer", "start_ticket"}:
+            customers = f"{root_of(self.client)}/customer/v1/customers"
+            created = await self.client.post(customers, json={"email": f"{uuid4().hex}@example.com"})
+            self.made[CUSTOMER_ID.example] = created.json()["data"]["id"]
+        if self.operation.path == "/ratings/{id}":
+            self.made[RATING_ID.example] = await a_rating(self.client)
+        if self.operation.id == "apply_macro":
+            macro = await self.client.post("/macros", json={"name": "Penting", "actions": {"priority": "high"}})
+            self.made[MACRO_ID.example] = macro.json()["data"]["id"]
+        if self.operation.id == "fill_saved_reply":
+            saved = await self.client.post("/saved-replies", json={"shortcut": "halo", "text": "Halo {nama}"})
+            self.made[SAVED_REPLY_ID.example] = saved.json()["data"]["id"]
         if "/agents/{id}" in self.operation.path or "agentId" in (self.body or {}):
             self.agent_id = int(await an_agent(self.client))
             self.made[f"/agents/{AGENT_ID.example}"] = f"/agents/{self.agent_id}"

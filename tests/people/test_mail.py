@@ -54,7 +54,7 @@ async def test_an_invitation_goes_by_mail_and_its_link_stands_nowhere_else(
     async with open_own(installation, owner, **by_mail(office)) as client:
         await client.post("/language", data={"token": await read_token(client), "language": "id"})
         email, response = await invite(client, company)
-        assert "Surel sedang dikirim" in response.text
+        assert "Email sedang dikirim" in response.text
         assert not _LINK.search(response.text)
         [mail] = office.mails
         assert (mail["To"], mail["From"], mail["Auto-Submitted"]) == (email, SENDER, "auto-generated")

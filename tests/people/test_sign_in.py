@@ -14,7 +14,7 @@ from tests.console.own import open_own
 from tests.console.people import PASSWORD, make_person, open_browser, read_token, sign_in
 from tests.factories import Environments
 
-WRONG = "The e-mail address or the password is wrong."
+WRONG = "The email or the password is wrong."
 
 
 async def test_the_cookie_is_new_and_cannot_be_read_by_scripts_or_sent_from_elsewhere(

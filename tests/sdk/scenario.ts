@@ -104,8 +104,8 @@ const shipment = await sapa.shipments.create({
   delivery: party,
   orderId: order.id,
 });
-const label = await sapa.shipments.getLabel(shipment.id);
-check(new TextDecoder().decode(label.content.slice(0, 4)) === "%PDF", "the label");
+const printed = await sapa.shipments.getLabel(shipment.id);
+check(new TextDecoder().decode(printed.content.slice(0, 4)) === "%PDF", "the label");
 const batch = await sapa.shipments.createLabelBatch({ ids: [shipment.id] });
 await waitFor(async () => (await sapa.shipments.getLabelBatch(batch.id)) ?? undefined);
 check((await sapa.shipments.cancel(shipment.id)).shippingStatus === "cancelled", "the shipment");
@@ -132,6 +132,18 @@ const agent = await sapa.agents.create({ name: "Sari" });
 const ticket = await waitFor(async () => (await sapa.tickets.list()).data.find((one) => one.clientNumber === sender));
 await sapa.tickets.assign(ticket.id, { agentId: agent.id });
 await sapa.tickets.reply(ticket.id, { agentId: agent.id, body: "Masih ada." });
+const label = await sapa.labels.create({ name: crypto.randomUUID() });
+const team = await sapa.teams.create({ name: crypto.randomUUID(), agentIds: [agent.id] });
+const filed = await sapa.tickets.update(ticket.id, { labelIds: [label.id], teamId: team.id, priority: "high" });
+check(filed.labelIds[0] === label.id && filed.teamId === team.id, "the filed ticket");
+const saved = await sapa.savedReplies.create({ shortcut: crypto.randomUUID(), text: "Halo, saya {agen}." });
+check((await sapa.savedReplies.fill(ticket.id, saved.id, { agentId: agent.id })).text === "Halo, saya Sari.", "the saved reply");
+check((await sapa.views.create({ name: crypto.randomUUID(), filters: { priority: "high" } })).agentId === null, "the view");
+check((await sapa.businessHours.get()).timeZone === "Asia/Jakarta", "the business hours");
+await sapa.slaPolicies.delete((await sapa.slaPolicies.create({ name: crypto.randomUUID(), resolutionMinutes: 60 })).id);
+const macro = await sapa.macros.create({ name: crypto.randomUUID(), reply: "Halo, saya {agen}." });
+check((await sapa.macros.apply(ticket.id, macro.id, { agentId: agent.id })).ticket.id === ticket.id, "the macro");
+check((await sapa.ratings.list({ ticketId: ticket.id })).meta.total === 0, "the ratings");
 check((await sapa.tickets.resolve(ticket.id)).status === "resolved", "the ticket");
 const now = Date.now();
 const report = await sapa.analytics.agents({ startAt: new Date(now - 86_400_000), endAt: new Date(now + 86_400_000) });

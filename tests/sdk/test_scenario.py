@@ -229,12 +229,29 @@ class Shop:
         self.sapa.tickets.reply(ticket.id, agent_id=agent.id, body="Masih ada.")
         self.sapa.tickets.add_note(ticket.id, agent_id=agent.id, body="Pelanggan VIP")
         assert [note.body for note in self.sapa.tickets.get(ticket.id).notes] == ["Pelanggan VIP"]
+        self._work_in_inbox(ticket.id, agent.id)
         assert self.sapa.tickets.resolve(ticket.id).status == "resolved"
         now = datetime.now(UTC)
         report = self.sapa.analytics.agents(start_at=now - timedelta(days=1), end_at=now + timedelta(days=1))
         assert agent.id in [record.agent_id for record in report.records]
         assert list(self.sapa.analytics.list_agent_samples(agent.id, metric="response")) is not None
         assert self.sapa.support.get_settings()
+
+    def _work_in_inbox(self, ticket_id: str, agent_id: int) -> None:
+        label = self.sapa.labels.create(name=uuid4().hex)
+        team = self.sapa.teams.create(name=uuid4().hex, agent_ids=[agent_id])
+        filed = self.sapa.tickets.update(ticket_id, label_ids=[label.id], team_id=team.id, priority="high")
+        assert (filed.label_ids, filed.team_id, filed.priority) == ([label.id], team.id, "high")
+        saved = self.sapa.saved_replies.create(shortcut=uuid4().hex, text="Halo, saya {agen}.")
+        assert self.sapa.saved_replies.fill(ticket_id, saved.id, agent_id=agent_id).text == "Halo, saya Sari."
+        view = self.sapa.views.create(name=uuid4().hex, filters=types.ViewFiltersIn(priority="high"))
+        assert view.id in [one.id for one in self.sapa.views.list(agent_id=agent_id)]
+        assert self.sapa.business_hours.get().time_zone == "Asia/Jakarta"
+        policy = self.sapa.sla_policies.create(name=uuid4().hex, resolution_minutes=60)
+        self.sapa.sla_policies.delete(policy.id)
+        macro = self.sapa.macros.create(name=uuid4().hex, reply="Halo, saya {agen}.")
+        assert self.sapa.macros.apply(ticket_id, macro.id, agent_id=agent_id).ticket.id == ticket_id
+        assert list(self.sapa.ratings.list(ticket_id=ticket_id)) == []
 
     def import_file(self) -> None:
         content = b"email,firstName\ncitra@example.com,Citra\nnot an address,Dewi\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sapa.access import actions as access
 from sapa.db.pool import Database
-from sapa.timeline import actions
+from sapa.timeline import actions, jobs, queries
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.timeline.types import TYPES
 from sapa.values.company import Company
@@ -258,3 +258,43 @@ async def test_a_refused_change_has_no_entry(sandbox: httpx.AsyncClient, ayu: st
     order = await make_order(sandbox, customerId=ayu)
     await sandbox.put(f"/orders/{order['id']}", json={"status": "active"})
     assert await types_of(sandbox, ayu) == ["customer_created", "order_created"]
+
+
+OF_AN_EARLIER_VERSION = """
+    INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, created_at, updated_at)
+    SELECT $1, 'tl_01jd' || lpad(n::text, 22, '0'), $2, 'support', 'ticket_opened', 'system', now(), now()
+      FROM generate_series(1, $3::integer) AS n"""
+
+
+async def count(api: httpx.AsyncClient, customer_id: str, **query: Any) -> int:
+    return int((await read(api, customer_id, limit=1, **query))["meta"]["total"])
+
+
+async def test_entries_of_an_earlier_version_count_before_and_after_the_worker_has_counted_them(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    async with database.transaction() as tx:
+        await tx.execute(OF_AN_EARLIER_VERSION, company.test, ayu, 30)
+    assert await count(sandbox, ayu) == 31
+    assert await count(sandbox, ayu, category="support") == 30
+    await jobs.backfill_counters(database)
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT count(*) FROM timeline_entries WHERE NOT is_counted") == 0
+    assert await count(sandbox, ayu) == 31
+    assert await count(sandbox, ayu, category="support") == 30
+    assert await count(sandbox, ayu, category="loyalty") == 0
+    assert await count(sandbox, ayu, months=1) == 31
+
+
+@pytest.mark.parametrize("is_counted", [True, False])
+async def test_a_deleted_timeline_is_taken_off_the_counter(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str, is_counted: bool
+) -> None:
+    async with database.transaction() as tx:
+        await tx.execute(OF_AN_EARLIER_VERSION, company.test, ayu, 5)
+        if is_counted:
+            await queries.count_more(tx, company.test, 5)
+        await actions.purge_customer(tx, Company(company.test, "test", "ID", "IDR"), ayu)
+    assert await count(sandbox, ayu) == 0
+    await record(database, company, ayu, ["points_earned"])
+    assert await count(sandbox, ayu) == 1

@@ -81,9 +81,24 @@ export class AgentIsHuman extends Conflict {
   override readonly name: string = "AgentIsHuman";
 }
 
+/** Another agent has this ticket. Take another one, or assign it to yourself. */
+export class AlreadyAssigned extends Conflict {
+  override readonly name: string = "AlreadyAssigned";
+}
+
+/** The customer has rated this already. A rating does not change. */
+export class AlreadyRated extends Conflict {
+  override readonly name: string = "AlreadyRated";
+}
+
 /** The customer has another active ticket on this channel. Use that one. */
 export class AnotherTicketActive extends Conflict {
   override readonly name: string = "AnotherTicketActive";
+}
+
+/** Another agent replied after you opened the ticket. Send again without seenSequence to send it anyway. */
+export class AnsweredMeanwhile extends Conflict {
+  override readonly name: string = "AnsweredMeanwhile";
 }
 
 /** A key can create and rotate only keys that have at most its own rights. */
@@ -129,6 +144,11 @@ export class ConsentMissing extends Conflict {
 /** A customer with this email already exists. */
 export class CustomerExists extends Conflict {
   override readonly name: string = "CustomerExists";
+}
+
+/** The tickets are of different customers. Link their contacts to one customer first. */
+export class DifferentCustomers extends Conflict {
+  override readonly name: string = "DifferentCustomers";
 }
 
 /** The draft is completed. Change the order that it became. */
@@ -201,9 +221,19 @@ export class KeyNotActive extends Conflict {
   override readonly name: string = "KeyNotActive";
 }
 
+/** A label with this name already exists. Choose another name. */
+export class LabelExists extends Conflict {
+  override readonly name: string = "LabelExists";
+}
+
 /** The loyalty program is disabled. To enable it, send PUT /loyalty/settings with enabled true. */
 export class LoyaltyDisabled extends Conflict {
   override readonly name: string = "LoyaltyDisabled";
+}
+
+/** A macro with this name already exists. Choose another name. */
+export class MacroExists extends Conflict {
+  override readonly name: string = "MacroExists";
 }
 
 /** A mapping of this name already exists for the resource; choose another name or change that one. */
@@ -306,6 +336,11 @@ export class SandboxChannel extends Conflict {
   override readonly name: string = "SandboxChannel";
 }
 
+/** A saved reply with this shortcut already exists. Choose another shortcut. */
+export class SavedReplyExists extends Conflict {
+  override readonly name: string = "SavedReplyExists";
+}
+
 /** The channel refused the message. Its reason follows. */
 export class SendFailed extends ServerError {
   override readonly name: string = "SendFailed";
@@ -321,9 +356,19 @@ export class SettlementExists extends Conflict {
   override readonly name: string = "SettlementExists";
 }
 
+/** A policy with this name already exists. Choose another name. */
+export class SlaPolicyExists extends Conflict {
+  override readonly name: string = "SlaPolicyExists";
+}
+
 /** A human agent has taken over this ticket. Assign it to the AI agent to let it reply again. */
 export class TakenOver extends Conflict {
   override readonly name: string = "TakenOver";
+}
+
+/** A team with this name already exists. Choose another name. */
+export class TeamExists extends Conflict {
+  override readonly name: string = "TeamExists";
 }
 
 /** The channel did not list its templates. Try again. */
@@ -394,6 +439,11 @@ export class ValidationError extends BadRequest {
   override readonly name: string = "ValidationError";
 }
 
+/** A view with this name already exists. Choose another name. */
+export class ViewExists extends Conflict {
+  override readonly name: string = "ViewExists";
+}
+
 /** Another redemption has this voucherCode. Use another one. */
 export class VoucherTaken extends Conflict {
   override readonly name: string = "VoucherTaken";
@@ -447,7 +497,10 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   AGENT_EXISTS: AgentExists,
   AGENT_INACTIVE: AgentInactive,
   AGENT_IS_HUMAN: AgentIsHuman,
+  ALREADY_ASSIGNED: AlreadyAssigned,
+  ALREADY_RATED: AlreadyRated,
   ANOTHER_TICKET_ACTIVE: AnotherTicketActive,
+  ANSWERED_MEANWHILE: AnsweredMeanwhile,
   BEYOND_OWN_RIGHTS: BeyondOwnRights,
   BOOKING_IN_PROGRESS: BookingInProgress,
   CARRIER_UNAVAILABLE: CarrierUnavailable,
@@ -457,6 +510,7 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   CHANNEL_UNSUPPORTED: ChannelUnsupported,
   CONSENT_MISSING: ConsentMissing,
   CUSTOMER_EXISTS: CustomerExists,
+  DIFFERENT_CUSTOMERS: DifferentCustomers,
   DRAFT_COMPLETED: DraftCompleted,
   EVENT_GONE: EventGone,
   IDEMPOTENCY_IN_PROGRESS: IdempotencyInProgress,
@@ -471,7 +525,9 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   INVALID_TRANSITION: InvalidTransition,
   IP_NOT_ALLOWED: IpNotAllowed,
   KEY_NOT_ACTIVE: KeyNotActive,
+  LABEL_EXISTS: LabelExists,
   LOYALTY_DISABLED: LoyaltyDisabled,
+  MACRO_EXISTS: MacroExists,
   MAPPING_EXISTS: MappingExists,
   MESSAGE_NOT_ON_CHANNEL: MessageNotOnChannel,
   MISSING_API_KEY: MissingApiKey,
@@ -495,10 +551,13 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   RESERVATION_CLOSED: ReservationClosed,
   RETURN_EXISTS: ReturnExists,
   SANDBOX_CHANNEL: SandboxChannel,
+  SAVED_REPLY_EXISTS: SavedReplyExists,
   SEND_FAILED: SendFailed,
   SERVICE_UNAVAILABLE: ServiceUnavailable,
   SETTLEMENT_EXISTS: SettlementExists,
+  SLA_POLICY_EXISTS: SlaPolicyExists,
   TAKEN_OVER: TakenOver,
+  TEAM_EXISTS: TeamExists,
   TEMPLATES_NOT_READ: TemplatesNotRead,
   TEMPLATE_EXISTS: TemplateExists,
   TEMPLATE_NOT_APPROVED: TemplateNotApproved,
@@ -514,6 +573,7 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   UNSUBSCRIBED_BY_PERSON: UnsubscribedByPerson,
   UNSUPPORTED_MEDIA_TYPE: UnsupportedMediaType,
   VALIDATION_ERROR: ValidationError,
+  VIEW_EXISTS: ViewExists,
   VOUCHER_TAKEN: VoucherTaken,
   WALLET_FULL: WalletFull,
   WEBHOOK_ACTIVE: WebhookActive,

@@ -84,6 +84,44 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "agents.listPresences": {
+  "method": "GET",
+  "path": "/messaging/v1/agents/presence",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "agentId": 12,
+     "status": "away",
+     "until": "2026-01-31T09:30:00.000Z"
+    }
+   ]
+  }
+ },
+ "agents.getPresence": {
+  "method": "GET",
+  "path": "/messaging/v1/agents/{id}/presence",
+  "status": 200,
+  "body": {
+   "data": {
+    "agentId": 12,
+    "status": "away",
+    "until": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "agents.setPresence": {
+  "method": "PUT",
+  "path": "/messaging/v1/agents/{id}/presence",
+  "status": 200,
+  "body": {
+   "data": {
+    "agentId": 12,
+    "status": "away",
+    "until": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
  "analytics.agents": {
   "method": "GET",
   "path": "/messaging/v1/analytics/agents",
@@ -353,6 +391,54 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "filename": "nota.pdf",
     "mediaType": "application/pdf",
     "size": 20480
+   }
+  }
+ },
+ "businessHours.get": {
+  "method": "GET",
+  "path": "/messaging/v1/business-hours",
+  "status": 200,
+  "body": {
+   "data": {
+    "timeZone": "Asia/Jakarta",
+    "weekly": [
+     {
+      "day": "monday",
+      "opens": "09:00",
+      "closes": "17:00"
+     }
+    ],
+    "holidays": [
+     {
+      "date": "2026-01-31",
+      "name": "Idul Fitri"
+     }
+    ],
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "businessHours.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/business-hours",
+  "status": 200,
+  "body": {
+   "data": {
+    "timeZone": "Asia/Jakarta",
+    "weekly": [
+     {
+      "day": "monday",
+      "opens": "09:00",
+      "closes": "17:00"
+     }
+    ],
+    "holidays": [
+     {
+      "date": "2026-01-31",
+      "name": "Idul Fitri"
+     }
+    ],
+    "updatedAt": "2026-01-31T09:30:00.000Z"
    }
   }
  },
@@ -2244,6 +2330,76 @@ export const OPERATIONS: Record<string, OperationExample> = {
   "status": 204,
   "body": null
  },
+ "labels.list": {
+  "method": "GET",
+  "path": "/messaging/v1/labels",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+     "name": "Keluhan",
+     "color": "#0f766e",
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "labels.create": {
+  "method": "POST",
+  "path": "/messaging/v1/labels",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Keluhan",
+    "color": "#0f766e",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "labels.get": {
+  "method": "GET",
+  "path": "/messaging/v1/labels/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Keluhan",
+    "color": "#0f766e",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "labels.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/labels/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Keluhan",
+    "color": "#0f766e",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "labels.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/labels/{id}",
+  "status": 204,
+  "body": null
+ },
  "loyalty.getSettings": {
   "method": "GET",
   "path": "/customer/v1/loyalty/settings",
@@ -2473,6 +2629,153 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "found": "140"
      }
     ]
+   }
+  }
+ },
+ "macros.list": {
+  "method": "GET",
+  "path": "/messaging/v1/macros",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "mac_01jc9y3q5me8w92v7x4t6r0n1k",
+     "name": "Tutup sebagai spam",
+     "actions": {
+      "addLabelIds": [],
+      "removeLabelIds": [],
+      "priority": "high",
+      "unassign": false,
+      "resolve": false
+     },
+     "note": null,
+     "reply": "Halo {nama}.",
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "macros.create": {
+  "method": "POST",
+  "path": "/messaging/v1/macros",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "mac_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Tutup sebagai spam",
+    "actions": {
+     "addLabelIds": [],
+     "removeLabelIds": [],
+     "priority": "high",
+     "unassign": false,
+     "resolve": false
+    },
+    "note": null,
+    "reply": "Halo {nama}.",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "macros.get": {
+  "method": "GET",
+  "path": "/messaging/v1/macros/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "mac_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Tutup sebagai spam",
+    "actions": {
+     "addLabelIds": [],
+     "removeLabelIds": [],
+     "priority": "high",
+     "unassign": false,
+     "resolve": false
+    },
+    "note": null,
+    "reply": "Halo {nama}.",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "macros.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/macros/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "mac_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Tutup sebagai spam",
+    "actions": {
+     "addLabelIds": [],
+     "removeLabelIds": [],
+     "priority": "high",
+     "unassign": false,
+     "resolve": false
+    },
+    "note": null,
+    "reply": "Halo {nama}.",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "macros.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/macros/{id}",
+  "status": 204,
+  "body": null
+ },
+ "macros.apply": {
+  "method": "POST",
+  "path": "/messaging/v1/tickets/{id}/macros/{macroId}",
+  "status": 200,
+  "body": {
+   "data": {
+    "ticket": {
+     "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+     "status": "assigned",
+     "source": "MAIL",
+     "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+     "clientName": "Ayu Lestari",
+     "clientNumber": "+628123456789",
+     "connectedNumber": "+622150001234",
+     "agentId": 12,
+     "aiPaused": false,
+     "labelIds": [],
+     "priority": "high",
+     "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+     "snoozedUntil": "2026-01-31T09:30:00.000Z",
+     "sla": {
+      "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+      "firstResponseDue": "2026-01-31T09:30:00.000Z",
+      "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+      "resolutionDue": "2026-01-31T09:30:00.000Z",
+      "breached": []
+     },
+     "rating": null,
+     "cycle": 1,
+     "sequence": 7,
+     "waitingSince": "2026-01-31T09:30:00.000Z",
+     "lastMessage": "Masih ada?",
+     "lastMessageAt": "2026-01-31T09:30:00.000Z",
+     "resolvedAt": "2026-01-31T09:30:00.000Z",
+     "resolvedReason": "ai",
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    },
+    "reply": {
+     "text": "Halo Ayu, pesanan 1001 sudah dikirim: JNE0001234567.",
+     "missing": []
+    }
    }
   }
  },
@@ -3954,6 +4257,74 @@ export const OPERATIONS: Record<string, OperationExample> = {
   "status": 204,
   "body": null
  },
+ "ratings.list": {
+  "method": "GET",
+  "path": "/messaging/v1/ratings",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "rtg_01jc9y3q5me8w92v7x4t6r0n1k",
+     "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+     "cycle": 1,
+     "agentId": 12,
+     "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+     "source": "MAIL",
+     "status": "asked",
+     "score": 5,
+     "comment": "Cepat sekali!",
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "ratedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "ratings.get": {
+  "method": "GET",
+  "path": "/messaging/v1/ratings/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "rtg_01jc9y3q5me8w92v7x4t6r0n1k",
+    "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "cycle": 1,
+    "agentId": 12,
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "source": "MAIL",
+    "status": "asked",
+    "score": 5,
+    "comment": "Cepat sekali!",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "ratedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "ratings.submit": {
+  "method": "PUT",
+  "path": "/messaging/v1/ratings/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "rtg_01jc9y3q5me8w92v7x4t6r0n1k",
+    "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "cycle": 1,
+    "agentId": 12,
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "source": "MAIL",
+    "status": "asked",
+    "score": 5,
+    "comment": "Cepat sekali!",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "ratedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
  "redemptions.commit": {
   "method": "POST",
   "path": "/customer/v1/loyalty/redemptions/{id}/commit",
@@ -4399,6 +4770,87 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "limit": 20,
     "total": 1,
     "hasNextPage": false
+   }
+  }
+ },
+ "savedReplies.list": {
+  "method": "GET",
+  "path": "/messaging/v1/saved-replies",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "srep_01jc9y3q5me8w92v7x4t6r0n1k",
+     "shortcut": "ongkir",
+     "text": "Halo {nama}, pesanan {pesanan} sudah dikirim: {resi}.",
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "savedReplies.create": {
+  "method": "POST",
+  "path": "/messaging/v1/saved-replies",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "srep_01jc9y3q5me8w92v7x4t6r0n1k",
+    "shortcut": "ongkir",
+    "text": "Halo {nama}, pesanan {pesanan} sudah dikirim: {resi}.",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "savedReplies.get": {
+  "method": "GET",
+  "path": "/messaging/v1/saved-replies/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "srep_01jc9y3q5me8w92v7x4t6r0n1k",
+    "shortcut": "ongkir",
+    "text": "Halo {nama}, pesanan {pesanan} sudah dikirim: {resi}.",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "savedReplies.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/saved-replies/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "srep_01jc9y3q5me8w92v7x4t6r0n1k",
+    "shortcut": "ongkir",
+    "text": "Halo {nama}, pesanan {pesanan} sudah dikirim: {resi}.",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "savedReplies.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/saved-replies/{id}",
+  "status": 204,
+  "body": null
+ },
+ "savedReplies.fill": {
+  "method": "GET",
+  "path": "/messaging/v1/tickets/{id}/saved-replies/{savedReplyId}",
+  "status": 200,
+  "body": {
+   "data": {
+    "text": "Halo Ayu, pesanan 1001 sudah dikirim: JNE0001234567.",
+    "missing": []
    }
   }
  },
@@ -5689,6 +6141,108 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "slaPolicies.list": {
+  "method": "GET",
+  "path": "/messaging/v1/sla-policies",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "name": "Mendesak",
+     "position": 1,
+     "priorities": [
+      "urgent"
+     ],
+     "sources": [],
+     "labelIds": [],
+     "firstResponseMinutes": 60,
+     "resolutionMinutes": 60,
+     "inBusinessHours": true,
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "slaPolicies.create": {
+  "method": "POST",
+  "path": "/messaging/v1/sla-policies",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Mendesak",
+    "position": 1,
+    "priorities": [
+     "urgent"
+    ],
+    "sources": [],
+    "labelIds": [],
+    "firstResponseMinutes": 60,
+    "resolutionMinutes": 60,
+    "inBusinessHours": true,
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "slaPolicies.get": {
+  "method": "GET",
+  "path": "/messaging/v1/sla-policies/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Mendesak",
+    "position": 1,
+    "priorities": [
+     "urgent"
+    ],
+    "sources": [],
+    "labelIds": [],
+    "firstResponseMinutes": 60,
+    "resolutionMinutes": 60,
+    "inBusinessHours": true,
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "slaPolicies.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/sla-policies/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Mendesak",
+    "position": 1,
+    "priorities": [
+     "urgent"
+    ],
+    "sources": [],
+    "labelIds": [],
+    "firstResponseMinutes": 60,
+    "resolutionMinutes": 60,
+    "inBusinessHours": true,
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "slaPolicies.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/sla-policies/{id}",
+  "status": 204,
+  "body": null
+ },
  "storeLocations.list": {
   "method": "GET",
   "path": "/customer/v1/shipping/store-locations",
@@ -5866,7 +6420,9 @@ export const OPERATIONS: Record<string, OperationExample> = {
    "data": {
     "reopenWindowHours": 24,
     "autoResolveHours": 72,
-    "reopenAssignee": "previous"
+    "reopenAssignee": "previous",
+    "askRating": false,
+    "autoAssign": false
    }
   }
  },
@@ -5878,9 +6434,93 @@ export const OPERATIONS: Record<string, OperationExample> = {
    "data": {
     "reopenWindowHours": 24,
     "autoResolveHours": 72,
-    "reopenAssignee": "previous"
+    "reopenAssignee": "previous",
+    "askRating": false,
+    "autoAssign": false
    }
   }
+ },
+ "teams.list": {
+  "method": "GET",
+  "path": "/messaging/v1/teams",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+     "name": "Gudang",
+     "agentIds": [
+      12
+     ],
+     "autoAssign": false,
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "teams.create": {
+  "method": "POST",
+  "path": "/messaging/v1/teams",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Gudang",
+    "agentIds": [
+     12
+    ],
+    "autoAssign": false,
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "teams.get": {
+  "method": "GET",
+  "path": "/messaging/v1/teams/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Gudang",
+    "agentIds": [
+     12
+    ],
+    "autoAssign": false,
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "teams.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/teams/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Gudang",
+    "agentIds": [
+     12
+    ],
+    "autoAssign": false,
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "teams.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/teams/{id}",
+  "status": 204,
+  "body": null
  },
  "templates.list": {
   "method": "GET",
@@ -6118,6 +6758,50 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "tickets.search": {
+  "method": "GET",
+  "path": "/messaging/v1/tickets/search",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "ticket": {
+      "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+      "status": "assigned",
+      "source": "MAIL",
+      "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+      "clientName": "Ayu Lestari",
+      "clientNumber": "+628123456789",
+      "connectedNumber": "+622150001234",
+      "agentId": 12,
+      "aiPaused": false,
+      "labelIds": [],
+      "priority": "high",
+      "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+      "snoozedUntil": "2026-01-31T09:30:00.000Z",
+      "sla": {
+       "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+       "firstResponseDue": "2026-01-31T09:30:00.000Z",
+       "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+       "resolutionDue": "2026-01-31T09:30:00.000Z",
+       "breached": []
+      },
+      "rating": null,
+      "cycle": 1,
+      "sequence": 7,
+      "waitingSince": "2026-01-31T09:30:00.000Z",
+      "lastMessage": "Masih ada?",
+      "lastMessageAt": "2026-01-31T09:30:00.000Z",
+      "resolvedAt": "2026-01-31T09:30:00.000Z",
+      "resolvedReason": "ai",
+      "createdAt": "2026-01-31T09:30:00.000Z",
+      "updatedAt": "2026-01-31T09:30:00.000Z"
+     },
+     "text": "Apakah kopi Gayo masih ada?"
+    }
+   ]
+  }
+ },
  "tickets.list": {
   "method": "GET",
   "path": "/messaging/v1/tickets",
@@ -6134,7 +6818,20 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "connectedNumber": "+622150001234",
      "agentId": 12,
      "aiPaused": false,
+     "labelIds": [],
+     "priority": "high",
+     "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+     "snoozedUntil": "2026-01-31T09:30:00.000Z",
+     "sla": {
+      "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+      "firstResponseDue": "2026-01-31T09:30:00.000Z",
+      "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+      "resolutionDue": "2026-01-31T09:30:00.000Z",
+      "breached": []
+     },
+     "rating": null,
      "cycle": 1,
+     "sequence": 7,
      "waitingSince": "2026-01-31T09:30:00.000Z",
      "lastMessage": "Masih ada?",
      "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -6152,6 +6849,136 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "tickets.start": {
+  "method": "POST",
+  "path": "/messaging/v1/tickets",
+  "status": 200,
+  "body": {
+   "data": {
+    "ack": 1,
+    "body": "Halo Ayu, pesanan INV-1042 sudah dikirim.",
+    "type": "text",
+    "messageId": "wamid.HBgNNjI4MTIz",
+    "timestamp": 1769851800,
+    "messageId2": "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35",
+    "clientNumber": "+628123456789",
+    "connectedNumber": "+622150001234",
+    "featureSource": "AI_AGENT",
+    "direction": "in",
+    "source": "MAIL",
+    "status": "delivered",
+    "subject": null,
+    "templateId": null,
+    "mediaUrl": null,
+    "attachments": [],
+    "interactive": null,
+    "interaction": {
+     "kind": "button",
+     "id": "yes",
+     "title": "Ya"
+    },
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "ticketId": null,
+    "agentId": null,
+    "metadata": null,
+    "error": {
+     "code": "131026",
+     "message": "Message undeliverable",
+     "category": "auth",
+     "retryable": false
+    },
+    "authentication": null,
+    "context": null,
+    "referral": null,
+    "order": null,
+    "flow": null,
+    "location": null,
+    "contactCards": null,
+    "shares": null,
+    "unsupported": null,
+    "reactions": null,
+    "editedAt": "2026-01-31T09:30:00.000Z",
+    "revokedAt": "2026-01-31T09:30:00.000Z",
+    "conflict": false,
+    "sequence": 1,
+    "sentAt": "2026-01-31T09:30:00.000Z",
+    "deliveredAt": "2026-01-31T09:30:00.000Z",
+    "readAt": "2026-01-31T09:30:00.000Z",
+    "repliedAt": "2026-01-31T09:30:00.000Z",
+    "failedAt": "2026-01-31T09:30:00.000Z",
+    "pricing": null
+   }
+  }
+ },
+ "tickets.count": {
+  "method": "GET",
+  "path": "/messaging/v1/tickets/counts",
+  "status": 200,
+  "body": {
+   "data": {
+    "mine": 3,
+    "unassigned": 2,
+    "all": 9,
+    "snoozed": 1,
+    "mineWaiting": 1,
+    "unassignedWaiting": 2
+   }
+  }
+ },
+ "tickets.change": {
+  "method": "POST",
+  "path": "/messaging/v1/tickets/bulk",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+     "ticket": {
+      "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+      "status": "assigned",
+      "source": "MAIL",
+      "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+      "clientName": "Ayu Lestari",
+      "clientNumber": "+628123456789",
+      "connectedNumber": "+622150001234",
+      "agentId": 12,
+      "aiPaused": false,
+      "labelIds": [],
+      "priority": "high",
+      "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+      "snoozedUntil": "2026-01-31T09:30:00.000Z",
+      "sla": {
+       "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+       "firstResponseDue": "2026-01-31T09:30:00.000Z",
+       "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+       "resolutionDue": "2026-01-31T09:30:00.000Z",
+       "breached": []
+      },
+      "rating": null,
+      "cycle": 1,
+      "sequence": 7,
+      "waitingSince": "2026-01-31T09:30:00.000Z",
+      "lastMessage": "Masih ada?",
+      "lastMessageAt": "2026-01-31T09:30:00.000Z",
+      "resolvedAt": "2026-01-31T09:30:00.000Z",
+      "resolvedReason": "ai",
+      "createdAt": "2026-01-31T09:30:00.000Z",
+      "updatedAt": "2026-01-31T09:30:00.000Z"
+     },
+     "error": {
+      "code": "VALIDATION_ERROR",
+      "message": "nickname: is not a known field. Check its spelling or remove it",
+      "details": [
+       {
+        "field": "nickname",
+        "message": "is not a known field. Check its spelling or remove it"
+       }
+      ]
+     }
+    }
+   ]
+  }
+ },
  "tickets.get": {
   "method": "GET",
   "path": "/messaging/v1/tickets/{id}",
@@ -6167,7 +6994,20 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "connectedNumber": "+622150001234",
     "agentId": 12,
     "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
     "cycle": 1,
+    "sequence": 7,
     "waitingSince": "2026-01-31T09:30:00.000Z",
     "lastMessage": "Masih ada?",
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -6265,6 +7105,45 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "tickets.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/tickets/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "status": "assigned",
+    "source": "MAIL",
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "clientName": "Ayu Lestari",
+    "clientNumber": "+628123456789",
+    "connectedNumber": "+622150001234",
+    "agentId": 12,
+    "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
+    "cycle": 1,
+    "sequence": 7,
+    "waitingSince": "2026-01-31T09:30:00.000Z",
+    "lastMessage": "Masih ada?",
+    "lastMessageAt": "2026-01-31T09:30:00.000Z",
+    "resolvedAt": "2026-01-31T09:30:00.000Z",
+    "resolvedReason": "ai",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
  "tickets.reply": {
   "method": "POST",
   "path": "/messaging/v1/tickets/{id}/replies",
@@ -6354,7 +7233,59 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "connectedNumber": "+622150001234",
     "agentId": 12,
     "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
     "cycle": 1,
+    "sequence": 7,
+    "waitingSince": "2026-01-31T09:30:00.000Z",
+    "lastMessage": "Masih ada?",
+    "lastMessageAt": "2026-01-31T09:30:00.000Z",
+    "resolvedAt": "2026-01-31T09:30:00.000Z",
+    "resolvedReason": "ai",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "tickets.take": {
+  "method": "POST",
+  "path": "/messaging/v1/tickets/{id}/take",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "status": "assigned",
+    "source": "MAIL",
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "clientName": "Ayu Lestari",
+    "clientNumber": "+628123456789",
+    "connectedNumber": "+622150001234",
+    "agentId": 12,
+    "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
+    "cycle": 1,
+    "sequence": 7,
     "waitingSince": "2026-01-31T09:30:00.000Z",
     "lastMessage": "Masih ada?",
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -6380,7 +7311,20 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "connectedNumber": "+622150001234",
     "agentId": 12,
     "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
     "cycle": 1,
+    "sequence": 7,
     "waitingSince": "2026-01-31T09:30:00.000Z",
     "lastMessage": "Masih ada?",
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -6406,7 +7350,98 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "connectedNumber": "+622150001234",
     "agentId": 12,
     "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
     "cycle": 1,
+    "sequence": 7,
+    "waitingSince": "2026-01-31T09:30:00.000Z",
+    "lastMessage": "Masih ada?",
+    "lastMessageAt": "2026-01-31T09:30:00.000Z",
+    "resolvedAt": "2026-01-31T09:30:00.000Z",
+    "resolvedReason": "ai",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "tickets.merge": {
+  "method": "POST",
+  "path": "/messaging/v1/tickets/{id}/merge",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "status": "assigned",
+    "source": "MAIL",
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "clientName": "Ayu Lestari",
+    "clientNumber": "+628123456789",
+    "connectedNumber": "+622150001234",
+    "agentId": 12,
+    "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
+    "cycle": 1,
+    "sequence": 7,
+    "waitingSince": "2026-01-31T09:30:00.000Z",
+    "lastMessage": "Masih ada?",
+    "lastMessageAt": "2026-01-31T09:30:00.000Z",
+    "resolvedAt": "2026-01-31T09:30:00.000Z",
+    "resolvedReason": "ai",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "tickets.linkCustomer": {
+  "method": "PUT",
+  "path": "/messaging/v1/tickets/{id}/customer",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "status": "assigned",
+    "source": "MAIL",
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "clientName": "Ayu Lestari",
+    "clientNumber": "+628123456789",
+    "connectedNumber": "+622150001234",
+    "agentId": 12,
+    "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
+    "cycle": 1,
+    "sequence": 7,
     "waitingSince": "2026-01-31T09:30:00.000Z",
     "lastMessage": "Masih ada?",
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -6432,7 +7467,20 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "connectedNumber": "+622150001234",
     "agentId": 12,
     "aiPaused": false,
+    "labelIds": [],
+    "priority": "high",
+    "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+    "snoozedUntil": "2026-01-31T09:30:00.000Z",
+    "sla": {
+     "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+     "firstResponseDue": "2026-01-31T09:30:00.000Z",
+     "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+     "resolutionDue": "2026-01-31T09:30:00.000Z",
+     "breached": []
+    },
+    "rating": null,
     "cycle": 1,
+    "sequence": 7,
     "waitingSince": "2026-01-31T09:30:00.000Z",
     "lastMessage": "Masih ada?",
     "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -6442,6 +7490,132 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "updatedAt": "2026-01-31T09:30:00.000Z"
    }
   }
+ },
+ "views.list": {
+  "method": "GET",
+  "path": "/messaging/v1/views",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "view_01jc9y3q5me8w92v7x4t6r0n1k",
+     "name": "Retur mendesak",
+     "agentId": null,
+     "filters": {
+      "status": "assigned",
+      "mine": false,
+      "agentId": 12,
+      "channel": "mail",
+      "labelId": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+      "priority": "high",
+      "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+      "rating": 1,
+      "breached": false,
+      "snoozed": false,
+      "waiting": false,
+      "sort": "createdAt:asc"
+     },
+     "createdAt": "2026-01-31T09:30:00.000Z",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "views.create": {
+  "method": "POST",
+  "path": "/messaging/v1/views",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "view_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Retur mendesak",
+    "agentId": null,
+    "filters": {
+     "status": "assigned",
+     "mine": false,
+     "agentId": 12,
+     "channel": "mail",
+     "labelId": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+     "priority": "high",
+     "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+     "rating": 1,
+     "breached": false,
+     "snoozed": false,
+     "waiting": false,
+     "sort": "createdAt:asc"
+    },
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "views.get": {
+  "method": "GET",
+  "path": "/messaging/v1/views/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "view_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Retur mendesak",
+    "agentId": null,
+    "filters": {
+     "status": "assigned",
+     "mine": false,
+     "agentId": 12,
+     "channel": "mail",
+     "labelId": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+     "priority": "high",
+     "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+     "rating": 1,
+     "breached": false,
+     "snoozed": false,
+     "waiting": false,
+     "sort": "createdAt:asc"
+    },
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "views.update": {
+  "method": "PUT",
+  "path": "/messaging/v1/views/{id}",
+  "status": 200,
+  "body": {
+   "data": {
+    "id": "view_01jc9y3q5me8w92v7x4t6r0n1k",
+    "name": "Retur mendesak",
+    "agentId": null,
+    "filters": {
+     "status": "assigned",
+     "mine": false,
+     "agentId": 12,
+     "channel": "mail",
+     "labelId": "lab_01jc9y3q5me8w92v7x4t6r0n1k",
+     "priority": "high",
+     "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+     "rating": 1,
+     "breached": false,
+     "snoozed": false,
+     "waiting": false,
+     "sort": "createdAt:asc"
+    },
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "views.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/views/{id}",
+  "status": 204,
+  "body": null
  },
  "webhooks.listEndpoints": {
   "method": "GET",
@@ -7571,6 +8745,19 @@ export const EVENTS: Record<string, unknown> = {
   "createdAt": "2026-01-31T09:30:00.000Z",
   "updatedAt": "2026-01-31T09:30:00.000Z"
  },
+ "rating.received": {
+  "id": "rtg_01jc9y3q5me8w92v7x4t6r0n1k",
+  "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+  "cycle": 1,
+  "agentId": 12,
+  "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+  "source": "MAIL",
+  "status": "asked",
+  "score": 5,
+  "comment": "Cepat sekali!",
+  "createdAt": "2026-01-31T09:30:00.000Z",
+  "ratedAt": "2026-01-31T09:30:00.000Z"
+ },
  "shipment.booked": {
   "id": "shp_01jc9y3q5me8w92v7x4t6r0n1k",
   "orderId": "order_01jc9y3q5me8w92v7x4t6r0n1k",
@@ -8141,7 +9328,20 @@ export const EVENTS: Record<string, unknown> = {
   "connectedNumber": "+622150001234",
   "agentId": 12,
   "aiPaused": false,
+  "labelIds": [],
+  "priority": "high",
+  "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+  "snoozedUntil": "2026-01-31T09:30:00.000Z",
+  "sla": {
+   "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+   "firstResponseDue": "2026-01-31T09:30:00.000Z",
+   "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+   "resolutionDue": "2026-01-31T09:30:00.000Z",
+   "breached": []
+  },
+  "rating": null,
   "cycle": 1,
+  "sequence": 7,
   "waitingSince": "2026-01-31T09:30:00.000Z",
   "lastMessage": "Masih ada?",
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -8160,7 +9360,52 @@ export const EVENTS: Record<string, unknown> = {
   "connectedNumber": "+622150001234",
   "agentId": 12,
   "aiPaused": false,
+  "labelIds": [],
+  "priority": "high",
+  "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+  "snoozedUntil": "2026-01-31T09:30:00.000Z",
+  "sla": {
+   "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+   "firstResponseDue": "2026-01-31T09:30:00.000Z",
+   "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+   "resolutionDue": "2026-01-31T09:30:00.000Z",
+   "breached": []
+  },
+  "rating": null,
   "cycle": 1,
+  "sequence": 7,
+  "waitingSince": "2026-01-31T09:30:00.000Z",
+  "lastMessage": "Masih ada?",
+  "lastMessageAt": "2026-01-31T09:30:00.000Z",
+  "resolvedAt": "2026-01-31T09:30:00.000Z",
+  "resolvedReason": "ai",
+  "createdAt": "2026-01-31T09:30:00.000Z",
+  "updatedAt": "2026-01-31T09:30:00.000Z"
+ },
+ "ticket.sla.breached": {
+  "id": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+  "status": "assigned",
+  "source": "MAIL",
+  "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+  "clientName": "Ayu Lestari",
+  "clientNumber": "+628123456789",
+  "connectedNumber": "+622150001234",
+  "agentId": 12,
+  "aiPaused": false,
+  "labelIds": [],
+  "priority": "high",
+  "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+  "snoozedUntil": "2026-01-31T09:30:00.000Z",
+  "sla": {
+   "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+   "firstResponseDue": "2026-01-31T09:30:00.000Z",
+   "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+   "resolutionDue": "2026-01-31T09:30:00.000Z",
+   "breached": []
+  },
+  "rating": null,
+  "cycle": 1,
+  "sequence": 7,
   "waitingSince": "2026-01-31T09:30:00.000Z",
   "lastMessage": "Masih ada?",
   "lastMessageAt": "2026-01-31T09:30:00.000Z",
@@ -8179,7 +9424,20 @@ export const EVENTS: Record<string, unknown> = {
   "connectedNumber": "+622150001234",
   "agentId": 12,
   "aiPaused": false,
+  "labelIds": [],
+  "priority": "high",
+  "teamId": "team_01jc9y3q5me8w92v7x4t6r0n1k",
+  "snoozedUntil": "2026-01-31T09:30:00.000Z",
+  "sla": {
+   "policyId": "sla_01jc9y3q5me8w92v7x4t6r0n1k",
+   "firstResponseDue": "2026-01-31T09:30:00.000Z",
+   "firstRespondedAt": "2026-01-31T09:30:00.000Z",
+   "resolutionDue": "2026-01-31T09:30:00.000Z",
+   "breached": []
+  },
+  "rating": null,
   "cycle": 1,
+  "sequence": 7,
   "waitingSince": "2026-01-31T09:30:00.000Z",
   "lastMessage": "Masih ada?",
   "lastMessageAt": "2026-01-31T09:30:00.000Z",

@@ -292,6 +292,14 @@ export interface ImportsListMappingsQuery {
   resource?: models.ImportResource | undefined;
 }
 
+/** The parameters of `labels.list`. */
+export interface LabelsListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+}
+
 /** The parameters of `loyalty.listHistory`. */
 export interface LoyaltyListHistoryQuery {
   /** Entries that raised the points, lowered them, or all; holds are only in all. */
@@ -300,6 +308,14 @@ export interface LoyaltyListHistoryQuery {
   limit?: number | undefined;
   /** Only entries that occurred before this instant. */
   before?: string | Date | undefined;
+}
+
+/** The parameters of `macros.list`. */
+export interface MacrosListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
 }
 
 /** The parameters of `messages.listRequests`. */
@@ -364,6 +380,22 @@ export interface ProductsListQuery {
   tags?: readonly string[] | undefined;
 }
 
+/** The parameters of `ratings.list`. */
+export interface RatingsListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+  /** Only ratings of this agent's tickets. */
+  agentId?: number | undefined;
+  /** Only ratings of this ticket. */
+  ticketId?: string | undefined;
+  /** Only ratings with this score. */
+  score?: number | undefined;
+  /** Only ratings with this status. */
+  status?: models.RatingStatus | undefined;
+}
+
 /** The parameters of `redemptions.list`. */
 export interface RedemptionsListQuery {
   /** A part of the voucher code or of the reward's name. */
@@ -408,6 +440,20 @@ export interface SandboxListOutboxQuery {
   page?: number | undefined;
   /** How many items a page holds. */
   limit?: number | undefined;
+}
+
+/** The parameters of `savedReplies.list`. */
+export interface SavedRepliesListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+}
+
+/** The parameters of `savedReplies.fill`. */
+export interface SavedRepliesFillQuery {
+  /** The agent that {agen} stands for. */
+  agentId?: number | undefined;
 }
 
 /** The parameters of `shipments.list`. */
@@ -537,8 +583,24 @@ export interface ShippingListScorecardParcelsQuery {
   createdTo?: string | Date | undefined;
 }
 
+/** The parameters of `slaPolicies.list`. */
+export interface SlaPoliciesListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+}
+
 /** The parameters of `storeLocations.list`. */
 export interface StoreLocationsListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+}
+
+/** The parameters of `teams.list`. */
+export interface TeamsListQuery {
   /** The page to read, from 1. */
   page?: number | undefined;
   /** How many items a page holds. */
@@ -561,6 +623,12 @@ export interface TemplatesListQuery {
   status?: models.TemplateStatus | undefined;
 }
 
+/** The parameters of `tickets.search`. */
+export interface TicketsSearchQuery {
+  /** Part of a name, an e-mail address, a phone number or a message; or an id. */
+  query: string;
+}
+
 /** The parameters of `tickets.list`. */
 export interface TicketsListQuery {
   /** The page to read, from 1. */
@@ -577,8 +645,28 @@ export interface TicketsListQuery {
   channel?: models.ChannelName | undefined;
   /** Only this customer's tickets. */
   customerId?: string | undefined;
-  /** A field and a direction. */
+  /** Only tickets with this label. */
+  labelId?: string | undefined;
+  /** Only tickets of this priority. */
+  priority?: models.TicketPriority | undefined;
+  /** Only tickets that were rated so. */
+  rating?: number | undefined;
+  /** Only tickets of this team. */
+  teamId?: string | undefined;
+  /** Only tickets that missed a target, or only others. */
+  breached?: boolean | undefined;
+  /** Only snoozed tickets, or only others. */
+  snoozed?: boolean | undefined;
+  /** Only tickets whose customer waits for an answer, or only others. */
+  waiting?: boolean | undefined;
+  /** A field and a direction. waitingSince:asc has the longest wait first. */
   sort?: models.TicketSort | undefined;
+}
+
+/** The parameters of `tickets.count`. */
+export interface TicketsCountQuery {
+  /** The agent who asks. */
+  agentId?: number | undefined;
 }
 
 /** The parameters of `tickets.get`. */
@@ -587,6 +675,16 @@ export interface TicketsGetQuery {
   limit?: number | undefined;
   /** The `earlier` of another response. */
   before?: string | undefined;
+}
+
+/** The parameters of `views.list`. */
+export interface ViewsListQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+  /** Only the views that this agent sees: shared and own. */
+  agentId?: number | undefined;
 }
 
 /** The parameters of `webhooks.listEndpoints`. */
@@ -651,6 +749,36 @@ export class AgentsResource extends Resource {
    */
   update(id: number, body: models.AgentPatch = {}, options?: RequestOptions): Promise<models.Agent> {
     return this.call({ method: "PUT", path: path`/messaging/v1/agents/${id}`, body }, options);
+  }
+
+  /**
+   * List the agents who are online or away. All others are offline.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  listPresences(options?: RequestOptions): Promise<models.AgentPresence[]> {
+    return this.call({ method: "GET", path: "/messaging/v1/agents/presence" }, options);
+  }
+
+  /**
+   * Get whether an agent is online, away or offline.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  getPresence(id: number, options?: RequestOptions): Promise<models.AgentPresence> {
+    return this.call({ method: "GET", path: path`/messaging/v1/agents/${id}/presence` }, options);
+  }
+
+  /**
+   * Set whether an agent is online, away or offline.
+   *
+   * It lasts for the given time, so repeat it while the agent is there. Only agents who are online are assigned
+   * tickets automatically.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  setPresence(id: number, body: models.AgentPresenceIn, options?: RequestOptions): Promise<models.AgentPresence> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/agents/${id}/presence`, body }, options);
   }
 }
 
@@ -791,6 +919,29 @@ export class AttachmentsResource extends Resource {
    */
   upload(file: FileSource, query: AttachmentsUploadQuery = {}, options?: UploadOptions): Promise<models.Attachment> {
     return this.call({ method: "POST", path: "/messaging/v1/attachments", query, file: { content: file, contentType: findContentType(file, options?.contentType, ["application/octet-stream", "multipart/form-data"]) } }, options);
+  }
+}
+
+/** What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings. */
+export class BusinessHoursResource extends Resource {
+  /**
+   * Get the company's business hours and holidays.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(options?: RequestOptions): Promise<models.BusinessHours> {
+    return this.call({ method: "GET", path: "/messaging/v1/business-hours" }, options);
+  }
+
+  /**
+   * Replace the company's business hours and holidays.
+   *
+   * Targets of tickets are counted by the new hours from their next change on.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(body: models.BusinessHoursIn, options?: RequestOptions): Promise<models.BusinessHours> {
+    return this.call({ method: "PUT", path: "/messaging/v1/business-hours", body }, options);
   }
 }
 
@@ -1387,6 +1538,54 @@ export class ImportsResource extends Resource {
   }
 }
 
+/** What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings. */
+export class LabelsResource extends Resource {
+  /**
+   * List labels, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: LabelsListQuery = {}, options?: RequestOptions): PagedList<models.Label, models.LabelPage> {
+    return this.paged("page", "/messaging/v1/labels", query, options);
+  }
+
+  /**
+   * Create a label.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  create(body: models.LabelIn, options?: RequestOptions): Promise<models.Label> {
+    return this.call({ method: "POST", path: "/messaging/v1/labels", body }, options);
+  }
+
+  /**
+   * Get one label.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.Label> {
+    return this.call({ method: "GET", path: path`/messaging/v1/labels/${id}` }, options);
+  }
+
+  /**
+   * Replace a label.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.LabelIn, options?: RequestOptions): Promise<models.Label> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/labels/${id}`, body }, options);
+  }
+
+  /**
+   * Delete a label. Tickets lose it.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/labels/${id}` }, options);
+  }
+}
+
 /** Points: the program's settings, wallets, the ledger, adjustments and reservations. */
 export class LoyaltyResource extends Resource {
   /**
@@ -1506,6 +1705,67 @@ export class LoyaltyResource extends Resource {
    */
   checkLedger(options?: RequestOptions): Promise<models.Reconciliation> {
     return this.call({ method: "GET", path: "/customer/v1/loyalty/reconciliation" }, options);
+  }
+}
+
+/** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
+export class MacrosResource extends Resource {
+  /**
+   * List macros, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: MacrosListQuery = {}, options?: RequestOptions): PagedList<models.Macro, models.MacroPage> {
+    return this.paged("page", "/messaging/v1/macros", query, options);
+  }
+
+  /**
+   * Create a macro.
+   *
+   * It is several actions under one name, applied to a ticket with `POST /tickets/{id}/macros/{macroId}`.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  create(body: models.MacroIn, options?: RequestOptions): Promise<models.Macro> {
+    return this.call({ method: "POST", path: "/messaging/v1/macros", body }, options);
+  }
+
+  /**
+   * Get one macro.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.Macro> {
+    return this.call({ method: "GET", path: path`/messaging/v1/macros/${id}` }, options);
+  }
+
+  /**
+   * Replace a macro.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.MacroIn, options?: RequestOptions): Promise<models.Macro> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/macros/${id}`, body }, options);
+  }
+
+  /**
+   * Delete a macro.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/macros/${id}` }, options);
+  }
+
+  /**
+   * Apply a macro to a ticket: all of its actions or none.
+   *
+   * The macro's text is returned with its placeholders filled in, and not sent: send it as a reply.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  apply(id: string, macroId: string, body: models.MacroUse, options?: RequestOptions): Promise<models.AppliedMacro> {
+    return this.call({ method: "POST", path: path`/messaging/v1/tickets/${id}/macros/${macroId}`, body }, options);
   }
 }
 
@@ -1807,6 +2067,38 @@ export class ProductsResource extends Resource {
   }
 }
 
+/** What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings. */
+export class RatingsResource extends Resource {
+  /**
+   * List ratings, newest first. Those that customers have not given yet have no score.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: RatingsListQuery = {}, options?: RequestOptions): PagedList<models.Rating, models.RatingPage> {
+    return this.paged("page", "/messaging/v1/ratings", query, options);
+  }
+
+  /**
+   * Get one rating.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.Rating> {
+    return this.call({ method: "GET", path: path`/messaging/v1/ratings/${id}` }, options);
+  }
+
+  /**
+   * Record the customer's rating, once.
+   *
+   * For your own pages and chat windows. Customers who open the link in the question rate without this call.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  submit(id: string, body: models.RatingIn, options?: RequestOptions): Promise<models.Rating> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/ratings/${id}`, body }, options);
+  }
+}
+
 /** The calls of redemptions. */
 export class RedemptionsResource extends Resource {
   /**
@@ -2035,6 +2327,68 @@ export class SandboxResource extends Resource {
    */
   listOutbox(query: SandboxListOutboxQuery = {}, options?: RequestOptions): PagedList<models.OutboxEntry, models.OutboxEntryPage> {
     return this.paged("page", "/messaging/v1/sandbox/outbox", query, options);
+  }
+}
+
+/** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
+export class SavedRepliesResource extends Resource {
+  /**
+   * List saved replies, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: SavedRepliesListQuery = {}, options?: RequestOptions): PagedList<models.SavedReply, models.SavedReplyPage> {
+    return this.paged("page", "/messaging/v1/saved-replies", query, options);
+  }
+
+  /**
+   * Create a saved reply.
+   *
+   * The text may have placeholders: {nama} or {name}, {pesanan} or {order}, {resi} or {tracking}, {agen} or {agent}.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  create(body: models.SavedReplyIn, options?: RequestOptions): Promise<models.SavedReply> {
+    return this.call({ method: "POST", path: "/messaging/v1/saved-replies", body }, options);
+  }
+
+  /**
+   * Get one saved reply.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.SavedReply> {
+    return this.call({ method: "GET", path: path`/messaging/v1/saved-replies/${id}` }, options);
+  }
+
+  /**
+   * Replace a saved reply.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.SavedReplyIn, options?: RequestOptions): Promise<models.SavedReply> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/saved-replies/${id}`, body }, options);
+  }
+
+  /**
+   * Delete a saved reply.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/saved-replies/${id}` }, options);
+  }
+
+  /**
+   * Get a saved reply with its placeholders filled in for a ticket.
+   *
+   * {nama} is the customer's first name, {pesanan} the number of their newest order, {resi} their newest waybill
+   * number and {agen} the agent's name. Placeholders without a value stay in the text and are listed in `missing`.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  fill(id: string, savedReplyId: string, query: SavedRepliesFillQuery = {}, options?: RequestOptions): Promise<models.FilledReply> {
+    return this.call({ method: "GET", path: path`/messaging/v1/tickets/${id}/saved-replies/${savedReplyId}`, query }, options);
   }
 }
 
@@ -2373,6 +2727,56 @@ export class ShippingResource extends Resource {
   }
 }
 
+/** What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings. */
+export class SlaPoliciesResource extends Resource {
+  /**
+   * List SLA policies, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: SlaPoliciesListQuery = {}, options?: RequestOptions): PagedList<models.SlaPolicy, models.SlaPolicyPage> {
+    return this.paged("page", "/messaging/v1/sla-policies", query, options);
+  }
+
+  /**
+   * Create a sla policy.
+   *
+   * The first policy that matches a ticket applies. Targets start with the first message of a cycle.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  create(body: models.SlaPolicyIn, options?: RequestOptions): Promise<models.SlaPolicy> {
+    return this.call({ method: "POST", path: "/messaging/v1/sla-policies", body }, options);
+  }
+
+  /**
+   * Get one sla policy.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.SlaPolicy> {
+    return this.call({ method: "GET", path: path`/messaging/v1/sla-policies/${id}` }, options);
+  }
+
+  /**
+   * Replace a sla policy.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.SlaPolicyIn, options?: RequestOptions): Promise<models.SlaPolicy> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/sla-policies/${id}`, body }, options);
+  }
+
+  /**
+   * Delete a sla policy. Tickets keep their current targets until their next change.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/sla-policies/${id}` }, options);
+  }
+}
+
 /** Carriers, quotes, the areas that they cover, store locations, and what customers see of their parcels. */
 export class StoreLocationsResource extends Resource {
   /**
@@ -2461,6 +2865,54 @@ export class SupportResource extends Resource {
   }
 }
 
+/** What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings. */
+export class TeamsResource extends Resource {
+  /**
+   * List teams, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: TeamsListQuery = {}, options?: RequestOptions): PagedList<models.AgentTeam, models.AgentTeamPage> {
+    return this.paged("page", "/messaging/v1/teams", query, options);
+  }
+
+  /**
+   * Create a team.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  create(body: models.AgentTeamIn, options?: RequestOptions): Promise<models.AgentTeam> {
+    return this.call({ method: "POST", path: "/messaging/v1/teams", body }, options);
+  }
+
+  /**
+   * Get one team.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.AgentTeam> {
+    return this.call({ method: "GET", path: path`/messaging/v1/teams/${id}` }, options);
+  }
+
+  /**
+   * Replace a team.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.AgentTeamIn, options?: RequestOptions): Promise<models.AgentTeam> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/teams/${id}`, body }, options);
+  }
+
+  /**
+   * Delete a team. Its tickets stay with their owners.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/teams/${id}` }, options);
+  }
+}
+
 /** Texts with parameters, and whether the channels approved them. */
 export class TemplatesResource extends Resource {
   /**
@@ -2543,6 +2995,18 @@ export class TemplatesResource extends Resource {
 /** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
 export class TicketsResource extends Resource {
   /**
+   * Search tickets, those with the newest messages first; at most 50.
+   *
+   * Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
+   * of tickets and customers; and words of messages. Case is ignored.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  search(query: TicketsSearchQuery, options?: RequestOptions): Promise<models.TicketMatch[]> {
+    return this.call({ method: "GET", path: "/messaging/v1/tickets/search", query }, options);
+  }
+
+  /**
    * List tickets.
    *
    * The newest first by default. For an agent's work, use `agentId` with `status=assigned`; for unassigned tickets,
@@ -2555,6 +3019,39 @@ export class TicketsResource extends Resource {
   }
 
   /**
+   * Start a conversation with a customer, or with the customer of an order.
+   *
+   * The message opens a ticket of the agent, named by `ticketId` of the response; a chat that has an active ticket
+   * continues there. Where the reply window is closed, send a template. 202 means that the channel did not answer in
+   * time.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  start(body: models.TicketIn, options?: RequestOptions): Promise<models.Message> {
+    return this.call({ method: "POST", path: "/messaging/v1/tickets", body }, options);
+  }
+
+  /**
+   * Count the active tickets of the inbox, by tab.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  count(query: TicketsCountQuery = {}, options?: RequestOptions): Promise<models.TicketCounts> {
+    return this.call({ method: "GET", path: "/messaging/v1/tickets/counts", query }, options);
+  }
+
+  /**
+   * Change up to 100 tickets at once, with an outcome for each.
+   *
+   * Each ticket has all actions applied or none. A ticket that is refused does not stop the others.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  change(body: models.BulkActionsIn, options?: RequestOptions): Promise<models.BulkOutcome[]> {
+    return this.call({ method: "POST", path: "/messaging/v1/tickets/bulk", body }, options);
+  }
+
+  /**
    * Get one ticket with its messages, events and notes.
    *
    * You get the newest messages. For earlier ones, send the response's `earlier` as `before`.
@@ -2563,6 +3060,18 @@ export class TicketsResource extends Resource {
    */
   get(id: string, query: TicketsGetQuery = {}, options?: RequestOptions): Promise<models.TicketDetail> {
     return this.call({ method: "GET", path: path`/messaging/v1/tickets/${id}`, query }, options);
+  }
+
+  /**
+   * Change a ticket's labels, priority or team, or snooze it. Absent fields keep their values.
+   *
+   * A snoozed ticket returns at `snoozedUntil`, or earlier when its customer writes. A resolved ticket cannot be
+   * snoozed.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.TicketPatch = {}, options?: RequestOptions): Promise<models.Ticket> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/tickets/${id}`, body }, options);
   }
 
   /**
@@ -2599,6 +3108,17 @@ export class TicketsResource extends Resource {
   }
 
   /**
+   * Take an unassigned ticket.
+   *
+   * Of several agents who take it at once, one gets it and the others get ALREADY_ASSIGNED.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  take(id: string, body: models.TakeIn, options?: RequestOptions): Promise<models.Ticket> {
+    return this.call({ method: "POST", path: path`/messaging/v1/tickets/${id}/take`, body }, options);
+  }
+
+  /**
    * Hand a ticket over to another agent, or to the queue.
    *
    * After an AI agent's handover, response times of human agents count from the handover. An AI agent that names
@@ -2623,12 +3143,85 @@ export class TicketsResource extends Resource {
   }
 
   /**
+   * Merge another ticket of the same customer into this one.
+   *
+   * Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this ticket's
+   * channel.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  merge(id: string, body: models.MergeIn, options?: RequestOptions): Promise<models.Ticket> {
+    return this.call({ method: "POST", path: path`/messaging/v1/tickets/${id}/merge`, body }, options);
+  }
+
+  /**
+   * Link a ticket's contact, such as a visitor of your website, to a customer.
+   *
+   * All tickets of the contact get the customer, and so do the contact's later messages.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  linkCustomer(id: string, body: models.CustomerLinkIn, options?: RequestOptions): Promise<models.Ticket> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/tickets/${id}/customer`, body }, options);
+  }
+
+  /**
    * Reopen a resolved ticket, as a new cycle.
    *
    * Needs the scope `messages:WRITE`.
    */
   reopen(id: string, options?: RequestOptions): Promise<models.Ticket> {
     return this.call({ method: "POST", path: path`/messaging/v1/tickets/${id}/reopen` }, options);
+  }
+}
+
+/** What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings. */
+export class ViewsResource extends Resource {
+  /**
+   * List views, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(query: ViewsListQuery = {}, options?: RequestOptions): PagedList<models.View, models.ViewPage> {
+    return this.paged("page", "/messaging/v1/views", query, options);
+  }
+
+  /**
+   * Create a view.
+   *
+   * Its filters are those of `GET /tickets`. It is shared unless `agentId` names its owner.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  create(body: models.ViewIn, options?: RequestOptions): Promise<models.View> {
+    return this.call({ method: "POST", path: "/messaging/v1/views", body }, options);
+  }
+
+  /**
+   * Get one view.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  get(id: string, options?: RequestOptions): Promise<models.View> {
+    return this.call({ method: "GET", path: path`/messaging/v1/views/${id}` }, options);
+  }
+
+  /**
+   * Replace a view.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  update(id: string, body: models.ViewIn, options?: RequestOptions): Promise<models.View> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/views/${id}`, body }, options);
+  }
+
+  /**
+   * Delete a view.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/views/${id}` }, options);
   }
 }
 
@@ -2774,6 +3367,7 @@ export class Resources {
   readonly apiCalls: ApiCallsResource;
   readonly apiKeys: ApiKeysResource;
   readonly attachments: AttachmentsResource;
+  readonly businessHours: BusinessHoursResource;
   readonly carriers: CarriersResource;
   readonly cashOnDelivery: CashOnDeliveryResource;
   readonly channelEvents: ChannelEventsResource;
@@ -2783,19 +3377,26 @@ export class Resources {
   readonly customers: CustomersResource;
   readonly draftOrders: DraftOrdersResource;
   readonly imports: ImportsResource;
+  readonly labels: LabelsResource;
   readonly loyalty: LoyaltyResource;
+  readonly macros: MacrosResource;
   readonly messages: MessagesResource;
   readonly orders: OrdersResource;
   readonly products: ProductsResource;
+  readonly ratings: RatingsResource;
   readonly redemptions: RedemptionsResource;
   readonly rewards: RewardsResource;
   readonly sandbox: SandboxResource;
+  readonly savedReplies: SavedRepliesResource;
   readonly shipments: ShipmentsResource;
   readonly shipping: ShippingResource;
+  readonly slaPolicies: SlaPoliciesResource;
   readonly storeLocations: StoreLocationsResource;
   readonly support: SupportResource;
+  readonly teams: TeamsResource;
   readonly templates: TemplatesResource;
   readonly tickets: TicketsResource;
+  readonly views: ViewsResource;
   readonly webhooks: WebhooksResource;
 
   constructor(transport: Transport) {
@@ -2804,6 +3405,7 @@ export class Resources {
     this.apiCalls = new ApiCallsResource(transport);
     this.apiKeys = new ApiKeysResource(transport);
     this.attachments = new AttachmentsResource(transport);
+    this.businessHours = new BusinessHoursResource(transport);
     this.carriers = new CarriersResource(transport);
     this.cashOnDelivery = new CashOnDeliveryResource(transport);
     this.channelEvents = new ChannelEventsResource(transport);
@@ -2813,19 +3415,26 @@ export class Resources {
     this.customers = new CustomersResource(transport);
     this.draftOrders = new DraftOrdersResource(transport);
     this.imports = new ImportsResource(transport);
+    this.labels = new LabelsResource(transport);
     this.loyalty = new LoyaltyResource(transport);
+    this.macros = new MacrosResource(transport);
     this.messages = new MessagesResource(transport);
     this.orders = new OrdersResource(transport);
     this.products = new ProductsResource(transport);
+    this.ratings = new RatingsResource(transport);
     this.redemptions = new RedemptionsResource(transport);
     this.rewards = new RewardsResource(transport);
     this.sandbox = new SandboxResource(transport);
+    this.savedReplies = new SavedRepliesResource(transport);
     this.shipments = new ShipmentsResource(transport);
     this.shipping = new ShippingResource(transport);
+    this.slaPolicies = new SlaPoliciesResource(transport);
     this.storeLocations = new StoreLocationsResource(transport);
     this.support = new SupportResource(transport);
+    this.teams = new TeamsResource(transport);
     this.templates = new TemplatesResource(transport);
     this.tickets = new TicketsResource(transport);
+    this.views = new ViewsResource(transport);
     this.webhooks = new WebhooksResource(transport);
   }
 }

@@ -358,6 +358,11 @@ export type PaymentStatus =
   | "pending"
   | "refunded";
 
+export type PresenceStatus =
+  | "away"
+  | "offline"
+  | "online";
+
 export type PrintedDocument =
   | "label"
   | "manifest"
@@ -367,6 +372,12 @@ export type ProductStatus =
   | "active"
   | "archived"
   | "draft";
+
+export type RatingStatus =
+  | "asked"
+  | "failed"
+  | "queued"
+  | "rated";
 
 export type RedemptionStatus =
   | "committed"
@@ -528,6 +539,10 @@ export type SimulatedWarning =
   | "INCREASED_CAPABILITIES_ELIGIBILITY_DEFERRED"
   | "REINSTATE";
 
+export type SlaTarget =
+  | "firstResponse"
+  | "resolution";
+
 /** The channels. */
 export type Source =
   | "MAIL"
@@ -593,16 +608,29 @@ export type TemplateStatus =
 export type TicketEventKind =
   | "assigned"
   | "handover"
+  | "labels"
   | "opened"
+  | "priority"
   | "reopened"
   | "resolved"
-  | "unassigned";
+  | "snoozed"
+  | "team"
+  | "unassigned"
+  | "woken";
+
+export type TicketPriority =
+  | "high"
+  | "low"
+  | "normal"
+  | "urgent";
 
 export type TicketSort =
   | "createdAt:asc"
   | "createdAt:desc"
   | "lastMessageAt:asc"
-  | "lastMessageAt:desc";
+  | "lastMessageAt:desc"
+  | "waitingSince:asc"
+  | "waitingSince:desc";
 
 export type TicketStatus =
   | "assigned"
@@ -661,6 +689,15 @@ export type WarningSeverity =
   | "critical"
   | "info"
   | "warning";
+
+export type Weekday =
+  | "friday"
+  | "monday"
+  | "saturday"
+  | "sunday"
+  | "thursday"
+  | "tuesday"
+  | "wednesday";
 
 /** A field of an account, as the API lists it. */
 export interface AccountFieldEntry {
@@ -768,6 +805,21 @@ export interface AgentPatch {
   userId?: number | null | undefined;
 }
 
+/** Whether an agent is there. */
+export interface AgentPresence {
+  agentId: number;
+  status: Open<PresenceStatus>;
+  /** When it ends unless it is set again; null for offline. */
+  until: string | null;
+}
+
+/** Whether an agent is there from now on. */
+export interface AgentPresenceIn {
+  status: PresenceStatus;
+  /** After so many seconds the agent is offline. Default: `120`. */
+  seconds?: number | undefined;
+}
+
 /** An agent's figures for the window. Durations are HH:MM:SS; hours may exceed 24. */
 export interface AgentRecord {
   company_id: number;
@@ -782,6 +834,33 @@ export interface AgentRecord {
   /** 00:00:00 without data. */
   resolution_time: string;
   last_chat_handled: string | null;
+}
+
+/** Agents who share a queue. */
+export interface AgentTeam {
+  id: string;
+  name: string;
+  /** The members. */
+  agentIds: number[];
+  /** Assign its waiting tickets to the members who are online. */
+  autoAssign: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A team to create, or what a team becomes. */
+export interface AgentTeamIn {
+  name: string;
+  /** The members. */
+  agentIds?: readonly number[] | undefined;
+  /** Default: `false`. */
+  autoAssign?: boolean | undefined;
+}
+
+/** One page of a list. */
+export interface AgentTeamPage {
+  data: AgentTeam[];
+  meta: PageMeta;
 }
 
 export interface AgentsData {
@@ -868,6 +947,13 @@ export interface ApiKeyPatch {
   allowsMcp?: boolean | undefined;
 }
 
+/** A ticket after a macro. */
+export interface AppliedMacro {
+  ticket: Ticket;
+  /** The macro's text for this ticket. It is not sent yet. */
+  reply: FilledReply | null;
+}
+
 /** A sub-district that a search found, with the areas that it is in. */
 export interface AreaSearchResult {
   provinceId: number | string;
@@ -921,6 +1007,40 @@ export interface BookingResolutionIn {
   outcome: BookingOutcome;
   /** The carrier's order number: letters, digits, and . _ : - between them. */
   orderNo?: string | null | undefined;
+}
+
+/** What to do with which tickets. */
+export interface BulkActionsIn {
+  ids: readonly string[];
+  actions: TicketActionsIn;
+  /** The agent who makes the change. */
+  actorId?: number | null | undefined;
+}
+
+/** What became of one ticket: either the ticket or the error. */
+export interface BulkOutcome {
+  /** As it was sent. */
+  id: string;
+  ticket: Ticket | null;
+  error: ErrorBody | null;
+}
+
+/** The hours in which targets are counted. */
+export interface BusinessHours {
+  timeZone: string;
+  weekly: OpenHours[];
+  holidays: Holiday[];
+  /** Null until the hours are set: always open. */
+  updatedAt: string | null;
+}
+
+/** The company's business hours from now on. */
+export interface BusinessHoursIn {
+  /** An IANA time zone. Default: the company's. */
+  timeZone?: string | null | undefined;
+  /** A day may have several hours. None at all: always open, except on holidays. */
+  weekly: readonly OpenHours[];
+  holidays?: readonly HolidayIn[] | undefined;
 }
 
 /** The value of a button; which field it has depends on the button's type. */
@@ -1651,6 +1771,11 @@ export interface CustomerIn {
   subscriptionStatus?: readonly Subscription[] | null | undefined;
 }
 
+/** Who the ticket's contact is. */
+export interface CustomerLinkIn {
+  customerId: string;
+}
+
 /** One page of a list. */
 export interface CustomerPage {
   data: Customer[];
@@ -1855,6 +1980,13 @@ export interface FieldError {
   id?: string | null;
 }
 
+/** A saved reply for one ticket. */
+export interface FilledReply {
+  text: string;
+  /** Placeholders without a value for this ticket. They are still in the text. */
+  missing: string[];
+}
+
 /** What the customer filled in: a flow, or a form of the channel such as an address. */
 export interface FlowAnswer {
   /** flow, address_message or another form. */
@@ -1960,6 +2092,19 @@ export interface HistoryPagination {
   hasMore: boolean;
   /** Send it as `before` to read older entries. */
   nextBefore: string | null;
+}
+
+/** A day without hours. */
+export interface Holiday {
+  date: string;
+  name: string;
+}
+
+/** A day without hours. */
+export interface HolidayIn {
+  date: string;
+  /** Default: ``. */
+  name?: string | undefined;
 }
 
 /** An uploaded file and the progress of its import. */
@@ -2082,6 +2227,16 @@ export interface InteractiveMessageIn {
   interactive: ButtonsIn | ListIn | LinkIn | FlowIn | ProductMessageIn | ProductListIn | LocationRequestIn;
 }
 
+/** A word that agents put on tickets. */
+export interface Label {
+  id: string;
+  name: string;
+  /** Six lower-case hexadecimal digits. */
+  color: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
 /** A file that the worker makes. It is kept for seven days. */
 export interface LabelBatch {
   id: string;
@@ -2112,6 +2267,19 @@ export interface LabelBatchIn {
   document?: PrintedDocument | undefined;
   /** Whose labels: ours, or the carrier's own where it has them, in the carrier's format. Default: `sapa`. */
   source?: LabelSource | undefined;
+}
+
+/** A label to create, or what a label becomes. */
+export interface LabelIn {
+  name: string;
+  /** Six lower-case hexadecimal digits. Default: `#4b5c57`. */
+  color?: string | undefined;
+}
+
+/** One page of a list. */
+export interface LabelPage {
+  data: Label[];
+  meta: PageMeta;
 }
 
 /** One change of a wallet. An entry is never changed and never deleted. */
@@ -2284,6 +2452,40 @@ export interface LoyaltySettingsPatch {
   reservationTtlSeconds?: number | undefined;
 }
 
+/** Several actions under one name. */
+export interface Macro {
+  id: string;
+  name: string;
+  actions: TicketActions;
+  /** An internal note that is added. */
+  note: string | null;
+  /** A text for the agent to send, with placeholders. */
+  reply: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A macro to create, or what a macro becomes. */
+export interface MacroIn {
+  name: string;
+  actions?: TicketActionsIn | undefined;
+  /** An internal note that is added. */
+  note?: string | null | undefined;
+  /** A text for the agent to send, with the placeholders of saved replies. */
+  reply?: string | null | undefined;
+}
+
+/** One page of a list. */
+export interface MacroPage {
+  data: Macro[];
+  meta: PageMeta;
+}
+
+/** The agent who applies the macro. */
+export interface MacroUse {
+  agentId: number;
+}
+
 /** A file of a message, with a URL that expires after 15 minutes. */
 export interface MediaFile {
   type: string;
@@ -2337,6 +2539,11 @@ export interface MediaMessageIn {
   mediaType?: MediaType | null | undefined;
   caption?: string | null | undefined;
   filename?: string | null | undefined;
+}
+
+/** The ticket that is merged into this one. */
+export interface MergeIn {
+  ticketId: string;
 }
 
 /**
@@ -2769,6 +2976,15 @@ export interface NotificationSettingsIn {
 /** When an offer ends. */
 export interface OfferValue {
   expiresAt: string | Date;
+}
+
+/** Hours of one day of the week. */
+export interface OpenHours {
+  day: Open<Weekday>;
+  /** Hours and minutes. */
+  opens: string;
+  /** After `opens`; 24:00 is midnight. */
+  closes: string;
 }
 
 /** A property in which a product's variants differ. */
@@ -3309,6 +3525,36 @@ export interface Range {
   end_at: string;
 }
 
+/** A question to the customer about a resolved ticket, and their answer. */
+export interface Rating {
+  id: string;
+  ticketId: string;
+  cycle: number;
+  /** The owner of the ticket when it was resolved. */
+  agentId: number | null;
+  customerId: string | null;
+  source: Open<Source>;
+  /** queued: not asked yet. failed: the channel refused the question. */
+  status: Open<RatingStatus>;
+  score: number | null;
+  comment: string | null;
+  createdAt: string;
+  ratedAt: string | null;
+}
+
+/** The customer's answer. */
+export interface RatingIn {
+  /** From 1, bad, to 5, very good. */
+  score: number;
+  comment?: string | null | undefined;
+}
+
+/** One page of a list. */
+export interface RatingPage {
+  data: Rating[];
+  meta: PageMeta;
+}
+
 /** A reaction to a message. */
 export interface ReactionIn {
   emoji: string;
@@ -3591,6 +3837,11 @@ export interface ReplyIn {
   attachmentIds?: readonly string[] | undefined;
   /** The messageId2 of a message in this conversation, which the new one quotes. */
   replyTo?: string | null | undefined;
+  /**
+   * The ticket's `sequence` that the agent saw. If another agent has replied since, the message is refused with
+   * ANSWERED_MEANWHILE.
+   */
+  seenSequence?: number | null | undefined;
   /** True: it announces that someone else will answer. The ticket goes back to the queue. Default: `false`. */
   handover?: boolean | undefined;
 }
@@ -3878,6 +4129,29 @@ export interface SavedMappingIn {
 /** One page of a list. */
 export interface SavedMappingPage {
   data: SavedMapping[];
+  meta: PageMeta;
+}
+
+/** A text that agents use again and again. */
+export interface SavedReply {
+  id: string;
+  /** What an agent types after a slash: lower-case letters, digits, - and _. */
+  shortcut: string;
+  text: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A saved reply to create, or what a saved reply becomes. */
+export interface SavedReplyIn {
+  /** What an agent types after a slash: lower-case letters, digits, - and _. */
+  shortcut: string;
+  text: string;
+}
+
+/** One page of a list. */
+export interface SavedReplyPage {
+  data: SavedReply[];
   meta: PageMeta;
 }
 
@@ -4504,6 +4778,49 @@ export interface SimulatorAccount {
   credentials: Record<string, string>;
 }
 
+/** How soon certain tickets should be answered and resolved. */
+export interface SlaPolicy {
+  id: string;
+  name: string;
+  /** The first policy that matches applies, lowest position first. */
+  position: number;
+  /** Empty: all. */
+  priorities: Open<TicketPriority>[];
+  /** Empty: all. */
+  sources: Open<Source>[];
+  /** One of these; empty: any or none. */
+  labelIds: string[];
+  firstResponseMinutes: number | null;
+  resolutionMinutes: number | null;
+  /** False: the targets count around the clock. */
+  inBusinessHours: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A policy to create, or what a policy becomes. It needs at least one target. */
+export interface SlaPolicyIn {
+  name: string;
+  /** The first policy that matches applies, lowest position first. Default: `0`. */
+  position?: number | undefined;
+  /** Empty: all. */
+  priorities?: readonly TicketPriority[] | undefined;
+  /** Empty: all. */
+  sources?: readonly Source[] | undefined;
+  /** One of these; empty: any or none. */
+  labelIds?: readonly string[] | undefined;
+  firstResponseMinutes?: number | null | undefined;
+  resolutionMinutes?: number | null | undefined;
+  /** Default: `true`. */
+  inBusinessHours?: boolean | undefined;
+}
+
+/** One page of a list. */
+export interface SlaPolicyPage {
+  data: SlaPolicy[];
+  meta: PageMeta;
+}
+
 /** A place on the map, in degrees. */
 export interface Spot {
   lat: number;
@@ -4607,6 +4924,10 @@ export interface SupportSettings {
   autoResolveHours: number;
   /** The owner of a reopened ticket: its last owner, or none. */
   reopenAssignee: Open<ReopenAssignee>;
+  /** Ask customers for a rating when their ticket is resolved. */
+  askRating: boolean;
+  /** Assign waiting tickets to the agents who are online, to the one with the fewest first. */
+  autoAssign: boolean;
 }
 
 /** Changes to the settings: absent fields keep their values. */
@@ -4614,6 +4935,8 @@ export interface SupportSettingsPatch {
   reopenWindowHours?: number | undefined;
   autoResolveHours?: number | undefined;
   reopenAssignee?: ReopenAssignee | undefined;
+  askRating?: boolean | undefined;
+  autoAssign?: boolean | undefined;
 }
 
 /** An Android app that may read a one-time code. */
@@ -4641,6 +4964,11 @@ export interface SuspendedEndpoint {
 export interface SyncResult {
   /** The number of templates at the channel. */
   found: number;
+}
+
+/** The agent who takes the ticket. */
+export interface TakeIn {
+  agentId: number;
 }
 
 /** The number of redemptions and their total points. */
@@ -4912,8 +5240,20 @@ export interface Ticket {
   agentId: number | null;
   /** A human agent has taken over: AI agents cannot reply until one is assigned. */
   aiPaused: boolean;
+  /** The labels, in the order in which they were set. */
+  labelIds: string[];
+  priority: Open<TicketPriority>;
+  teamId: string | null;
+  /** When it returns to the queue. A message of the customer wakes it, too. */
+  snoozedUntil: string | null;
+  /** Null without a policy that matches, and before the first message of a cycle. */
+  sla: TicketSla | null;
+  /** The customer's newest rating, from 1 to 5. GET /ratings has more. */
+  rating: number | null;
   /** Increases with every reopening. */
   cycle: number;
+  /** Increases with every message and change. */
+  sequence: number;
   /** The time of the first unanswered message. */
   waitingSince: string | null;
   /** The beginning of the newest message. */
@@ -4923,6 +5263,50 @@ export interface Ticket {
   resolvedReason: Open<ResolvedReason> | null;
   createdAt: string;
   updatedAt: string;
+}
+
+/** Several actions on a ticket. Absent ones change nothing. */
+export interface TicketActions {
+  addLabelIds?: string[];
+  removeLabelIds?: string[];
+  priority?: Open<TicketPriority> | null;
+  teamId?: string | null;
+  /** From now on. */
+  snoozeMinutes?: number | null;
+  /** The new owner. */
+  assignTo?: number | null;
+  /** Put it back into the queue. */
+  unassign?: boolean;
+  resolve?: boolean;
+}
+
+/** Several actions on a ticket. Absent ones change nothing. */
+export interface TicketActionsIn {
+  addLabelIds?: readonly string[] | undefined;
+  removeLabelIds?: readonly string[] | undefined;
+  priority?: TicketPriority | null | undefined;
+  teamId?: string | null | undefined;
+  /** From now on. */
+  snoozeMinutes?: number | null | undefined;
+  /** The new owner. */
+  assignTo?: number | null | undefined;
+  /** Put it back into the queue. Default: `false`. */
+  unassign?: boolean | undefined;
+  /** Default: `false`. */
+  resolve?: boolean | undefined;
+}
+
+/** How many active tickets there are. Snoozed ones are counted as snoozed only. */
+export interface TicketCounts {
+  /** Of the agent who asks. */
+  mine: number;
+  unassigned: number;
+  all: number;
+  snoozed: number;
+  /** Mine whose customer waits for an answer. */
+  mineWaiting: number;
+  /** Unassigned whose customer waits. */
+  unassignedWaiting: number;
 }
 
 /** A ticket with its messages, events and notes. */
@@ -4941,8 +5325,20 @@ export interface TicketDetail {
   agentId: number | null;
   /** A human agent has taken over: AI agents cannot reply until one is assigned. */
   aiPaused: boolean;
+  /** The labels, in the order in which they were set. */
+  labelIds: string[];
+  priority: Open<TicketPriority>;
+  teamId: string | null;
+  /** When it returns to the queue. A message of the customer wakes it, too. */
+  snoozedUntil: string | null;
+  /** Null without a policy that matches, and before the first message of a cycle. */
+  sla: TicketSla | null;
+  /** The customer's newest rating, from 1 to 5. GET /ratings has more. */
+  rating: number | null;
   /** Increases with every reopening. */
   cycle: number;
+  /** Increases with every message and change. */
+  sequence: number;
   /** The time of the first unanswered message. */
   waitingSince: string | null;
   /** The beginning of the newest message. */
@@ -4972,13 +5368,61 @@ export interface TicketEvent {
   agentId: number | null;
   /** The agent who made the change, if known. */
   actorId: number | null;
+  /** Why; for labels, priority, team and snoozed, the new value. */
   reason: string | null;
+}
+
+/** A conversation to start: to whom, over which channel, and its first message. */
+export interface TicketIn {
+  agentId: number;
+  /** Required without orderId. */
+  customerId?: string | null | undefined;
+  /** An order, whose customer gets the message. */
+  orderId?: string | null | undefined;
+  /** Default: the first connected channel that can send it to the customer. */
+  source?: Source | null | undefined;
+  body?: string | null | undefined;
+  /** A template in place of `body`; required where the reply window is closed. */
+  templateName?: string | null | undefined;
+  params?: readonly string[] | undefined;
+  language?: string | null | undefined;
+}
+
+/** A ticket that a search found. */
+export interface TicketMatch {
+  ticket: Ticket;
+  /** The message that has the words; null for others. */
+  text: string | null;
 }
 
 /** One page of a list. */
 export interface TicketPage {
   data: Ticket[];
   meta: PageMeta;
+}
+
+/** Changes to a ticket: absent fields keep their values. */
+export interface TicketPatch {
+  /** All labels of the ticket from now on. */
+  labelIds?: readonly string[] | undefined;
+  priority?: TicketPriority | undefined;
+  teamId?: string | null | undefined;
+  /** At most a year ahead. Null wakes the ticket. */
+  snoozedUntil?: string | Date | null | undefined;
+  /** The agent who makes the change. */
+  actorId?: number | null | undefined;
+}
+
+/** How a ticket stands against the targets of its policy. */
+export interface TicketSla {
+  policyId: string;
+  /** Null if the policy has no such target. */
+  firstResponseDue: string | null;
+  firstRespondedAt: string | null;
+  /** Null if the policy has no such target, and while the ticket is snoozed. */
+  resolutionDue: string | null;
+  /** The targets that were missed. */
+  breached: Open<SlaTarget>[];
 }
 
 /** For orders of at least this amount: the points for each time that the amount fits into what counts. */
@@ -5191,6 +5635,65 @@ export interface VariantPatch {
   media?: string | null | undefined;
   /** Units in stock; null where stock is not tracked. */
   inventoryQuantity?: number | null | undefined;
+}
+
+/** Saved filters of the inbox. */
+export interface View {
+  id: string;
+  name: string;
+  /** Whose view it is; null: everyone's. */
+  agentId: number | null;
+  filters: ViewFilters;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter. */
+export interface ViewFilters {
+  status?: Open<TicketStatus>;
+  /** Only tickets of the agent who looks. */
+  mine?: boolean;
+  agentId?: number;
+  channel?: Open<ChannelName>;
+  labelId?: string;
+  priority?: Open<TicketPriority>;
+  teamId?: string;
+  rating?: number;
+  breached?: boolean;
+  snoozed?: boolean;
+  waiting?: boolean;
+  sort?: Open<TicketSort>;
+}
+
+/** Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter. */
+export interface ViewFiltersIn {
+  status?: TicketStatus | null | undefined;
+  /** Only tickets of the agent who looks. Default: `false`. */
+  mine?: boolean | undefined;
+  agentId?: number | null | undefined;
+  channel?: ChannelName | null | undefined;
+  labelId?: string | null | undefined;
+  priority?: TicketPriority | null | undefined;
+  teamId?: string | null | undefined;
+  rating?: number | null | undefined;
+  breached?: boolean | null | undefined;
+  snoozed?: boolean | null | undefined;
+  waiting?: boolean | null | undefined;
+  sort?: TicketSort | null | undefined;
+}
+
+/** A view to create, or what a view becomes. */
+export interface ViewIn {
+  name: string;
+  /** Whose view it is; null: everyone's. */
+  agentId?: number | null | undefined;
+  filters: ViewFiltersIn;
+}
+
+/** One page of a list. */
+export interface ViewPage {
+  data: View[];
+  meta: PageMeta;
 }
 
 /**

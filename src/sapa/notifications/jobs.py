@@ -7,9 +7,9 @@ import structlog
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
-from sapa.notifications import actions
+from sapa.notifications import actions, queries
 from sapa.notifications.types import DueNotification
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
 PAUSE_SECONDS = 1.0
 BATCH = 20
@@ -27,7 +27,7 @@ async def send_queued(context: AppContext, stopping: asyncio.Event) -> None:
         await asyncio.gather(*(_send(context, slots, one) for one in due))
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=PAUSE_SECONDS)
+    await repeat_when_due(context.database, queries.NOTIFICATIONS, step, stopping, pause=PAUSE_SECONDS)
 
 
 async def _send(context: AppContext, slots: asyncio.Semaphore, due: DueNotification) -> None:

@@ -2,8 +2,10 @@
 
 from datetime import datetime
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.due import WORKER, build_next_real_due
+from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 from sapa.notifications.types import DueNotification, NotificationSettings, ShipmentNotification
 
 GET_SETTINGS = sql(
@@ -50,6 +52,9 @@ LIST_DUE = sql(
     crosses="the worker looks for notifications over all companies, then claims one company's",
 )
 
+NEXT_NOTIFICATIONS = sql(build_next_real_due("shipment_notifications", "due_at"), crosses=WORKER)
+NOTIFICATIONS = DueQueue("notifications", NEXT_NOTIFICATIONS.text)
+
 CLAIM = sql(
     """
     UPDATE shipment_notifications
@@ -87,6 +92,7 @@ async def save_settings(tx: Tx, company_id: int, enabled: bool, rules: bytes, no
 
 async def insert(tx: Tx, company_id: int, shipment_id: str, step: str, occurred_at: datetime) -> None:
     await INSERT.run(tx, company_id, shipment_id, step, occurred_at)
+    announce_due(tx, NOTIFICATIONS)
 
 
 async def list_notifications(db: Connection, company_id: int, shipment_id: str) -> list[ShipmentNotification]:

@@ -7,6 +7,7 @@ import structlog
 
 from sapa.customers.types import CustomerRenamed
 from sapa.db.pool import BUSY, Database, Tx
+from sapa.db.wakeups import DueQueue
 from sapa.orders import queries
 from sapa.orders.queries import CopyUpdate
 from sapa.values.company import Company
@@ -17,6 +18,8 @@ MOST_ORDERS = 2_000
 BATCH = 500
 MOST_CUSTOMERS = 100
 RUN_SECONDS = 12.0
+
+QUEUE = DueQueue("customer copies", queries.NEXT_COPIES.text)
 
 log = structlog.get_logger()
 

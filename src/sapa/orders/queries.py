@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Raw, Struct, structs
 
 from sapa.customers.types import CustomerRef
+from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -187,6 +188,9 @@ LIST_WAITING_COPIES = sql(
     row=CopyUpdate,
     crosses="the worker looks for waiting work over all companies, then processes one customer at a time",
 )
+
+
+NEXT_COPIES = sql(build_is_waiting("customer_copies"), crosses=WORKER)
 
 
 class CopyState(Struct, frozen=True):

@@ -214,6 +214,8 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
         user_id = link.user_id or await _add_first_owner(tx, link, newcomer)
         if chosen is not None:
             await _replace_password(tx, user_id, chosen, present)
+        if newcomer is not None and present is None:
+            await set_language(tx, user_id, newcomer.language)
         await _join(tx, link, user_id, origin)
         return await _open_session(tx, user_id, link.organisation_id, origin)
 

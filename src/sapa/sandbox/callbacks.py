@@ -7,14 +7,15 @@ import msgspec
 import structlog
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection, Database, Tx
+from sapa.db.pool import Connection, Database, Tx, announce_due
 from sapa.outbound.client import NotSent, Unclear
 from sapa.sandbox import queries
 from sapa.sandbox.queries import SimulatedCallback
+from sapa.sandbox.subscriptions import actions as subscriptions
 from sapa.work import leases
-from sapa.work.loops import repeat
+from sapa.work.loops import repeat_when_due
 
-POLL_SECONDS = 0.2
+PAUSE_SECONDS = 0.2
 LEASE = "sandbox callbacks"
 LEASE_SECONDS = 15.0
 BATCH = 100
@@ -37,17 +38,18 @@ async def schedule(
     """Posts to one of our paths, such as /hooks/carriers/…, after a delay by the company's clock, and to the address
     that is subscribed to it. `is_own` is False for what only concerns the subscriber."""
     await queries.insert_callback(tx, company_id, path, headers, body, after_seconds, is_own)
+    announce_due(tx, queries.CALLBACKS, after_seconds)
+    announce_due(tx, subscriptions.QUEUE, after_seconds)
 
 
 async def post_due(context: AppContext, stopping: asyncio.Event) -> None:
     """Worker service: one worker posts at a time, so that callbacks arrive in order."""
     holder = leases.new_holder()
 
-    async def step() -> None:
-        if await _holds_lease(context.database, holder):
-            await _post_batch(context)
+    async def step() -> bool:
+        return await _holds_lease(context.database, holder) and await _post_batch(context)
 
-    await repeat(step, stopping, every=POLL_SECONDS)
+    await repeat_when_due(context.database, queries.CALLBACKS, step, stopping, pause=PAUSE_SECONDS)
     async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
@@ -57,13 +59,15 @@ async def _holds_lease(database: Database, holder: str) -> bool:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _post_batch(context: AppContext) -> None:
+async def _post_batch(context: AppContext) -> bool:
+    """Whether there may be more."""
     async with context.database.connection() as db:
         due = await queries.list_due(db, BATCH)
     for callback in due:
         is_accepted = await _post(context, callback)
         async with context.database.connection() as db:
             await _settle(db, callback, is_accepted)
+    return len(due) == BATCH
 
 
 async def _post(context: AppContext, callback: SimulatedCallback) -> bool:

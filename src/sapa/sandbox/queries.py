@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from sapa.db.due import WORKER, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.db.wakeups import DueQueue
 
 
 class SimulatedCallback(Struct, frozen=True):
@@ -56,6 +58,9 @@ LIST_DUE = sql(
     row=SimulatedCallback,
     crosses="the worker finds due callbacks of all companies, then settles them one by one",
 )
+
+NEXT_CALLBACKS = sql(build_next_due("sandbox_callbacks", "due_at"), crosses=WORKER)
+CALLBACKS = DueQueue("sandbox callbacks", NEXT_CALLBACKS.text)
 
 DROP = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = $2")
 

@@ -91,9 +91,34 @@ class Vault:
         return ResealedBatch(sealed, unreadable, values[-1].position if values else "")
 
 
+class ProbeVault(Vault):
+    """Opens what a rotation would seal anew, and leaves it as it is: shows whether the keys open everything."""
+
+    opened = 0
+    unreadable = 0
+
+    def reseal(self, values: Sequence[SealedValue], company_id: int) -> ResealedBatch:
+        unreadable = sum(not self._opens(value, company_id) for value in values)
+        self.opened += len(values) - unreadable
+        self.unreadable += unreadable
+        return ResealedBatch({}, unreadable, values[-1].position if values else "")
+
+    def _opens(self, value: SealedValue, company_id: int) -> bool:
+        try:
+            self.open(value.sealed, company_id, value.bound_to)
+        except BadSecretKey:
+            return False
+        return True
+
+
 def split_keys(text: str) -> list[str]:
     """The keys of SAPA_SECRET_KEY; at least one, which may be empty."""
     return [key.strip() for key in text.split(",") if key.strip()] or [""]
+
+
+def list_key_ids(text: str) -> list[str]:
+    """The ids of the keys of SAPA_SECRET_KEY."""
+    return [_build_header(_decode(key)).removeprefix(_MARK).hex() for key in split_keys(text)]
 
 
 def _decode(key: str) -> bytes:

@@ -113,6 +113,49 @@ class AgentsResource(Resource):
             ),
         )
 
+    def list_presences(
+        self,
+    ) -> List[models.AgentPresence]:
+        """List the agents who are online or away. All others are offline.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(List[models.AgentPresence], Request("GET", "/messaging/v1/agents/presence"))
+
+    def get_presence(self, id: int) -> models.AgentPresence:
+        """Get whether an agent is online, away or offline.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.AgentPresence, Request("GET", build_path("/messaging/v1/agents/{}/presence", id)))
+
+    def set_presence(
+        self,
+        id: int,
+        *,
+        status: models.PresenceStatus,
+        seconds: int | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.AgentPresence:
+        """Set whether an agent is online, away or offline.
+
+        It lasts for the given time, so repeat it while the agent is there. Only agents who are online are
+        assigned tickets automatically.
+
+        Needs the scope `messages:WRITE`.
+
+        - seconds: After so many seconds the agent is offline. Default: `120`.
+        """
+        return self._call(
+            models.AgentPresence,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/agents/{}/presence", id),
+                body=models.AgentPresenceIn(status=status, seconds=seconds),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
 
 class AnalyticsResource(Resource):
     """How many tickets agents handled, and how fast they responded."""
@@ -394,6 +437,46 @@ class AttachmentsResource(Resource):
                 "/messaging/v1/attachments",
                 query={"filename": filename},
                 body=read_upload(file, content_type, ["application/octet-stream", "multipart/form-data"]),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+
+class BusinessHoursResource(Resource):
+    """What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings."""
+
+    def get(
+        self,
+    ) -> models.BusinessHours:
+        """Get the company's business hours and holidays.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.BusinessHours, Request("GET", "/messaging/v1/business-hours"))
+
+    def update(
+        self,
+        *,
+        weekly: Sequence[models.OpenHours],
+        time_zone: str | None | NotGiven = NOT_GIVEN,
+        holidays: Sequence[models.HolidayIn] | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.BusinessHours:
+        """Replace the company's business hours and holidays.
+
+        Targets of tickets are counted by the new hours from their next change on.
+
+        Needs the scope `messages:WRITE`.
+
+        - time_zone: An IANA time zone. Default: the company's.
+        - weekly: A day may have several hours. None at all: always open, except on holidays.
+        """
+        return self._call(
+            models.BusinessHours,
+            Request(
+                "PUT",
+                "/messaging/v1/business-hours",
+                body=models.BusinessHoursIn(time_zone=time_zone, weekly=weekly, holidays=holidays),
                 idempotency_key=idempotency_key,
             ),
         )
@@ -1678,6 +1761,72 @@ class ImportsResource(Resource):
         self._run(Request("DELETE", build_path("/customer/v1/import-mappings/{}", id), idempotency_key=idempotency_key))
 
 
+class LabelsResource(Resource):
+    """What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings."""
+
+    def list(self, *, page: int | None = None, limit: int | None = None) -> PagedList[models.Label, models.LabelPage]:
+        """List labels, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(models.LabelPage, "page", "/messaging/v1/labels", {"page": page, "limit": limit})
+
+    def create(
+        self, *, name: str, color: str | NotGiven = NOT_GIVEN, idempotency_key: str | None = None
+    ) -> models.Label:
+        """Create a label.
+
+        Needs the scope `messages:WRITE`.
+
+        - color: Six lower-case hexadecimal digits. Default: `#4b5c57`.
+        """
+        return self._call(
+            models.Label,
+            Request(
+                "POST",
+                "/messaging/v1/labels",
+                body=models.LabelIn(name=name, color=color),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def get(self, id: str) -> models.Label:
+        """Get one label.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.Label, Request("GET", build_path("/messaging/v1/labels/{}", id)))
+
+    def update(
+        self, id: str, *, name: str, color: str | NotGiven = NOT_GIVEN, idempotency_key: str | None = None
+    ) -> models.Label:
+        """Replace a label.
+
+        Needs the scope `messages:WRITE`.
+
+        - color: Six lower-case hexadecimal digits. Default: `#4b5c57`.
+        """
+        return self._call(
+            models.Label,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/labels/{}", id),
+                body=models.LabelIn(name=name, color=color),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a label. Tickets lose it.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(Request("DELETE", build_path("/messaging/v1/labels/{}", id), idempotency_key=idempotency_key))
+
+
 class LoyaltyResource(Resource):
     """Points: the program's settings, wallets, the ledger, adjustments and reservations."""
 
@@ -1897,6 +2046,108 @@ class LoyaltyResource(Resource):
         Needs the scope `customers:READ`.
         """
         return self._call(models.Reconciliation, Request("GET", "/customer/v1/loyalty/reconciliation"))
+
+
+class MacrosResource(Resource):
+    """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
+
+    def list(self, *, page: int | None = None, limit: int | None = None) -> PagedList[models.Macro, models.MacroPage]:
+        """List macros, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(models.MacroPage, "page", "/messaging/v1/macros", {"page": page, "limit": limit})
+
+    def create(
+        self,
+        *,
+        name: str,
+        actions: models.TicketActionsIn | NotGiven = NOT_GIVEN,
+        note: str | None | NotGiven = NOT_GIVEN,
+        reply: str | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.Macro:
+        """Create a macro.
+
+        It is several actions under one name, applied to a ticket with `POST /tickets/{id}/macros/{macroId}`.
+
+        Needs the scope `messages:WRITE`.
+
+        - note: An internal note that is added.
+        - reply: A text for the agent to send, with the placeholders of saved replies.
+        """
+        return self._call(
+            models.Macro,
+            Request(
+                "POST",
+                "/messaging/v1/macros",
+                body=models.MacroIn(name=name, actions=actions, note=note, reply=reply),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def get(self, id: str) -> models.Macro:
+        """Get one macro.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.Macro, Request("GET", build_path("/messaging/v1/macros/{}", id)))
+
+    def update(
+        self,
+        id: str,
+        *,
+        name: str,
+        actions: models.TicketActionsIn | NotGiven = NOT_GIVEN,
+        note: str | None | NotGiven = NOT_GIVEN,
+        reply: str | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.Macro:
+        """Replace a macro.
+
+        Needs the scope `messages:WRITE`.
+
+        - note: An internal note that is added.
+        - reply: A text for the agent to send, with the placeholders of saved replies.
+        """
+        return self._call(
+            models.Macro,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/macros/{}", id),
+                body=models.MacroIn(name=name, actions=actions, note=note, reply=reply),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a macro.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(Request("DELETE", build_path("/messaging/v1/macros/{}", id), idempotency_key=idempotency_key))
+
+    def apply(
+        self, id: str, macro_id: str, *, agent_id: int, idempotency_key: str | None = None
+    ) -> models.AppliedMacro:
+        """Apply a macro to a ticket: all of its actions or none.
+
+        The macro's text is returned with its placeholders filled in, and not sent: send it as a reply.
+
+        Needs the scope `messages:WRITE`.
+        """
+        return self._call(
+            models.AppliedMacro,
+            Request(
+                "POST",
+                build_path("/messaging/v1/tickets/{}/macros/{}", id, macro_id),
+                body=models.MacroUse(agent_id=agent_id),
+                idempotency_key=idempotency_key,
+            ),
+        )
 
 
 class MessagesResource(Resource):
@@ -2680,6 +2931,73 @@ class ProductsResource(Resource):
         self._run(Request("DELETE", build_path("/customer/v1/products/{}", id), idempotency_key=idempotency_key))
 
 
+class RatingsResource(Resource):
+    """What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings."""
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        limit: int | None = None,
+        agent_id: int | None = None,
+        ticket_id: str | None = None,
+        score: int | None = None,
+        status: models.RatingStatus | None = None,
+    ) -> PagedList[models.Rating, models.RatingPage]:
+        """List ratings, newest first. Those that customers have not given yet have no score.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        - agent_id: Only ratings of this agent's tickets.
+        - ticket_id: Only ratings of this ticket.
+        - score: Only ratings with this score.
+        - status: Only ratings with this status.
+        """
+        return self._list(
+            models.RatingPage,
+            "page",
+            "/messaging/v1/ratings",
+            {
+                "page": page,
+                "limit": limit,
+                "agentId": agent_id,
+                "ticketId": ticket_id,
+                "score": score,
+                "status": status,
+            },
+        )
+
+    def get(self, id: str) -> models.Rating:
+        """Get one rating.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.Rating, Request("GET", build_path("/messaging/v1/ratings/{}", id)))
+
+    def submit(
+        self, id: str, *, score: int, comment: str | None | NotGiven = NOT_GIVEN, idempotency_key: str | None = None
+    ) -> models.Rating:
+        """Record the customer's rating, once.
+
+        For your own pages and chat windows. Customers who open the link in the question rate without this call.
+
+        Needs the scope `messages:WRITE`.
+
+        - score: From 1, bad, to 5, very good.
+        """
+        return self._call(
+            models.Rating,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/ratings/{}", id),
+                body=models.RatingIn(score=score, comment=comment),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+
 class RedemptionsResource(Resource):
     """The calls of redemptions."""
 
@@ -3171,6 +3489,93 @@ class SandboxResource(Resource):
         """
         return self._list(
             models.OutboxEntryPage, "page", "/messaging/v1/sandbox/outbox", {"page": page, "limit": limit}
+        )
+
+
+class SavedRepliesResource(Resource):
+    """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
+
+    def list(
+        self, *, page: int | None = None, limit: int | None = None
+    ) -> PagedList[models.SavedReply, models.SavedReplyPage]:
+        """List saved replies, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(models.SavedReplyPage, "page", "/messaging/v1/saved-replies", {"page": page, "limit": limit})
+
+    def create(self, *, shortcut: str, text: str, idempotency_key: str | None = None) -> models.SavedReply:
+        """Create a saved reply.
+
+        The text may have placeholders: {nama} or {name}, {pesanan} or {order}, {resi} or {tracking}, {agen} or
+        {agent}.
+
+        Needs the scope `messages:WRITE`.
+
+        - shortcut: What an agent types after a slash: lower-case letters, digits, - and _.
+        """
+        return self._call(
+            models.SavedReply,
+            Request(
+                "POST",
+                "/messaging/v1/saved-replies",
+                body=models.SavedReplyIn(shortcut=shortcut, text=text),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def get(self, id: str) -> models.SavedReply:
+        """Get one saved reply.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.SavedReply, Request("GET", build_path("/messaging/v1/saved-replies/{}", id)))
+
+    def update(self, id: str, *, shortcut: str, text: str, idempotency_key: str | None = None) -> models.SavedReply:
+        """Replace a saved reply.
+
+        Needs the scope `messages:WRITE`.
+
+        - shortcut: What an agent types after a slash: lower-case letters, digits, - and _.
+        """
+        return self._call(
+            models.SavedReply,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/saved-replies/{}", id),
+                body=models.SavedReplyIn(shortcut=shortcut, text=text),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a saved reply.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(Request("DELETE", build_path("/messaging/v1/saved-replies/{}", id), idempotency_key=idempotency_key))
+
+    def fill(self, id: str, saved_reply_id: str, *, agent_id: int | None = None) -> models.FilledReply:
+        """Get a saved reply with its placeholders filled in for a ticket.
+
+        {nama} is the customer's first name, {pesanan} the number of their newest order, {resi} their newest
+        waybill number and {agen} the agent's name. Placeholders without a value stay in the text and are listed
+        in `missing`.
+
+        Needs the scope `messages:READ`.
+
+        - agent_id: The agent that {agen} stands for.
+        """
+        return self._call(
+            models.FilledReply,
+            Request(
+                "GET",
+                build_path("/messaging/v1/tickets/{}/saved-replies/{}", id, saved_reply_id),
+                query={"agentId": agent_id},
+            ),
         )
 
 
@@ -4033,6 +4438,123 @@ class ShippingResource(Resource):
         )
 
 
+class SlaPoliciesResource(Resource):
+    """What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings."""
+
+    def list(
+        self, *, page: int | None = None, limit: int | None = None
+    ) -> PagedList[models.SlaPolicy, models.SlaPolicyPage]:
+        """List SLA policies, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(models.SlaPolicyPage, "page", "/messaging/v1/sla-policies", {"page": page, "limit": limit})
+
+    def create(
+        self,
+        *,
+        name: str,
+        position: int | NotGiven = NOT_GIVEN,
+        priorities: Sequence[models.TicketPriority] | NotGiven = NOT_GIVEN,
+        sources: Sequence[models.Source] | NotGiven = NOT_GIVEN,
+        label_ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        first_response_minutes: int | None | NotGiven = NOT_GIVEN,
+        resolution_minutes: int | None | NotGiven = NOT_GIVEN,
+        in_business_hours: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.SlaPolicy:
+        """Create a sla policy.
+
+        The first policy that matches a ticket applies. Targets start with the first message of a cycle.
+
+        Needs the scope `messages:WRITE`.
+
+        - position: The first policy that matches applies, lowest position first. Default: `0`.
+        - priorities: Empty: all.
+        - sources: Empty: all.
+        - label_ids: One of these; empty: any or none.
+        - in_business_hours: Default: `true`.
+        """
+        return self._call(
+            models.SlaPolicy,
+            Request(
+                "POST",
+                "/messaging/v1/sla-policies",
+                body=models.SlaPolicyIn(
+                    name=name,
+                    position=position,
+                    priorities=priorities,
+                    sources=sources,
+                    label_ids=label_ids,
+                    first_response_minutes=first_response_minutes,
+                    resolution_minutes=resolution_minutes,
+                    in_business_hours=in_business_hours,
+                ),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def get(self, id: str) -> models.SlaPolicy:
+        """Get one sla policy.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.SlaPolicy, Request("GET", build_path("/messaging/v1/sla-policies/{}", id)))
+
+    def update(
+        self,
+        id: str,
+        *,
+        name: str,
+        position: int | NotGiven = NOT_GIVEN,
+        priorities: Sequence[models.TicketPriority] | NotGiven = NOT_GIVEN,
+        sources: Sequence[models.Source] | NotGiven = NOT_GIVEN,
+        label_ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        first_response_minutes: int | None | NotGiven = NOT_GIVEN,
+        resolution_minutes: int | None | NotGiven = NOT_GIVEN,
+        in_business_hours: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.SlaPolicy:
+        """Replace a sla policy.
+
+        Needs the scope `messages:WRITE`.
+
+        - position: The first policy that matches applies, lowest position first. Default: `0`.
+        - priorities: Empty: all.
+        - sources: Empty: all.
+        - label_ids: One of these; empty: any or none.
+        - in_business_hours: Default: `true`.
+        """
+        return self._call(
+            models.SlaPolicy,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/sla-policies/{}", id),
+                body=models.SlaPolicyIn(
+                    name=name,
+                    position=position,
+                    priorities=priorities,
+                    sources=sources,
+                    label_ids=label_ids,
+                    first_response_minutes=first_response_minutes,
+                    resolution_minutes=resolution_minutes,
+                    in_business_hours=in_business_hours,
+                ),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a sla policy. Tickets keep their current targets until their next change.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(Request("DELETE", build_path("/messaging/v1/sla-policies/{}", id), idempotency_key=idempotency_key))
+
+
 class StoreLocationsResource(Resource):
     """Carriers, quotes, the areas that they cover, store locations, and what customers see of their parcels."""
 
@@ -4263,6 +4785,8 @@ class SupportResource(Resource):
         reopen_window_hours: int | NotGiven = NOT_GIVEN,
         auto_resolve_hours: int | NotGiven = NOT_GIVEN,
         reopen_assignee: models.ReopenAssignee | NotGiven = NOT_GIVEN,
+        ask_rating: bool | NotGiven = NOT_GIVEN,
+        auto_assign: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.SupportSettings:
         """Update the support settings. Absent fields keep their values.
@@ -4278,10 +4802,93 @@ class SupportResource(Resource):
                     reopen_window_hours=reopen_window_hours,
                     auto_resolve_hours=auto_resolve_hours,
                     reopen_assignee=reopen_assignee,
+                    ask_rating=ask_rating,
+                    auto_assign=auto_assign,
                 ),
                 idempotency_key=idempotency_key,
             ),
         )
+
+
+class TeamsResource(Resource):
+    """What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings."""
+
+    def list(
+        self, *, page: int | None = None, limit: int | None = None
+    ) -> PagedList[models.AgentTeam, models.AgentTeamPage]:
+        """List teams, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(models.AgentTeamPage, "page", "/messaging/v1/teams", {"page": page, "limit": limit})
+
+    def create(
+        self,
+        *,
+        name: str,
+        agent_ids: Sequence[int] | NotGiven = NOT_GIVEN,
+        auto_assign: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.AgentTeam:
+        """Create a team.
+
+        Needs the scope `messages:WRITE`.
+
+        - agent_ids: The members.
+        - auto_assign: Default: `false`.
+        """
+        return self._call(
+            models.AgentTeam,
+            Request(
+                "POST",
+                "/messaging/v1/teams",
+                body=models.AgentTeamIn(name=name, agent_ids=agent_ids, auto_assign=auto_assign),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def get(self, id: str) -> models.AgentTeam:
+        """Get one team.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.AgentTeam, Request("GET", build_path("/messaging/v1/teams/{}", id)))
+
+    def update(
+        self,
+        id: str,
+        *,
+        name: str,
+        agent_ids: Sequence[int] | NotGiven = NOT_GIVEN,
+        auto_assign: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.AgentTeam:
+        """Replace a team.
+
+        Needs the scope `messages:WRITE`.
+
+        - agent_ids: The members.
+        - auto_assign: Default: `false`.
+        """
+        return self._call(
+            models.AgentTeam,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/teams/{}", id),
+                body=models.AgentTeamIn(name=name, agent_ids=agent_ids, auto_assign=auto_assign),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a team. Its tickets stay with their owners.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(Request("DELETE", build_path("/messaging/v1/teams/{}", id), idempotency_key=idempotency_key))
 
 
 class TemplatesResource(Resource):
@@ -4487,6 +5094,20 @@ class TemplatesResource(Resource):
 class TicketsResource(Resource):
     """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
 
+    def search(self, *, query: str) -> List[models.TicketMatch]:
+        """Search tickets, those with the newest messages first; at most 50.
+
+        Finds every contact, with a customer record or without, by name, address or part of the number on any
+        channel; ids of tickets and customers; and words of messages. Case is ignored.
+
+        Needs the scope `messages:READ`.
+
+        - query: Part of a name, an e-mail address, a phone number or a message; or an id.
+        """
+        return self._call(
+            List[models.TicketMatch], Request("GET", "/messaging/v1/tickets/search", query={"query": query})
+        )
+
     def list(
         self,
         *,
@@ -4497,6 +5118,13 @@ class TicketsResource(Resource):
         except_agent_id: int | None = None,
         channel: models.ChannelName | None = None,
         customer_id: str | None = None,
+        label_id: str | None = None,
+        priority: models.TicketPriority | None = None,
+        rating: int | None = None,
+        team_id: str | None = None,
+        breached: bool | None = None,
+        snoozed: bool | None = None,
+        waiting: bool | None = None,
         sort: models.TicketSort | None = None,
     ) -> PagedList[models.Ticket, models.TicketPage]:
         """List tickets.
@@ -4514,7 +5142,14 @@ class TicketsResource(Resource):
         - channel: Only tickets on this channel. msgapp stands for both of its sources. The sources of tickets
           are accepted too.
         - customer_id: Only this customer's tickets.
-        - sort: A field and a direction.
+        - label_id: Only tickets with this label.
+        - priority: Only tickets of this priority.
+        - rating: Only tickets that were rated so.
+        - team_id: Only tickets of this team.
+        - breached: Only tickets that missed a target, or only others.
+        - snoozed: Only snoozed tickets, or only others.
+        - waiting: Only tickets whose customer waits for an answer, or only others.
+        - sort: A field and a direction. waitingSince:asc has the longest wait first.
         """
         return self._list(
             models.TicketPage,
@@ -4528,8 +5163,97 @@ class TicketsResource(Resource):
                 "exceptAgentId": except_agent_id,
                 "channel": channel,
                 "customerId": customer_id,
+                "labelId": label_id,
+                "priority": priority,
+                "rating": rating,
+                "teamId": team_id,
+                "breached": breached,
+                "snoozed": snoozed,
+                "waiting": waiting,
                 "sort": sort,
             },
+        )
+
+    def start(
+        self,
+        *,
+        agent_id: int,
+        customer_id: str | None | NotGiven = NOT_GIVEN,
+        order_id: str | None | NotGiven = NOT_GIVEN,
+        source: models.Source | None | NotGiven = NOT_GIVEN,
+        body: str | None | NotGiven = NOT_GIVEN,
+        template_name: str | None | NotGiven = NOT_GIVEN,
+        params: Sequence[str] | NotGiven = NOT_GIVEN,
+        language: str | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.Message:
+        """Start a conversation with a customer, or with the customer of an order.
+
+        The message opens a ticket of the agent, named by `ticketId` of the response; a chat that has an active
+        ticket continues there. Where the reply window is closed, send a template. 202 means that the channel
+        did not answer in time.
+
+        Needs the scope `messages:WRITE`.
+
+        - customer_id: Required without orderId.
+        - order_id: An order, whose customer gets the message.
+        - source: Default: the first connected channel that can send it to the customer.
+        - template_name: A template in place of `body`; required where the reply window is closed.
+        """
+        return self._call(
+            models.Message,
+            Request(
+                "POST",
+                "/messaging/v1/tickets",
+                body=models.TicketIn(
+                    agent_id=agent_id,
+                    customer_id=customer_id,
+                    order_id=order_id,
+                    source=source,
+                    body=body,
+                    template_name=template_name,
+                    params=params,
+                    language=language,
+                ),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def count(self, *, agent_id: int | None = None) -> models.TicketCounts:
+        """Count the active tickets of the inbox, by tab.
+
+        Needs the scope `messages:READ`.
+
+        - agent_id: The agent who asks.
+        """
+        return self._call(
+            models.TicketCounts, Request("GET", "/messaging/v1/tickets/counts", query={"agentId": agent_id})
+        )
+
+    def change(
+        self,
+        *,
+        ids: Sequence[str],
+        actions: models.TicketActionsIn,
+        actor_id: int | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> List[models.BulkOutcome]:
+        """Change up to 100 tickets at once, with an outcome for each.
+
+        Each ticket has all actions applied or none. A ticket that is refused does not stop the others.
+
+        Needs the scope `messages:WRITE`.
+
+        - actor_id: The agent who makes the change.
+        """
+        return self._call(
+            List[models.BulkOutcome],
+            Request(
+                "POST",
+                "/messaging/v1/tickets/bulk",
+                body=models.BulkActionsIn(ids=ids, actions=actions, actor_id=actor_id),
+                idempotency_key=idempotency_key,
+            ),
         )
 
     def get(self, id: str, *, limit: int | None = None, before: str | None = None) -> models.TicketDetail:
@@ -4547,6 +5271,44 @@ class TicketsResource(Resource):
             Request("GET", build_path("/messaging/v1/tickets/{}", id), query={"limit": limit, "before": before}),
         )
 
+    def update(
+        self,
+        id: str,
+        *,
+        label_ids: Sequence[str] | NotGiven = NOT_GIVEN,
+        priority: models.TicketPriority | NotGiven = NOT_GIVEN,
+        team_id: str | None | NotGiven = NOT_GIVEN,
+        snoozed_until: datetime | None | NotGiven = NOT_GIVEN,
+        actor_id: int | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.Ticket:
+        """Change a ticket's labels, priority or team, or snooze it. Absent fields keep their values.
+
+        A snoozed ticket returns at `snoozedUntil`, or earlier when its customer writes. A resolved ticket
+        cannot be snoozed.
+
+        Needs the scope `messages:WRITE`.
+
+        - label_ids: All labels of the ticket from now on.
+        - snoozed_until: At most a year ahead. Null wakes the ticket.
+        - actor_id: The agent who makes the change.
+        """
+        return self._call(
+            models.Ticket,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/tickets/{}", id),
+                body=models.TicketPatch(
+                    label_ids=label_ids,
+                    priority=priority,
+                    team_id=team_id,
+                    snoozed_until=snoozed_until,
+                    actor_id=actor_id,
+                ),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
     def reply(
         self,
         id: str,
@@ -4555,6 +5317,7 @@ class TicketsResource(Resource):
         body: str | None | NotGiven = NOT_GIVEN,
         attachment_ids: Sequence[str] | NotGiven = NOT_GIVEN,
         reply_to: str | None | NotGiven = NOT_GIVEN,
+        seen_sequence: int | None | NotGiven = NOT_GIVEN,
         handover: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
     ) -> models.Message:
@@ -4570,6 +5333,8 @@ class TicketsResource(Resource):
         - attachment_ids: Uploaded files. Most channels send one in a message; mail and the web chat send
           several.
         - reply_to: The messageId2 of a message in this conversation, which the new one quotes.
+        - seen_sequence: The ticket's `sequence` that the agent saw. If another agent has replied since, the
+          message is refused with ANSWERED_MEANWHILE.
         - handover: True: it announces that someone else will answer. The ticket goes back to the queue.
           Default: `false`.
         """
@@ -4579,7 +5344,12 @@ class TicketsResource(Resource):
                 "POST",
                 build_path("/messaging/v1/tickets/{}/replies", id),
                 body=models.ReplyIn(
-                    agent_id=agent_id, body=body, attachment_ids=attachment_ids, reply_to=reply_to, handover=handover
+                    agent_id=agent_id,
+                    body=body,
+                    attachment_ids=attachment_ids,
+                    reply_to=reply_to,
+                    seen_sequence=seen_sequence,
+                    handover=handover,
                 ),
                 idempotency_key=idempotency_key,
             ),
@@ -4613,6 +5383,23 @@ class TicketsResource(Resource):
                 "POST",
                 build_path("/messaging/v1/tickets/{}/assign", id),
                 body=models.AssignIn(agent_id=agent_id),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def take(self, id: str, *, agent_id: int, idempotency_key: str | None = None) -> models.Ticket:
+        """Take an unassigned ticket.
+
+        Of several agents who take it at once, one gets it and the others get ALREADY_ASSIGNED.
+
+        Needs the scope `messages:WRITE`.
+        """
+        return self._call(
+            models.Ticket,
+            Request(
+                "POST",
+                build_path("/messaging/v1/tickets/{}/take", id),
+                body=models.TakeIn(agent_id=agent_id),
                 idempotency_key=idempotency_key,
             ),
         )
@@ -4664,6 +5451,41 @@ class TicketsResource(Resource):
             ),
         )
 
+    def merge(self, id: str, *, ticket_id: str, idempotency_key: str | None = None) -> models.Ticket:
+        """Merge another ticket of the same customer into this one.
+
+        Its messages and notes move here, and it is resolved with the reason `merged`. Replies go over this
+        ticket's channel.
+
+        Needs the scope `messages:WRITE`.
+        """
+        return self._call(
+            models.Ticket,
+            Request(
+                "POST",
+                build_path("/messaging/v1/tickets/{}/merge", id),
+                body=models.MergeIn(ticket_id=ticket_id),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def link_customer(self, id: str, *, customer_id: str, idempotency_key: str | None = None) -> models.Ticket:
+        """Link a ticket's contact, such as a visitor of your website, to a customer.
+
+        All tickets of the contact get the customer, and so do the contact's later messages.
+
+        Needs the scope `messages:WRITE`.
+        """
+        return self._call(
+            models.Ticket,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/tickets/{}/customer", id),
+                body=models.CustomerLinkIn(customer_id=customer_id),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
     def reopen(self, id: str, *, idempotency_key: str | None = None) -> models.Ticket:
         """Reopen a resolved ticket, as a new cycle.
 
@@ -4673,6 +5495,90 @@ class TicketsResource(Resource):
             models.Ticket,
             Request("POST", build_path("/messaging/v1/tickets/{}/reopen", id), idempotency_key=idempotency_key),
         )
+
+
+class ViewsResource(Resource):
+    """What agents work with: labels, teams, saved replies, views, macros, business hours, targets and ratings."""
+
+    def list(
+        self, *, page: int | None = None, limit: int | None = None, agent_id: int | None = None
+    ) -> PagedList[models.View, models.ViewPage]:
+        """List views, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        - agent_id: Only the views that this agent sees: shared and own.
+        """
+        return self._list(
+            models.ViewPage, "page", "/messaging/v1/views", {"page": page, "limit": limit, "agentId": agent_id}
+        )
+
+    def create(
+        self,
+        *,
+        name: str,
+        filters: models.ViewFiltersIn,
+        agent_id: int | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.View:
+        """Create a view.
+
+        Its filters are those of `GET /tickets`. It is shared unless `agentId` names its owner.
+
+        Needs the scope `messages:WRITE`.
+
+        - agent_id: Whose view it is; null: everyone's.
+        """
+        return self._call(
+            models.View,
+            Request(
+                "POST",
+                "/messaging/v1/views",
+                body=models.ViewIn(name=name, agent_id=agent_id, filters=filters),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def get(self, id: str) -> models.View:
+        """Get one view.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(models.View, Request("GET", build_path("/messaging/v1/views/{}", id)))
+
+    def update(
+        self,
+        id: str,
+        *,
+        name: str,
+        filters: models.ViewFiltersIn,
+        agent_id: int | None | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.View:
+        """Replace a view.
+
+        Needs the scope `messages:WRITE`.
+
+        - agent_id: Whose view it is; null: everyone's.
+        """
+        return self._call(
+            models.View,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/views/{}", id),
+                body=models.ViewIn(name=name, agent_id=agent_id, filters=filters),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a view.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(Request("DELETE", build_path("/messaging/v1/views/{}", id), idempotency_key=idempotency_key))
 
 
 class WebhooksResource(Resource):
@@ -4949,6 +5855,7 @@ class Resources:
         self.api_calls = ApiCallsResource(transport)
         self.api_keys = ApiKeysResource(transport)
         self.attachments = AttachmentsResource(transport)
+        self.business_hours = BusinessHoursResource(transport)
         self.carriers = CarriersResource(transport)
         self.cash_on_delivery = CashOnDeliveryResource(transport)
         self.channel_events = ChannelEventsResource(transport)
@@ -4958,17 +5865,24 @@ class Resources:
         self.customers = CustomersResource(transport)
         self.draft_orders = DraftOrdersResource(transport)
         self.imports = ImportsResource(transport)
+        self.labels = LabelsResource(transport)
         self.loyalty = LoyaltyResource(transport)
+        self.macros = MacrosResource(transport)
         self.messages = MessagesResource(transport)
         self.orders = OrdersResource(transport)
         self.products = ProductsResource(transport)
+        self.ratings = RatingsResource(transport)
         self.redemptions = RedemptionsResource(transport)
         self.rewards = RewardsResource(transport)
         self.sandbox = SandboxResource(transport)
+        self.saved_replies = SavedRepliesResource(transport)
         self.shipments = ShipmentsResource(transport)
         self.shipping = ShippingResource(transport)
+        self.sla_policies = SlaPoliciesResource(transport)
         self.store_locations = StoreLocationsResource(transport)
         self.support = SupportResource(transport)
+        self.teams = TeamsResource(transport)
         self.templates = TemplatesResource(transport)
         self.tickets = TicketsResource(transport)
+        self.views = ViewsResource(transport)
         self.webhooks = WebhooksResource(transport)

@@ -65,8 +65,20 @@ class AgentIsHuman(Conflict):
     """The business app's agent must be human. Create another agent for an AI."""
 
 
+class AlreadyAssigned(Conflict):
+    """Another agent has this ticket. Take another one, or assign it to yourself."""
+
+
+class AlreadyRated(Conflict):
+    """The customer has rated this already. A rating does not change."""
+
+
 class AnotherTicketActive(Conflict):
     """The customer has another active ticket on this channel. Use that one."""
+
+
+class AnsweredMeanwhile(Conflict):
+    """Another agent replied after you opened the ticket. Send again without seenSequence to send it anyway."""
 
 
 class BeyondOwnRights(Forbidden):
@@ -103,6 +115,10 @@ class ConsentMissing(Conflict):
 
 class CustomerExists(Conflict):
     """A customer with this email already exists."""
+
+
+class DifferentCustomers(Conflict):
+    """The tickets are of different customers. Link their contacts to one customer first."""
 
 
 class DraftCompleted(Conflict):
@@ -161,8 +177,16 @@ class KeyNotActive(Conflict):
     """This key is revoked, expired or already rotated. Create a new key."""
 
 
+class LabelExists(Conflict):
+    """A label with this name already exists. Choose another name."""
+
+
 class LoyaltyDisabled(Conflict):
     """The loyalty program is disabled. To enable it, send PUT /loyalty/settings with enabled true."""
+
+
+class MacroExists(Conflict):
+    """A macro with this name already exists. Choose another name."""
 
 
 class MappingExists(Conflict):
@@ -245,6 +269,10 @@ class SandboxChannel(Conflict):
     """A test environment has every channel connected to its simulator. Connect accounts in the live environment."""
 
 
+class SavedReplyExists(Conflict):
+    """A saved reply with this shortcut already exists. Choose another shortcut."""
+
+
 class SendFailed(ServerError):
     """The channel refused the message. Its reason follows."""
 
@@ -257,8 +285,16 @@ class SettlementExists(Conflict):
     """A settlement of this provider with the same reference and other lines already exists."""
 
 
+class SlaPolicyExists(Conflict):
+    """A policy with this name already exists. Choose another name."""
+
+
 class TakenOver(Conflict):
     """A human agent has taken over this ticket. Assign it to the AI agent to let it reply again."""
+
+
+class TeamExists(Conflict):
+    """A team with this name already exists. Choose another name."""
 
 
 class TemplatesNotRead(Conflict):
@@ -315,6 +351,10 @@ class ValidationError(BadRequest):
     """The request is not valid."""
 
 
+class ViewExists(Conflict):
+    """A view with this name already exists. Choose another name."""
+
+
 class VoucherTaken(Conflict):
     """Another redemption has this voucherCode. Use another one."""
 
@@ -361,7 +401,10 @@ BY_CODE: dict[str, type[ApiError]] = {
     "AGENT_EXISTS": AgentExists,
     "AGENT_INACTIVE": AgentInactive,
     "AGENT_IS_HUMAN": AgentIsHuman,
+    "ALREADY_ASSIGNED": AlreadyAssigned,
+    "ALREADY_RATED": AlreadyRated,
     "ANOTHER_TICKET_ACTIVE": AnotherTicketActive,
+    "ANSWERED_MEANWHILE": AnsweredMeanwhile,
     "BEYOND_OWN_RIGHTS": BeyondOwnRights,
     "BOOKING_IN_PROGRESS": BookingInProgress,
     "CARRIER_UNAVAILABLE": CarrierUnavailable,
@@ -371,6 +414,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "CHANNEL_UNSUPPORTED": ChannelUnsupported,
     "CONSENT_MISSING": ConsentMissing,
     "CUSTOMER_EXISTS": CustomerExists,
+    "DIFFERENT_CUSTOMERS": DifferentCustomers,
     "DRAFT_COMPLETED": DraftCompleted,
     "EVENT_GONE": EventGone,
     "IDEMPOTENCY_IN_PROGRESS": IdempotencyInProgress,
@@ -385,7 +429,9 @@ BY_CODE: dict[str, type[ApiError]] = {
     "INVALID_TRANSITION": InvalidTransition,
     "IP_NOT_ALLOWED": IpNotAllowed,
     "KEY_NOT_ACTIVE": KeyNotActive,
+    "LABEL_EXISTS": LabelExists,
     "LOYALTY_DISABLED": LoyaltyDisabled,
+    "MACRO_EXISTS": MacroExists,
     "MAPPING_EXISTS": MappingExists,
     "MESSAGE_NOT_ON_CHANNEL": MessageNotOnChannel,
     "MISSING_API_KEY": MissingApiKey,
@@ -409,10 +455,13 @@ BY_CODE: dict[str, type[ApiError]] = {
     "RESERVATION_CLOSED": ReservationClosed,
     "RETURN_EXISTS": ReturnExists,
     "SANDBOX_CHANNEL": SandboxChannel,
+    "SAVED_REPLY_EXISTS": SavedReplyExists,
     "SEND_FAILED": SendFailed,
     "SERVICE_UNAVAILABLE": ServiceUnavailable,
     "SETTLEMENT_EXISTS": SettlementExists,
+    "SLA_POLICY_EXISTS": SlaPolicyExists,
     "TAKEN_OVER": TakenOver,
+    "TEAM_EXISTS": TeamExists,
     "TEMPLATES_NOT_READ": TemplatesNotRead,
     "TEMPLATE_EXISTS": TemplateExists,
     "TEMPLATE_NOT_APPROVED": TemplateNotApproved,
@@ -428,6 +477,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "UNSUBSCRIBED_BY_PERSON": UnsubscribedByPerson,
     "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaType,
     "VALIDATION_ERROR": ValidationError,
+    "VIEW_EXISTS": ViewExists,
     "VOUCHER_TAKEN": VoucherTaken,
     "WALLET_FULL": WalletFull,
     "WEBHOOK_ACTIVE": WebhookActive,
@@ -442,7 +492,10 @@ __all__ = [
     "AgentExists",
     "AgentInactive",
     "AgentIsHuman",
+    "AlreadyAssigned",
+    "AlreadyRated",
     "AnotherTicketActive",
+    "AnsweredMeanwhile",
     "ApiError",
     "BadRequest",
     "BeyondOwnRights",
@@ -456,6 +509,7 @@ __all__ = [
     "ConnectionFailed",
     "ConsentMissing",
     "CustomerExists",
+    "DifferentCustomers",
     "DraftCompleted",
     "ErrorDetail",
     "EventGone",
@@ -472,7 +526,9 @@ __all__ = [
     "InvalidTransition",
     "IpNotAllowed",
     "KeyNotActive",
+    "LabelExists",
     "LoyaltyDisabled",
+    "MacroExists",
     "MappingExists",
     "MessageNotOnChannel",
     "MethodNotAllowed",
@@ -498,11 +554,14 @@ __all__ = [
     "ReturnExists",
     "SandboxChannel",
     "SapaError",
+    "SavedReplyExists",
     "SendFailed",
     "ServerError",
     "ServiceUnavailable",
     "SettlementExists",
+    "SlaPolicyExists",
     "TakenOver",
+    "TeamExists",
     "TemplateExists",
     "TemplateNotApproved",
     "TemplateNotChanged",
@@ -521,6 +580,7 @@ __all__ = [
     "UnsubscribedByPerson",
     "UnsupportedMediaType",
     "ValidationError",
+    "ViewExists",
     "VoucherTaken",
     "WalletFull",
     "WebhookActive",

@@ -122,6 +122,13 @@ class ProductUpdated(Event, frozen=True, kw_only=True):
     data: types.Product
 
 
+class RatingReceived(Event, frozen=True, kw_only=True):
+    """A customer rated a resolved ticket."""
+
+    kind: Literal["rating.received"] = "rating.received"
+    data: types.Rating
+
+
 class ShipmentBooked(Event, frozen=True, kw_only=True):
     """A carrier accepted a shipment."""
 
@@ -171,8 +178,17 @@ class TicketResolved(Event, frozen=True, kw_only=True):
     data: types.Ticket
 
 
+class TicketSlaBreached(Event, frozen=True, kw_only=True):
+    """A ticket missed a target for its first response or resolution."""
+
+    kind: Literal["ticket.sla.breached"] = "ticket.sla.breached"
+    data: types.Ticket
+
+
 class TicketUpdated(Event, frozen=True, kw_only=True):
-    """A ticket was assigned, handed over, put back into the queue or reopened."""
+    """A ticket was assigned, handed over, put back into the queue, reopened, labelled, prioritised, given to a
+    team, snoozed or woken.
+    """
 
     kind: Literal["ticket.updated"] = "ticket.updated"
     data: types.Ticket
@@ -212,6 +228,7 @@ AnyEvent: TypeAlias = (
     | ProductCreated
     | ProductDeleted
     | ProductUpdated
+    | RatingReceived
     | ShipmentBooked
     | ShipmentCancelled
     | ShipmentCreated
@@ -219,6 +236,7 @@ AnyEvent: TypeAlias = (
     | ShipmentUpdated
     | TicketOpened
     | TicketResolved
+    | TicketSlaBreached
     | TicketUpdated
     | WebhookSuspended
     | TruncatedEvent
@@ -240,6 +258,7 @@ BY_KIND: dict[str, Any] = {
     "product.created": ProductCreated,
     "product.deleted": ProductDeleted,
     "product.updated": ProductUpdated,
+    "rating.received": RatingReceived,
     "shipment.booked": ShipmentBooked,
     "shipment.cancelled": ShipmentCancelled,
     "shipment.created": ShipmentCreated,
@@ -247,6 +266,7 @@ BY_KIND: dict[str, Any] = {
     "shipment.updated": ShipmentUpdated,
     "ticket.opened": TicketOpened,
     "ticket.resolved": TicketResolved,
+    "ticket.sla.breached": TicketSlaBreached,
     "ticket.updated": TicketUpdated,
     "webhook.suspended": WebhookSuspended,
 }

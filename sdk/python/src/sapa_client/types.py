@@ -181,9 +181,13 @@ PackageHandover: TypeAlias = Literal["DROP_OFF", "PICKUP"]
 
 PaymentStatus: TypeAlias = Literal["paid", "pending", "refunded"]
 
+PresenceStatus: TypeAlias = Literal["away", "offline", "online"]
+
 PrintedDocument: TypeAlias = Literal["label", "manifest", "packing_slip"]
 
 ProductStatus: TypeAlias = Literal["active", "archived", "draft"]
+
+RatingStatus: TypeAlias = Literal["asked", "failed", "queued", "rated"]
 
 RedemptionStatus: TypeAlias = Literal["committed", "expired", "failed", "released", "reserved"]
 
@@ -292,6 +296,8 @@ SimulatedWarning: TypeAlias = Literal[
     "REINSTATE",
 ]
 
+SlaTarget: TypeAlias = Literal["firstResponse", "resolution"]
+
 Source: TypeAlias = Literal[
     "MAIL", "MSGAPP_CLOUD", "MSGAPP_COEX", "PHOTO_SOCIAL", "SHORT_VIDEO", "SOCIAL_NETWORK", "WIDGET"
 ]
@@ -326,9 +332,30 @@ TemplateSource: TypeAlias = Literal["AUTH", "CRM"]
 
 TemplateStatus: TypeAlias = Literal["APPROVED", "DISABLED", "PAUSED", "PENDING", "REJECTED"]
 
-TicketEventKind: TypeAlias = Literal["assigned", "handover", "opened", "reopened", "resolved", "unassigned"]
+TicketEventKind: TypeAlias = Literal[
+    "assigned",
+    "handover",
+    "labels",
+    "opened",
+    "priority",
+    "reopened",
+    "resolved",
+    "snoozed",
+    "team",
+    "unassigned",
+    "woken",
+]
 
-TicketSort: TypeAlias = Literal["createdAt:asc", "createdAt:desc", "lastMessageAt:asc", "lastMessageAt:desc"]
+TicketPriority: TypeAlias = Literal["high", "low", "normal", "urgent"]
+
+TicketSort: TypeAlias = Literal[
+    "createdAt:asc",
+    "createdAt:desc",
+    "lastMessageAt:asc",
+    "lastMessageAt:desc",
+    "waitingSince:asc",
+    "waitingSince:desc",
+]
 
 TicketStatus: TypeAlias = Literal["assigned", "open", "resolved"]
 
@@ -369,6 +396,8 @@ TrackingEventSource: TypeAlias = Literal["api", "carrier_poll", "carrier_webhook
 VehicleType: TypeAlias = Literal["FOUR_WHEEL", "TRUCK", "TWO_WHEEL", "VAN"]
 
 WarningSeverity: TypeAlias = Literal["critical", "info", "warning"]
+
+Weekday: TypeAlias = Literal["friday", "monday", "saturday", "sunday", "thursday", "tuesday", "wednesday"]
 
 
 class AccountFieldEntry(Struct, kw_only=True, frozen=True):
@@ -488,6 +517,24 @@ class AgentPatch(Struct, kw_only=True, rename="camel"):
     user_id: int | None | NotGiven = NOT_GIVEN
 
 
+class AgentPresence(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Whether an agent is there."""
+
+    agent_id: int
+    status: str
+    """One of PresenceStatus, or a newer word."""
+    until: datetime | None = None
+    """When it ends unless it is set again; null for offline."""
+
+
+class AgentPresenceIn(Struct, kw_only=True):
+    """Whether an agent is there from now on."""
+
+    status: PresenceStatus
+    seconds: int | NotGiven = NOT_GIVEN
+    """After so many seconds the agent is offline. Default: `120`."""
+
+
 class AgentRecord(Struct, kw_only=True, frozen=True):
     """An agent's figures for the window. Durations are HH:MM:SS; hours may exceed 24."""
 
@@ -504,6 +551,36 @@ class AgentRecord(Struct, kw_only=True, frozen=True):
     resolution_time: str
     """00:00:00 without data."""
     last_chat_handled: datetime | None = None
+
+
+class AgentTeam(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Agents who share a queue."""
+
+    id: str
+    name: str
+    agent_ids: list[int] = []
+    """The members."""
+    auto_assign: bool
+    """Assign its waiting tickets to the members who are online."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class AgentTeamIn(Struct, kw_only=True, rename="camel"):
+    """A team to create, or what a team becomes."""
+
+    name: str
+    agent_ids: Sequence[int] | NotGiven = NOT_GIVEN
+    """The members."""
+    auto_assign: bool | NotGiven = NOT_GIVEN
+    """Default: `false`."""
+
+
+class AgentTeamPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[AgentTeam] = []
+    meta: PageMeta
 
 
 class AgentsData(Struct, kw_only=True, frozen=True):
@@ -598,6 +675,14 @@ class ApiKeyPatch(Struct, kw_only=True, rename="camel"):
     """Whether AI agents may use it with MCP."""
 
 
+class AppliedMacro(Struct, kw_only=True, frozen=True):
+    """A ticket after a macro."""
+
+    ticket: Ticket
+    reply: FilledReply | None = None
+    """The macro's text for this ticket. It is not sent yet."""
+
+
 class AreaSearchResult(Struct, kw_only=True, frozen=True, rename="camel"):
     """A sub-district that a search found, with the areas that it is in."""
 
@@ -656,6 +741,44 @@ class BookingResolutionIn(Struct, kw_only=True, rename="camel"):
     outcome: BookingOutcome
     order_no: str | None | NotGiven = NOT_GIVEN
     """The carrier's order number: letters, digits, and . _ : - between them."""
+
+
+class BulkActionsIn(Struct, kw_only=True, rename="camel"):
+    """What to do with which tickets."""
+
+    ids: Sequence[str]
+    actions: TicketActionsIn
+    actor_id: int | None | NotGiven = NOT_GIVEN
+    """The agent who makes the change."""
+
+
+class BulkOutcome(Struct, kw_only=True, frozen=True):
+    """What became of one ticket: either the ticket or the error."""
+
+    id: str
+    """As it was sent."""
+    ticket: Ticket | None = None
+    error: ErrorBody | None = None
+
+
+class BusinessHours(Struct, kw_only=True, frozen=True, rename="camel"):
+    """The hours in which targets are counted."""
+
+    time_zone: str
+    weekly: list[OpenHours] = []
+    holidays: list[Holiday] = []
+    updated_at: datetime | None = None
+    """Null until the hours are set: always open."""
+
+
+class BusinessHoursIn(Struct, kw_only=True, rename="camel"):
+    """The company's business hours from now on."""
+
+    time_zone: str | None | NotGiven = NOT_GIVEN
+    """An IANA time zone. Default: the company's."""
+    weekly: Sequence[OpenHours]
+    """A day may have several hours. None at all: always open, except on holidays."""
+    holidays: Sequence[HolidayIn] | NotGiven = NOT_GIVEN
 
 
 class ButtonValueIn(Struct, kw_only=True, rename="camel"):
@@ -1457,6 +1580,12 @@ class CustomerIn(Struct, kw_only=True, rename="camel"):
     subscription_status: Sequence[Subscription] | None | NotGiven = NOT_GIVEN
 
 
+class CustomerLinkIn(Struct, kw_only=True, rename="camel"):
+    """Who the ticket's contact is."""
+
+    customer_id: str
+
+
 class CustomerPage(Struct, kw_only=True, frozen=True):
     """One page of a list."""
 
@@ -1682,6 +1811,14 @@ class FieldError(Struct, kw_only=True, frozen=True):
     """The resource that has the same value."""
 
 
+class FilledReply(Struct, kw_only=True, frozen=True):
+    """A saved reply for one ticket."""
+
+    text: str
+    missing: list[str] = []
+    """Placeholders without a value for this ticket. They are still in the text."""
+
+
 class FlowAnswer(Struct, kw_only=True, frozen=True):
     """What the customer filled in: a flow, or a form of the channel such as an address."""
 
@@ -1800,6 +1937,21 @@ class HistoryPagination(Struct, kw_only=True, frozen=True, rename="camel"):
     has_more: bool
     next_before: datetime | None = None
     """Send it as `before` to read older entries."""
+
+
+class Holiday(Struct, kw_only=True, frozen=True):
+    """A day without hours."""
+
+    date: date
+    name: str
+
+
+class HolidayIn(Struct, kw_only=True):
+    """A day without hours."""
+
+    date: date
+    name: str | NotGiven = NOT_GIVEN
+    """Default: ``."""
 
 
 class Import(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -1930,6 +2082,17 @@ class InteractiveMessageIn(Struct, kw_only=True, rename="camel"):
     interactive: ButtonsIn | ListIn | LinkIn | FlowIn | ProductMessageIn | ProductListIn | LocationRequestIn
 
 
+class Label(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A word that agents put on tickets."""
+
+    id: str
+    name: str
+    color: str
+    """Six lower-case hexadecimal digits."""
+    created_at: datetime
+    updated_at: datetime
+
+
 class LabelBatch(Struct, kw_only=True, frozen=True, rename="camel"):
     """A file that the worker makes. It is kept for seven days."""
 
@@ -1969,6 +2132,21 @@ class LabelBatchIn(Struct, kw_only=True):
     """A label or a packing slip for each shipment, or one pickup manifest for each courier. Default: `label`."""
     source: LabelSource | NotGiven = NOT_GIVEN
     """Whose labels: ours, or the carrier's own where it has them, in the carrier's format. Default: `sapa`."""
+
+
+class LabelIn(Struct, kw_only=True):
+    """A label to create, or what a label becomes."""
+
+    name: str
+    color: str | NotGiven = NOT_GIVEN
+    """Six lower-case hexadecimal digits. Default: `#4b5c57`."""
+
+
+class LabelPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[Label] = []
+    meta: PageMeta
 
 
 class LedgerEntry(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -2155,6 +2333,44 @@ class LoyaltySettingsPatch(Struct, kw_only=True, rename="camel"):
     reservation_ttl_seconds: int | NotGiven = NOT_GIVEN
 
 
+class Macro(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Several actions under one name."""
+
+    id: str
+    name: str
+    actions: TicketActions
+    note: str | None = None
+    """An internal note that is added."""
+    reply: str | None = None
+    """A text for the agent to send, with placeholders."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class MacroIn(Struct, kw_only=True):
+    """A macro to create, or what a macro becomes."""
+
+    name: str
+    actions: TicketActionsIn | NotGiven = NOT_GIVEN
+    note: str | None | NotGiven = NOT_GIVEN
+    """An internal note that is added."""
+    reply: str | None | NotGiven = NOT_GIVEN
+    """A text for the agent to send, with the placeholders of saved replies."""
+
+
+class MacroPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[Macro] = []
+    meta: PageMeta
+
+
+class MacroUse(Struct, kw_only=True, rename="camel"):
+    """The agent who applies the macro."""
+
+    agent_id: int
+
+
 class MediaFile(Struct, kw_only=True, frozen=True, rename="camel"):
     """A file of a message, with a URL that expires after 15 minutes."""
 
@@ -2207,6 +2423,12 @@ class MediaMessageIn(Struct, kw_only=True, rename="camel"):
     """Default: derived from the file, or from the URL's file extension."""
     caption: str | None | NotGiven = NOT_GIVEN
     filename: str | None | NotGiven = NOT_GIVEN
+
+
+class MergeIn(Struct, kw_only=True, rename="camel"):
+    """The ticket that is merged into this one."""
+
+    ticket_id: str
 
 
 class Message(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -2671,6 +2893,17 @@ class OfferValue(Struct, kw_only=True, rename="camel"):
     """When an offer ends."""
 
     expires_at: datetime
+
+
+class OpenHours(Struct, kw_only=True, frozen=True):
+    """Hours of one day of the week."""
+
+    day: str
+    """One of Weekday, or a newer word."""
+    opens: str
+    """Hours and minutes."""
+    closes: str
+    """After `opens`; 24:00 is midnight."""
 
 
 class Option(Struct, kw_only=True, frozen=True):
@@ -3261,6 +3494,40 @@ class Range(Struct, kw_only=True, frozen=True):
     end_at: datetime
 
 
+class Rating(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A question to the customer about a resolved ticket, and their answer."""
+
+    id: str
+    ticket_id: str
+    cycle: int
+    agent_id: int | None = None
+    """The owner of the ticket when it was resolved."""
+    customer_id: str | None = None
+    source: str
+    """One of Source, or a newer word."""
+    status: str
+    """queued: not asked yet. failed: the channel refused the question. One of RatingStatus, or a newer word."""
+    score: int | None = None
+    comment: str | None = None
+    created_at: datetime
+    rated_at: datetime | None = None
+
+
+class RatingIn(Struct, kw_only=True):
+    """The customer's answer."""
+
+    score: int
+    """From 1, bad, to 5, very good."""
+    comment: str | None | NotGiven = NOT_GIVEN
+
+
+class RatingPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[Rating] = []
+    meta: PageMeta
+
+
 class ReactionIn(Struct, kw_only=True):
     """A reaction to a message."""
 
@@ -3570,6 +3837,10 @@ class ReplyIn(Struct, kw_only=True, rename="camel"):
     """Uploaded files. Most channels send one in a message; mail and the web chat send several."""
     reply_to: str | None | NotGiven = NOT_GIVEN
     """The messageId2 of a message in this conversation, which the new one quotes."""
+    seen_sequence: int | None | NotGiven = NOT_GIVEN
+    """The ticket's `sequence` that the agent saw. If another agent has replied since, the message is refused with
+    ANSWERED_MEANWHILE.
+    """
     handover: bool | NotGiven = NOT_GIVEN
     """True: it announces that someone else will answer. The ticket goes back to the queue. Default: `false`."""
 
@@ -3890,6 +4161,32 @@ class SavedMappingPage(Struct, kw_only=True, frozen=True):
     """One page of a list."""
 
     data: list[SavedMapping] = []
+    meta: PageMeta
+
+
+class SavedReply(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A text that agents use again and again."""
+
+    id: str
+    shortcut: str
+    """What an agent types after a slash: lower-case letters, digits, - and _."""
+    text: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class SavedReplyIn(Struct, kw_only=True):
+    """A saved reply to create, or what a saved reply becomes."""
+
+    shortcut: str
+    """What an agent types after a slash: lower-case letters, digits, - and _."""
+    text: str
+
+
+class SavedReplyPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[SavedReply] = []
     meta: PageMeta
 
 
@@ -4578,6 +4875,52 @@ class SimulatorAccount(Struct, kw_only=True, frozen=True):
     """Valid for the simulator only."""
 
 
+class SlaPolicy(Struct, kw_only=True, frozen=True, rename="camel"):
+    """How soon certain tickets should be answered and resolved."""
+
+    id: str
+    name: str
+    position: int
+    """The first policy that matches applies, lowest position first."""
+    priorities: list[str] = []
+    """Empty: all. One of TicketPriority, or a newer word."""
+    sources: list[str] = []
+    """Empty: all. One of Source, or a newer word."""
+    label_ids: list[str] = []
+    """One of these; empty: any or none."""
+    first_response_minutes: int | None = None
+    resolution_minutes: int | None = None
+    in_business_hours: bool
+    """False: the targets count around the clock."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class SlaPolicyIn(Struct, kw_only=True, rename="camel"):
+    """A policy to create, or what a policy becomes. It needs at least one target."""
+
+    name: str
+    position: int | NotGiven = NOT_GIVEN
+    """The first policy that matches applies, lowest position first. Default: `0`."""
+    priorities: Sequence[TicketPriority] | NotGiven = NOT_GIVEN
+    """Empty: all."""
+    sources: Sequence[Source] | NotGiven = NOT_GIVEN
+    """Empty: all."""
+    label_ids: Sequence[str] | NotGiven = NOT_GIVEN
+    """One of these; empty: any or none."""
+    first_response_minutes: int | None | NotGiven = NOT_GIVEN
+    resolution_minutes: int | None | NotGiven = NOT_GIVEN
+    in_business_hours: bool | NotGiven = NOT_GIVEN
+    """Default: `true`."""
+
+
+class SlaPolicyPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[SlaPolicy] = []
+    meta: PageMeta
+
+
 class Spot(Struct, kw_only=True, frozen=True):
     """A place on the map, in degrees."""
 
@@ -4689,6 +5032,10 @@ class SupportSettings(Struct, kw_only=True, frozen=True, rename="camel"):
     """After how long without a message an answered ticket is resolved; 0: never."""
     reopen_assignee: str
     """The owner of a reopened ticket: its last owner, or none. One of ReopenAssignee, or a newer word."""
+    ask_rating: bool
+    """Ask customers for a rating when their ticket is resolved."""
+    auto_assign: bool
+    """Assign waiting tickets to the agents who are online, to the one with the fewest first."""
 
 
 class SupportSettingsPatch(Struct, kw_only=True, rename="camel"):
@@ -4697,6 +5044,8 @@ class SupportSettingsPatch(Struct, kw_only=True, rename="camel"):
     reopen_window_hours: int | NotGiven = NOT_GIVEN
     auto_resolve_hours: int | NotGiven = NOT_GIVEN
     reopen_assignee: ReopenAssignee | NotGiven = NOT_GIVEN
+    ask_rating: bool | NotGiven = NOT_GIVEN
+    auto_assign: bool | NotGiven = NOT_GIVEN
 
 
 class SupportedApp(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -4729,6 +5078,12 @@ class SyncResult(Struct, kw_only=True, frozen=True):
 
     found: int
     """The number of templates at the channel."""
+
+
+class TakeIn(Struct, kw_only=True, rename="camel"):
+    """The agent who takes the ticket."""
+
+    agent_id: int
 
 
 class Tally(Struct, kw_only=True, frozen=True):
@@ -5028,8 +5383,21 @@ class Ticket(Struct, kw_only=True, frozen=True, rename="camel"):
     """The owner; for a resolved ticket, its last owner."""
     ai_paused: bool
     """A human agent has taken over: AI agents cannot reply until one is assigned."""
+    label_ids: list[str] = []
+    """The labels, in the order in which they were set."""
+    priority: str
+    """One of TicketPriority, or a newer word."""
+    team_id: str | None = None
+    snoozed_until: datetime | None = None
+    """When it returns to the queue. A message of the customer wakes it, too."""
+    sla: TicketSla | None = None
+    """Null without a policy that matches, and before the first message of a cycle."""
+    rating: int | None = None
+    """The customer's newest rating, from 1 to 5. GET /ratings has more."""
     cycle: int
     """Increases with every reopening."""
+    sequence: int
+    """Increases with every message and change."""
     waiting_since: datetime | None = None
     """The time of the first unanswered message."""
     last_message: str | None = None
@@ -5040,6 +5408,54 @@ class Ticket(Struct, kw_only=True, frozen=True, rename="camel"):
     """One of ResolvedReason, or a newer word."""
     created_at: datetime
     updated_at: datetime
+
+
+class TicketActions(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Several actions on a ticket. Absent ones change nothing."""
+
+    add_label_ids: list[str] = []
+    remove_label_ids: list[str] = []
+    priority: str | None = None
+    """One of TicketPriority, or a newer word."""
+    team_id: str | None = None
+    snooze_minutes: int | None = None
+    """From now on."""
+    assign_to: int | None = None
+    """The new owner."""
+    unassign: bool | None = None
+    """Put it back into the queue."""
+    resolve: bool | None = None
+
+
+class TicketActionsIn(Struct, kw_only=True, rename="camel"):
+    """Several actions on a ticket. Absent ones change nothing."""
+
+    add_label_ids: Sequence[str] | NotGiven = NOT_GIVEN
+    remove_label_ids: Sequence[str] | NotGiven = NOT_GIVEN
+    priority: TicketPriority | None | NotGiven = NOT_GIVEN
+    team_id: str | None | NotGiven = NOT_GIVEN
+    snooze_minutes: int | None | NotGiven = NOT_GIVEN
+    """From now on."""
+    assign_to: int | None | NotGiven = NOT_GIVEN
+    """The new owner."""
+    unassign: bool | NotGiven = NOT_GIVEN
+    """Put it back into the queue. Default: `false`."""
+    resolve: bool | NotGiven = NOT_GIVEN
+    """Default: `false`."""
+
+
+class TicketCounts(Struct, kw_only=True, frozen=True, rename="camel"):
+    """How many active tickets there are. Snoozed ones are counted as snoozed only."""
+
+    mine: int
+    """Of the agent who asks."""
+    unassigned: int
+    all: int
+    snoozed: int
+    mine_waiting: int
+    """Mine whose customer waits for an answer."""
+    unassigned_waiting: int
+    """Unassigned whose customer waits."""
 
 
 class TicketDetail(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -5061,8 +5477,21 @@ class TicketDetail(Struct, kw_only=True, frozen=True, rename="camel"):
     """The owner; for a resolved ticket, its last owner."""
     ai_paused: bool
     """A human agent has taken over: AI agents cannot reply until one is assigned."""
+    label_ids: list[str] = []
+    """The labels, in the order in which they were set."""
+    priority: str
+    """One of TicketPriority, or a newer word."""
+    team_id: str | None = None
+    snoozed_until: datetime | None = None
+    """When it returns to the queue. A message of the customer wakes it, too."""
+    sla: TicketSla | None = None
+    """Null without a policy that matches, and before the first message of a cycle."""
+    rating: int | None = None
+    """The customer's newest rating, from 1 to 5. GET /ratings has more."""
     cycle: int
     """Increases with every reopening."""
+    sequence: int
+    """Increases with every message and change."""
     waiting_since: datetime | None = None
     """The time of the first unanswered message."""
     last_message: str | None = None
@@ -5096,6 +5525,32 @@ class TicketEvent(Struct, kw_only=True, frozen=True, rename="camel"):
     actor_id: int | None = None
     """The agent who made the change, if known."""
     reason: str | None = None
+    """Why; for labels, priority, team and snoozed, the new value."""
+
+
+class TicketIn(Struct, kw_only=True, rename="camel"):
+    """A conversation to start: to whom, over which channel, and its first message."""
+
+    agent_id: int
+    customer_id: str | None | NotGiven = NOT_GIVEN
+    """Required without orderId."""
+    order_id: str | None | NotGiven = NOT_GIVEN
+    """An order, whose customer gets the message."""
+    source: Source | None | NotGiven = NOT_GIVEN
+    """Default: the first connected channel that can send it to the customer."""
+    body: str | None | NotGiven = NOT_GIVEN
+    template_name: str | None | NotGiven = NOT_GIVEN
+    """A template in place of `body`; required where the reply window is closed."""
+    params: Sequence[str] | NotGiven = NOT_GIVEN
+    language: str | None | NotGiven = NOT_GIVEN
+
+
+class TicketMatch(Struct, kw_only=True, frozen=True):
+    """A ticket that a search found."""
+
+    ticket: Ticket
+    text: str | None = None
+    """The message that has the words; null for others."""
 
 
 class TicketPage(Struct, kw_only=True, frozen=True):
@@ -5103,6 +5558,32 @@ class TicketPage(Struct, kw_only=True, frozen=True):
 
     data: list[Ticket] = []
     meta: PageMeta
+
+
+class TicketPatch(Struct, kw_only=True, rename="camel"):
+    """Changes to a ticket: absent fields keep their values."""
+
+    label_ids: Sequence[str] | NotGiven = NOT_GIVEN
+    """All labels of the ticket from now on."""
+    priority: TicketPriority | NotGiven = NOT_GIVEN
+    team_id: str | None | NotGiven = NOT_GIVEN
+    snoozed_until: datetime | None | NotGiven = NOT_GIVEN
+    """At most a year ahead. Null wakes the ticket."""
+    actor_id: int | None | NotGiven = NOT_GIVEN
+    """The agent who makes the change."""
+
+
+class TicketSla(Struct, kw_only=True, frozen=True, rename="camel"):
+    """How a ticket stands against the targets of its policy."""
+
+    policy_id: str
+    first_response_due: datetime | None = None
+    """Null if the policy has no such target."""
+    first_responded_at: datetime | None = None
+    resolution_due: datetime | None = None
+    """Null if the policy has no such target, and while the ticket is snoozed."""
+    breached: list[str] = []
+    """The targets that were missed. One of SlaTarget, or a newer word."""
 
 
 class Tier(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -5340,6 +5821,74 @@ class VariantPatch(Struct, kw_only=True, rename="camel"):
     """With https or http."""
     inventory_quantity: int | None | NotGiven = NOT_GIVEN
     """Units in stock; null where stock is not tracked."""
+
+
+class View(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Saved filters of the inbox."""
+
+    id: str
+    name: str
+    agent_id: int | None = None
+    """Whose view it is; null: everyone's."""
+    filters: ViewFilters
+    created_at: datetime
+    updated_at: datetime
+
+
+class ViewFilters(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
+
+    status: str | None = None
+    """One of TicketStatus, or a newer word."""
+    mine: bool | None = None
+    """Only tickets of the agent who looks."""
+    agent_id: int | None = None
+    channel: str | None = None
+    """One of ChannelName, or a newer word."""
+    label_id: str | None = None
+    priority: str | None = None
+    """One of TicketPriority, or a newer word."""
+    team_id: str | None = None
+    rating: int | None = None
+    breached: bool | None = None
+    snoozed: bool | None = None
+    waiting: bool | None = None
+    sort: str | None = None
+    """One of TicketSort, or a newer word."""
+
+
+class ViewFiltersIn(Struct, kw_only=True, rename="camel"):
+    """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
+
+    status: TicketStatus | None | NotGiven = NOT_GIVEN
+    mine: bool | NotGiven = NOT_GIVEN
+    """Only tickets of the agent who looks. Default: `false`."""
+    agent_id: int | None | NotGiven = NOT_GIVEN
+    channel: ChannelName | None | NotGiven = NOT_GIVEN
+    label_id: str | None | NotGiven = NOT_GIVEN
+    priority: TicketPriority | None | NotGiven = NOT_GIVEN
+    team_id: str | None | NotGiven = NOT_GIVEN
+    rating: int | None | NotGiven = NOT_GIVEN
+    breached: bool | None | NotGiven = NOT_GIVEN
+    snoozed: bool | None | NotGiven = NOT_GIVEN
+    waiting: bool | None | NotGiven = NOT_GIVEN
+    sort: TicketSort | None | NotGiven = NOT_GIVEN
+
+
+class ViewIn(Struct, kw_only=True, rename="camel"):
+    """A view to create, or what a view becomes."""
+
+    name: str
+    agent_id: int | None | NotGiven = NOT_GIVEN
+    """Whose view it is; null: everyone's."""
+    filters: ViewFiltersIn
+
+
+class ViewPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[View] = []
+    meta: PageMeta
 
 
 class Wallet(Struct, kw_only=True, frozen=True, rename="camel"):

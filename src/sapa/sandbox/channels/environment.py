@@ -40,6 +40,9 @@ class SimulatedAccounts:
     async def find_by_source(
         self, context: AppContext, db: Connection, company: Company, source: Source
     ) -> ConnectedChannel | None:
+        return await self.find_unstored(context, company, source)
+
+    async def find_unstored(self, context: AppContext, company: Company, source: Source) -> ConnectedChannel | None:
         if not company.is_test:
             return None
         channel = CHANNELS[source]

@@ -6,12 +6,15 @@ from secrets import token_hex
 from urllib.parse import urlencode
 
 from sapa.context import AppContext
+from sapa.db.wakeups import DueQueue
 from sapa.outbound.client import NotSent, Unclear
 from sapa.outbound.guard import AddressRefused, check_url
 from sapa.sandbox.subscriptions import queries
 
 VERIFY_SECONDS = 10.0
 MAX_CHALLENGE = 4096
+
+QUEUE = DueQueue("sandbox deliveries", queries.NEXT_DELIVERIES.text)
 
 
 class Level(IntEnum):

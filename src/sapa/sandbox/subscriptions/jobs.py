@@ -7,12 +7,12 @@ import structlog
 
 from sapa.context import AppContext
 from sapa.outbound.client import NotSent, Unclear
-from sapa.sandbox.subscriptions import queries
+from sapa.sandbox.subscriptions import actions, queries
 from sapa.sandbox.subscriptions.queries import SubscribedDelivery
 from sapa.work import leases
-from sapa.work.loops import wait_for_any
+from sapa.work.loops import wait_for_due
 
-POLL_SECONDS = 0.5
+PAUSE_SECONDS = 0.5
 LEASE = "sandbox subscribers"
 LEASE_SECONDS = 15.0
 POST_SECONDS = 5.0
@@ -28,13 +28,15 @@ log = structlog.get_logger()
 async def post_subscribed(context: AppContext, stopping: asyncio.Event) -> None:
     """Worker service: one worker posts at a time, so that callbacks arrive in order."""
     holder, running = leases.new_holder(), dict[int, asyncio.Task[None]]()
-    try:
-        while not stopping.is_set():
-            await _start(context, holder, running)
-            await wait_for_any(running, POLL_SECONDS, stopping)
-    finally:
-        if running:
-            await asyncio.wait(running.values())
+    with context.database.wakeups.open(actions.QUEUE, PAUSE_SECONDS) as wakeup:
+        try:
+            while not stopping.is_set():
+                wakeup.begin()
+                await _start(context, holder, running)
+                await wait_for_due(wakeup, running, stopping)
+        finally:
+            if running:
+                await asyncio.wait(running.values())
     async with context.database.connection() as db:
         await leases.release_all(db, holder)
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
+from sapa.db.due import WORKER, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
@@ -56,6 +57,8 @@ LIST_DUE = sql(
      LIMIT $2""",
     row=SubscribedDelivery,
 )
+
+NEXT_DELIVERIES = sql(build_next_due("sandbox_deliveries", "due_at"), crosses=WORKER)
 
 SETTLE = sql("DELETE FROM sandbox_deliveries WHERE company_id = $1 AND id = $2")
 
