@@ -71,7 +71,11 @@ async def test_slow_files_do_not_block_other_companies(context: AppContext) -> N
         async def is_there() -> bool | None:
             return await list_statuses(context.database, fetched) == ["stored"] * 3 or None
 
+        async def has_asked() -> bool | None:
+            return len(slow.requests) >= media.MAX_PER_COMPANY or None
+
         await eventually(is_there)
+        await eventually(has_asked)
         assert len(slow.requests) == media.MAX_PER_COMPANY
         assert await list_statuses(context.database, hanging) == ["waiting"] * 8
         stopping.set()
