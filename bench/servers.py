@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -60,10 +60,10 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def run_sapa(ground: Ground) -> AsyncIterator[Server]:
+async def run_sapa(ground: Ground, **settings: str) -> AsyncIterator[Server]:
     """The real `sapa api`, with its metrics shared between processes as under `sapa serve`."""
     port = free_port()
-    async with run_server("sapa", ["sapa", "api", "--port", str(port)], port, ground) as server:
+    async with run_server("sapa", ["sapa", "api", "--port", str(port)], port, ground, settings) as server:
         yield server
 
 
@@ -75,19 +75,23 @@ async def run_worker(ground: Ground) -> AsyncIterator[psutil.Process]:
 
 
 @asynccontextmanager
-async def run_server(name: str, module: Sequence[str], port: int, ground: Ground) -> AsyncIterator[Server]:
+async def run_server(
+    name: str, module: Sequence[str], port: int, ground: Ground, settings: Mapping[str, str] = {}
+) -> AsyncIterator[Server]:
     """A module that listens on the port; it answered once before the block begins."""
-    async with run_module(name, module, ground) as child:
+    async with run_module(name, module, ground, settings) as child:
         server = Server(name, f"http://127.0.0.1:{port}", psutil.Process(child.pid))
         await wait_for_answer(server.address + "/healthz", child, ground.folder / f"{name}.log")
         yield server
 
 
 @asynccontextmanager
-async def run_module(name: str, module: Sequence[str], ground: Ground) -> AsyncIterator[Popen[bytes]]:
+async def run_module(
+    name: str, module: Sequence[str], ground: Ground, settings: Mapping[str, str] = {}
+) -> AsyncIterator[Popen[bytes]]:
     with (ground.folder / f"{name}.log").open("wb") as log:
         command = [sys.executable, "-m", *module]
-        child = spawn(command, SIGTERM, env=ground.environment, output=log.fileno())
+        child = spawn(command, SIGTERM, env=ground.environment | dict(settings), output=log.fileno())
     try:
         yield child
     finally:

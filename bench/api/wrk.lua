@@ -1,12 +1,17 @@
 -- wrk … -s bench/api/wrk.lua URL -- KEY FILE [HEADER: VALUE …]
+-- KEY may be several with commas between them: requests with a body use them in turn.
 -- FILE holds a request per line, sent in turn: a method, a path and, unless it is a GET, a body in which # stands for
 -- the number of the request. In the end it prints one line of JSON.
 
 local lines = {}
+local keys = {}
 local turn = 0
 
 function init(args)
-  wrk.headers["x-api-key"] = args[1]
+  for key in args[1]:gmatch("[^,]+") do
+    keys[#keys + 1] = key
+  end
+  wrk.headers["x-api-key"] = keys[1]
   for place = 3, #args do
     local name, value = args[place]:match("^(%S+): (.*)$")
     wrk.headers[name] = value
@@ -30,6 +35,7 @@ end
 
 function write()
   local line = lines[turn % #lines + 1]
+  wrk.headers["x-api-key"] = keys[turn % #keys + 1]
   turn = turn + 1
   return wrk.format(line[1], line[2], nil, (line[3]:gsub("#", turn)))
 end
