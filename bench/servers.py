@@ -22,7 +22,7 @@ from sapa.runtime.processes import (
     wait_until,
 )
 
-READY_SECONDS = 30
+READY_SECONDS = 120
 MEGABYTE = 1024 * 1024
 
 

@@ -1,9 +1,10 @@
 """Processes stored callbacks: every item once, in the order of its connection."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import takewhile
 
 import structlog
 from msgspec import Struct
@@ -14,28 +15,19 @@ from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.db.wakeups import Wakeup
-from sapa.messaging.channel_events import actions as channel_events
-from sapa.messaging.channel_status import actions as channel_status
-from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.interface import (
-    ChannelNotice,
     Item,
-    MessageAmendment,
-    NumberChanged,
-    ReceivedItem,
     StatusReport,
-    TemplateVerdict,
 )
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import get_environment
-from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.inbound import actions, queries
+from sapa.messaging.inbound import queries
 from sapa.messaging.inbound.actions import CallbackContext
+from sapa.messaging.inbound.items import ProcessItems, process_each, process_together
 from sapa.messaging.inbound.parser_process import ParseRequest, describe
 from sapa.messaging.inbound.parsers import NotParsed, Parser, Parsers
 from sapa.messaging.inbound.queries import CallbackLane, StoredChannelCallback
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.templates import actions as templates
 from sapa.values.company import Company
 from sapa.work import leases
 from sapa.work.loops import keep_running, wait_for_due
@@ -46,6 +38,9 @@ LANES_LISTED = 1000
 MAX_CONCURRENT_LANES = 3
 ITEMS_PER_TRANSACTION = 100
 """A callback with a long history takes several transactions."""
+MAX_CLAIMED = 50
+MAX_CLAIMED_BYTES = 65_536
+"""Callbacks that are claimed together: many, because most have one status. A larger one is claimed alone."""
 LEASE_SECONDS = 20.0
 """Longer than parsing may take. When a worker dies, its lanes wait for this long."""
 MAX_TRIES = 3
@@ -56,8 +51,6 @@ MAX_POSTPONEMENTS = 5
 RESTART_SECONDS = 1.0
 MAX_KEPT = 8
 """Parsed callbacks that wait for their connection's next turn."""
-
-ProcessItems = Callable[[Tx, CallbackContext, Sequence[Item], bool], Awaitable[tuple[bool, str | None]]]
 
 log = structlog.get_logger()
 
@@ -114,7 +107,7 @@ class CompanyTurns:
     async def _serve(self, lane: CallbackLane) -> None:
         end = asyncio.get_running_loop().time() + LANE_SECONDS
         while not self._stopping.is_set() and await self._processor.advance(lane):
-            if asyncio.get_running_loop().time() > end:
+            if not self._processor.has_more(lane) or asyncio.get_running_loop().time() > end:
                 return
 
 
@@ -140,14 +133,19 @@ class LeaseLost(Exception):
 
 
 class CallbackProcessor:
-    """Processes callbacks in three steps: claim the oldest of a connection and count the try, parse it in a process of
-    its own, process its items. No transaction is open while it is parsed, and it is parsed once."""
+    """Processes callbacks in three steps: claim the oldest of a connection and count their try, parse them in a process
+    of its own, process their items. No transaction is open while they are parsed, and each is parsed once.
+
+    Callbacks that only report statuses are processed together. When that fails, each of them is tried again alone.
+    """
 
     def __init__(self, context: AppContext, parsers: Parsers | None = None) -> None:
         self.context = context
         self.holder = leases.new_holder()
+        self._parsed: dict[CallbackLane, list[ParsedCallback]] = {}
+        """Claimed, and waiting for their lane's next turn."""
         self._parsers = parsers or Parsers()
-        self._parsed: dict[CallbackLane, ParsedCallback] = {}
+        self._backlogs: set[CallbackLane] = set()
 
     async def warm_up(self) -> None:
         async with self._parsers.borrow():
@@ -157,19 +155,23 @@ class CallbackProcessor:
         await self._parsers.close()
         with suppress(DatabaseAway):
             for parsed in self._parsed.values():
-                await self._give_back(parsed.claimed)
+                await self._give_back(parsed)
+
+    def has_more(self, lane: CallbackLane) -> bool:
+        """Whether the last step left callbacks that were due."""
+        return lane in self._parsed or lane in self._backlogs
 
     async def advance(self, lane: CallbackLane) -> bool:
-        """The next items of the connection's oldest callback. False if there are none."""
+        """The next items of the connection's oldest callbacks. False if there are none."""
         try:
-            parsed = self._parsed.pop(lane, None)
-            if parsed is None:
+            parsed = self._parsed.pop(lane, [])
+            if not parsed:
                 async with self._parsers.borrow() as parser:  # ready before the lease begins
                     claimed = await self._claim(lane)
-                    if claimed is None:
+                    if not claimed:
                         return False
                     parsed = await self._read(parser, claimed)
-            if parsed is not None:
+            if parsed:
                 await self._process(parsed)
         except LeaseLost:
             return False
@@ -177,94 +179,150 @@ class CallbackProcessor:
             return True
         return True
 
-    async def _claim(self, lane: CallbackLane) -> ClaimedCallback | None:
-        """The next callback that can be processed."""
+    async def _claim(self, lane: CallbackLane) -> list[ClaimedCallback]:
+        """The next callbacks that can be processed."""
+        self._backlogs.discard(lane)
         async with self.context.database.transaction() as tx:
             if not await queries.lease_lane(tx, lane, self.holder, LEASE_SECONDS):
-                return None
+                return []
             company = await get_company(tx, lane.company_id)
             connected = await get_environment(company).accounts.find_by_id(
                 self.context, tx, company, lane.connection_id
             )
-            while (callback := await queries.claim_next(tx, lane)) is not None:
+            while callbacks := await queries.claim_next(tx, lane, MAX_CLAIMED, MAX_CLAIMED_BYTES):
+                if callbacks[0].due > len(callbacks):
+                    self._backlogs.add(lane)
                 if connected is None:
-                    await queries.set_aside(tx, company.id, callback.id, "The channel is no longer connected.")
-                elif callback.tries > MAX_BUSY_TRIES:
-                    error = callback.error or f"It was started {MAX_BUSY_TRIES} times and never finished."
-                    await queries.set_aside(tx, company.id, callback.id, error)
+                    for callback in callbacks:
+                        await queries.set_aside(tx, company.id, callback.id, "The channel is no longer connected.")
+                elif callbacks[0].tries > MAX_BUSY_TRIES:
+                    error = callbacks[0].error or f"It was started {MAX_BUSY_TRIES} times and never finished."
+                    await queries.set_aside(tx, company.id, callbacks[0].id, error)
                 else:
-                    return ClaimedCallback(lane, callback, company, connected)
+                    return [ClaimedCallback(lane, callback, company, connected) for callback in callbacks]
             await queries.release_lane(tx, lane, self.holder)
-            return None
+            return []
 
-    async def _read(self, parser: Parser, claimed: ClaimedCallback) -> ParsedCallback | None:
-        connection, callback = claimed.connected.connection, claimed.callback
-        try:
-            items = await parser.read(ParseRequest(connection.source, connection.account, callback.body))
-        except NotParsed as failure:
-            await self._fail(claimed, str(failure), MAX_TRIES)
-            return None
-        return ParsedCallback(claimed, items, callback.position, callback.error if callback.position else None)
+    async def _read(self, parser: Parser, claimed: Sequence[ClaimedCallback]) -> list[ParsedCallback]:
+        """Nothing if one of them cannot be parsed."""
+        parsed = []
+        for each in claimed:
+            connection, callback = each.connected.connection, each.callback
+            try:
+                items = await parser.read(ParseRequest(connection.source, connection.account, callback.body))
+            except NotParsed as failure:
+                await self._fail(claimed, str(failure), MAX_TRIES)
+                return []
+            error = callback.error if callback.position else None
+            parsed.append(ParsedCallback(each, items, callback.position, error))
+        return parsed
 
-    async def _process(self, parsed: ParsedCallback) -> None:
+    async def _process(self, parsed: Sequence[ParsedCallback]) -> None:
+        """The first ones, as far as they are processed together. The others are kept for the next turn."""
+        together = list(takewhile(_has_only_reports, parsed))
         try:
-            rest = await self._store(parsed)
-        except (*RETRYABLE, *BUSY) as failure:
-            await self._fail(parsed.claimed, describe(failure), MAX_BUSY_TRIES)
+            rest = await self._store(parsed, len(together))
+        except (LeaseLost, DatabaseAway):
+            raise
+        except Exception as failure:
+            if len(together) <= 1 and not isinstance(failure, (*RETRYABLE, *BUSY)):
+                raise
+            await self._fail([each.claimed for each in parsed], describe(failure), MAX_BUSY_TRIES)
             return
-        if rest is not None and len(self._parsed) < MAX_KEPT:
-            self._parsed[rest.claimed.lane] = rest
-        elif rest is not None:
-            await self._give_back(rest.claimed)
+        if rest and len(self._parsed) < MAX_KEPT:
+            self._parsed[rest[0].claimed.lane] = rest
+        elif rest:
+            await self._give_back(rest)
 
-    async def _store(self, parsed: ParsedCallback) -> ParsedCallback | None:
+    async def _store(self, parsed: Sequence[ParsedCallback], together: int) -> list[ParsedCallback]:
         """What is left afterwards. Savepoints cost two round trips for each item, so they are set only after an item
-        has failed."""
+        has failed, and only for a callback that is processed alone."""
         transact = self.context.database.transact
+        if together > 1:
+            return await transact(lambda tx: self._store_reports(tx, parsed[:together], list(parsed[together:])))
         try:
-            return await transact(lambda tx: self._process_batch(tx, parsed, _process_together))
+            return await transact(lambda tx: self._process_batch(tx, parsed[0], list(parsed[1:]), process_together))
         except (LeaseLost, DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception:
-            return await transact(lambda tx: self._process_batch(tx, parsed, _process_items))
+            return await transact(lambda tx: self._process_batch(tx, parsed[0], list(parsed[1:]), process_each))
 
-    async def _process_batch(self, tx: Tx, parsed: ParsedCallback, process: ProcessItems) -> ParsedCallback | None:
+    async def _store_reports(
+        self, tx: Tx, parsed: Sequence[ParsedCallback], rest: list[ParsedCallback]
+    ) -> list[ParsedCallback]:
+        """Callbacks that only report statuses."""
+        claimed = parsed[0].claimed
+        company, source = claimed.company, claimed.connected.connection.source
+        await self._extend_lease(tx, claimed.lane)
+        now = (await read_clock(tx, company.id)).now
+        reports = [item for each in parsed for item in each.items if isinstance(item, StatusReport)]
+        is_early = iter(await messages.receive_reports(tx, company, source, reports, now))
+        done = {}
+        for each in parsed:
+            callback, early = each.claimed.callback, [next(is_early) for _ in each.items]
+            if any(early) and callback.postponements < MAX_POSTPONEMENTS:
+                await _postpone(tx, each.claimed)
+            else:
+                done[callback.id] = len(each.items)
+        await queries.finish(tx, company.id, done)
+        if not rest:
+            await queries.release_lane(tx, claimed.lane, self.holder)
+        return rest
+
+    async def _process_batch(
+        self, tx: Tx, parsed: ParsedCallback, rest: list[ParsedCallback], process_items: ProcessItems
+    ) -> list[ParsedCallback]:
         claimed, items, end = parsed.claimed, parsed.items, parsed.position + ITEMS_PER_TRANSACTION
         company, callback = claimed.company, claimed.callback
         await self._extend_lease(tx, claimed.lane)
         now = (await read_clock(tx, company.id)).now
         callback_context = CallbackContext(self.context, company, claimed.connected, now)
         is_last_try = callback.postponements >= MAX_POSTPONEMENTS
-        is_early, failure = await process(tx, callback_context, items[parsed.position : end], is_last_try)
+        is_early, failure = await process_items(tx, callback_context, items[parsed.position : end], is_last_try)
         error = failure or parsed.error
         if is_early and not is_last_try:
-            await queries.postpone(tx, company.id, callback.id, timedelta(seconds=2.0**callback.postponements))
+            await _postpone(tx, claimed)
         elif end < len(items):
             await queries.record_progress(tx, company.id, callback.id, end, error)
-            return replace(parsed, position=end, error=error)
+            return [replace(parsed, position=end, error=error), *rest]
         elif error is not None:
             await _record_failure(tx, claimed, error, MAX_TRIES)
         else:
-            await queries.finish(tx, company.id, callback.id, len(items))
+            await queries.finish(tx, company.id, {callback.id: len(items)})
+            if rest:
+                return rest
+        await queries.unclaim(tx, company.id, [each.claimed.callback.id for each in rest])
         await queries.release_lane(tx, claimed.lane, self.holder)
-        return None
+        return []
 
-    async def _fail(self, claimed: ClaimedCallback, error: str, max_tries: int) -> None:
+    async def _fail(self, claimed: Sequence[ClaimedCallback], error: str, max_tries: int) -> None:
+        """One that failed alone is tried again later, and several at once, each of them alone: their try counts."""
         async with self.context.database.transaction() as tx:
-            await self._extend_lease(tx, claimed.lane)
-            await _record_failure(tx, claimed, error, max_tries)
-            await queries.release_lane(tx, claimed.lane, self.holder)
+            await self._extend_lease(tx, claimed[0].lane)
+            if len(claimed) == 1:
+                await _record_failure(tx, claimed[0], error, max_tries)
+            await queries.release_lane(tx, claimed[0].lane, self.holder)
 
-    async def _give_back(self, claimed: ClaimedCallback) -> None:
-        """The callback continues later where it stopped, perhaps on another worker."""
+    async def _give_back(self, parsed: Sequence[ParsedCallback]) -> None:
+        """The callbacks continue later where they stopped, perhaps on another worker."""
+        lane = parsed[0].claimed.lane
         async with self.context.database.transaction() as tx:
-            if await queries.extend_lease(tx, claimed.lane, self.holder, LEASE_SECONDS):
-                await queries.unclaim(tx, claimed.company.id, claimed.callback.id)
-                await queries.release_lane(tx, claimed.lane, self.holder)
+            if await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS):
+                await queries.unclaim(tx, lane.company_id, [each.claimed.callback.id for each in parsed])
+                await queries.release_lane(tx, lane, self.holder)
 
     async def _extend_lease(self, tx: Tx, lane: CallbackLane) -> None:
         if not await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS):
             raise LeaseLost
+
+
+def _has_only_reports(parsed: ParsedCallback) -> bool:
+    return parsed.claimed.callback.tries == 1 and all(isinstance(item, StatusReport) for item in parsed.items)
+
+
+async def _postpone(tx: Tx, claimed: ClaimedCallback) -> None:
+    callback = claimed.callback
+    await queries.postpone(tx, claimed.company.id, callback.id, timedelta(seconds=2.0**callback.postponements))
 
 
 async def _record_failure(tx: Tx, claimed: ClaimedCallback, error: str, max_tries: int) -> None:
@@ -284,52 +342,3 @@ async def _record_failure(tx: Tx, claimed: ClaimedCallback, error: str, max_trie
     else:
         pause = timedelta(seconds=min(2.0**callback.tries, LONGEST_PAUSE_SECONDS))
         await queries.retry_later(tx, company_id, callback.id, pause, error)
-
-
-async def _process_together(
-    tx: Tx, callback_context: CallbackContext, items: Sequence[Item], is_last_try: bool
-) -> tuple[bool, str | None]:
-    """Like `_process_items`; a failing item raises."""
-    is_early = False
-    for item in items:
-        is_early |= await _process_item(tx, callback_context, item, is_last_try)
-    return is_early, None
-
-
-async def _process_items(
-    tx: Tx, callback_context: CallbackContext, items: Sequence[Item], is_last_try: bool
-) -> tuple[bool, str | None]:
-    """Whether some items came too early, and the last error. A failing item does not block the others."""
-    is_early, error = False, None
-    for item in items:
-        try:
-            async with tx.transaction():
-                is_early |= await _process_item(tx, callback_context, item, is_last_try)
-        except (DatabaseAway, *RETRYABLE, *BUSY):
-            raise
-        except Exception as failure:
-            connection_id = callback_context.connected.connection.id
-            log.exception("callback item failed", company_id=callback_context.company.id, connection_id=connection_id)
-            error = describe(failure)
-    return is_early, error
-
-
-async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item, is_last_try: bool) -> bool:
-    """Whether it came too early: it may refer to a message that is not stored yet."""
-    company, source = callback_context.company, callback_context.connected.connection.source
-    match item:
-        case StatusReport():
-            return await messages.receive_report(tx, company, source, item, callback_context.now)
-        case ReceivedItem():
-            return await actions.receive_item(tx, callback_context, item)
-        case MessageAmendment():
-            return await actions.receive_amendment(tx, callback_context, item, is_last_try=is_last_try)
-        case NumberChanged():
-            await contacts.change_number(tx, company, item)
-        case TemplateVerdict():
-            await templates.apply_verdict(tx, company, item)
-        case ChannelNotice():
-            await channel_events.record(tx, company, source, callback_context.connected.connection.id, item)
-        case AccountReport():
-            await channel_status.receive(tx, company, callback_context.connected, item, callback_context.now)
-    return False

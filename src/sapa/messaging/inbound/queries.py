@@ -29,6 +29,8 @@ class StoredChannelCallback(Struct, frozen=True):
     """Including the current one."""
     postponements: int
     error: str | None
+    due: int
+    """How many callbacks of the connection are due, up to one more than may be claimed."""
 
 
 class FailedCallback(Struct, frozen=True):
@@ -71,20 +73,16 @@ LIST_LANES = sql(
 NEXT_CALLBACKS = sql(build_next_real_due("channel_callbacks", "due_at", "status = 'waiting'"), crosses=WORKER)
 CALLBACKS = DueQueue("inbound", NEXT_CALLBACKS.text)
 
-LOCK_LANE = sql(
-    """
-    SELECT source
-      FROM channel_lanes
-     WHERE company_id = $1 AND connection_id = $2
-       AND (holder = $3 OR leased_until IS NULL OR leased_until < clock_timestamp())
-       FOR UPDATE SKIP LOCKED"""
-)
-
 LEASE_LANE = sql(
     """
     UPDATE channel_lanes
        SET holder = $3, leased_until = clock_timestamp() + make_interval(secs => $4)
-     WHERE company_id = $1 AND connection_id = $2"""
+     WHERE company_id = $1 AND connection_id = (
+           SELECT connection_id
+             FROM channel_lanes
+            WHERE company_id = $1 AND connection_id = $2
+              AND (holder = $3 OR leased_until IS NULL OR leased_until < clock_timestamp())
+              FOR UPDATE SKIP LOCKED)"""
 )
 
 # Also a lock: nobody else takes the lane before the transaction ends.
@@ -110,28 +108,43 @@ FREE_LANES = sql(
     crosses="a worker that died had lanes of many companies",
 )
 
+# The oldest one, and those right behind it as long as all are tried for the first time: one that failed, or whose
+# worker died with it, is tried alone.
 CLAIM_NEXT = sql(
     """
-    UPDATE channel_callbacks
-       SET tries = tries + 1
-     WHERE company_id = $1 AND id = (
-           SELECT id FROM channel_callbacks
-            WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
-            ORDER BY id
-            LIMIT 1)
-    RETURNING id, body, position, tries, postponements, error""",
+    WITH due AS (
+        SELECT id, body, tries
+          FROM channel_callbacks
+         WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
+         ORDER BY id
+         LIMIT $3 + 1),
+    next AS (
+        SELECT id
+          FROM (SELECT id, row_number() OVER oldest AS place, bool_and(tries = 0) OVER oldest AS are_new,
+                       sum(octet_length(body)) OVER oldest AS size
+                  FROM due
+                WINDOW oldest AS (ORDER BY id)) AS placed
+         WHERE place = 1 OR (are_new AND place <= $3 AND size <= $4))
+    UPDATE channel_callbacks AS c
+       SET tries = c.tries + 1
+      FROM next
+     WHERE c.company_id = $1 AND c.id = next.id
+    RETURNING c.id, c.body, c.position, c.tries, c.postponements, c.error, (SELECT count(*) FROM due) AS due""",
     row=StoredChannelCallback,
 )
 
-UNCLAIM = sql("UPDATE channel_callbacks SET tries = tries - 1 WHERE company_id = $1 AND id = $2 AND tries > 0")
+UNCLAIM = sql(
+    "UPDATE channel_callbacks SET tries = tries - 1 WHERE company_id = $1 AND id = ANY($2::bigint[]) AND tries > 0"
+)
 
 RECORD_PROGRESS = sql("UPDATE channel_callbacks SET position = $3, error = $4 WHERE company_id = $1 AND id = $2")
 
 FINISH = sql(
     """
-    UPDATE channel_callbacks
-       SET position = $3, status = 'done', error = NULL
-     WHERE company_id = $1 AND id = $2"""
+    UPDATE channel_callbacks AS c
+       SET position = done.position, status = 'done', error = NULL
+      FROM unnest($2::bigint[], $3::int[]) AS done (id, position)
+     WHERE c.company_id = $1 AND c.id = done.id"""
 )
 
 SET_ASIDE = sql("UPDATE channel_callbacks SET status = 'failed', error = $3 WHERE company_id = $1 AND id = $2")
@@ -214,10 +227,7 @@ async def list_lanes(db: Connection, holder: str, limit: int) -> list[CallbackLa
 
 async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
     """False while another worker holds it."""
-    if await LOCK_LANE.value(tx, lane.company_id, lane.connection_id, holder) is None:
-        return False
-    await LEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder, seconds)
-    return True
+    return await LEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder, seconds) == 1
 
 
 async def extend_lease(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
@@ -234,14 +244,16 @@ async def release_lane(tx: Tx, lane: CallbackLane, holder: str) -> None:
     await RELEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder)
 
 
-async def claim_next(tx: Tx, lane: CallbackLane) -> StoredChannelCallback | None:
-    """The oldest callback that is due, with one more try."""
-    return await CLAIM_NEXT.find(tx, lane.company_id, lane.connection_id)
+async def claim_next(tx: Tx, lane: CallbackLane, limit: int, most_bytes: int) -> list[StoredChannelCallback]:
+    """The oldest callbacks that are due, with one more try."""
+    claimed = await CLAIM_NEXT.all(tx, lane.company_id, lane.connection_id, limit, most_bytes)
+    return sorted(claimed, key=lambda callback: callback.id)
 
 
-async def unclaim(tx: Tx, company_id: int, id: int) -> None:
-    """The try was not used up."""
-    await UNCLAIM.run(tx, company_id, id)
+async def unclaim(tx: Tx, company_id: int, ids: Sequence[int]) -> None:
+    """Their try was not used up."""
+    if ids:
+        await UNCLAIM.run(tx, company_id, ids)
 
 
 async def record_progress(tx: Tx, company_id: int, id: int, position: int, error: str | None) -> None:
@@ -249,8 +261,9 @@ async def record_progress(tx: Tx, company_id: int, id: int, position: int, error
     await RECORD_PROGRESS.run(tx, company_id, id, position, error)
 
 
-async def finish(tx: Tx, company_id: int, id: int, position: int) -> None:
-    await FINISH.run(tx, company_id, id, position)
+async def finish(tx: Tx, company_id: int, positions: Mapping[int, int]) -> None:
+    """Callbacks by their ids, with the number of their items."""
+    await FINISH.run(tx, company_id, list(positions), list(positions.values()))
 
 
 async def set_aside(tx: Tx, company_id: int, id: int, error: str) -> None:

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import takewhile
 
-from msgspec import Raw
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx, notify_after_commit
@@ -22,13 +21,11 @@ from sapa.messaging.channels.interface import (
     Status,
     StatusReport,
 )
-from sapa.messaging.consents import actions as consents
-from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.contacts.types import Contact
-from sapa.messaging.messages import queries
+from sapa.messaging.messages import queries, reports
 from sapa.messaging.messages.amendments import AMENDMENT_EVENTS, apply_amendment
-from sapa.messaging.messages.pricing import price
-from sapa.messaging.messages.state import RANKS, MergedState, merge
+from sapa.messaging.messages.reports import ReportedChange
+from sapa.messaging.messages.state import RANKS, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     NO_WORD,
@@ -38,29 +35,25 @@ from sapa.messaging.messages.types import (
     Message,
     MessageChange,
     MessageParty,
-    MessageStatusUpdated,
-    MessageUpdate,
     MessageUpdated,
     MessageWithEvents,
     NewEvent,
     NewMessage,
     SendError,
 )
-from sapa.messaging.tickets import TICKETS, TicketLink, build_tickets_channel
+from sapa.messaging.tickets import TicketLink, build_tickets_channel
 from sapa.values.company import Company
 from sapa.values.instants import format_instant, truncate_to_milliseconds
 from sapa.values.json import encode
 
 STATUS_TIMEOUT = timedelta(hours=24)
 """How long to wait for a channel's report on a message."""
-UNKNOWN = "UNKNOWN"
 UNCLEAR = "UNCLEAR"
 HELD = "HELD"
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
 IN_FLIGHT_WINDOW = timedelta(minutes=2)
 """How long after its call a message may still be in flight."""
-DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 
 async def move_to_ticket(tx: Tx, company: Company, from_id: str, to_id: str) -> None:
@@ -82,7 +75,7 @@ async def list_of_ticket(
 
 async def get_with_events(db: Connection, company: Company, id: str) -> MessageWithEvents:
     message = await queries.get_message(db, company.id, id)
-    return MessageWithEvents(**_fields(message), events=await queries.list_events(db, company.id, id))
+    return MessageWithEvents(**asdict(message), events=await queries.list_events(db, company.id, id))
 
 
 async def find_id(db: Connection, company: Company, source: Source, provider_id: str) -> str | None:
@@ -198,7 +191,7 @@ async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmen
     if message.ticket_id is not None:
         notify_after_commit(tx, build_tickets_channel(company.id))
     change = MessageChange(kind, party, format_instant(at), amendment.body)
-    await emit(tx, company, MessageUpdated(ChangedMessage(**_fields(message), change=change)))
+    await emit(tx, company, MessageUpdated(ChangedMessage(**asdict(message), change=change)))
     return True
 
 
@@ -220,24 +213,48 @@ def _is_by_company(stored: AmendableMessage, amendment: MessageAmendment) -> boo
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
     """Returns the messages whose status changed; none if the report is a duplicate or changes nothing.
 
-    `now` is the company's time. A report on an unknown message changes nothing and is not stored: see `receive_report`.
+    `now` is the company's time. A report on an unknown message changes nothing and is not stored: see
+    `receive_reports`.
     """
     locked = await _lock_reported(tx, company, source, report)
-    changed = [await _apply_report(tx, company, message, report, now) for message in locked]
+    changed = await reports.store(tx, company, [_merge_report(message, report, now) for message in locked])
     return [message for message in changed if message is not None]
 
 
-async def receive_report(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
-    """Applies the report. True if it has to be applied again later: a fast channel reports before the response to our
-    own call is stored. Then the channel's id is not known yet, and a watermark misses a message in flight."""
-    locked = await _lock_reported(tx, company, source, report)
-    for message in locked:
-        await _apply_report(tx, company, message, report, now)
-    if report.watermark is None:
-        return not locked
+async def receive_reports(
+    tx: Tx, company: Company, source: Source, received: Sequence[StatusReport], now: datetime
+) -> list[bool]:
+    """Applies the reports in their order, with few statements for many. True for one that has to be applied again
+    later: a fast channel reports before the response to our own call is stored. Then the channel's id is not known yet,
+    and a watermark misses a message in flight."""
+    is_early = [False] * len(received)
+    waiting = list(range(len(received)))
+    while waiting:
+        if received[waiting[0]].watermark is not None:
+            place = waiting.pop(0)
+            is_early[place] = await _receive_watermark(tx, company, source, received[place], now)
+            continue
+        group = list(takewhile(lambda place: received[place].watermark is None, waiting))
+        messages = await _lock_all_reported(tx, company, source, [received[place] for place in group])
+        changes: dict[str, ReportedChange] = {}
+        left = []
+        for place, locked in zip(group, messages, strict=True):
+            if locked is None:
+                is_early[place] = True
+            elif locked.id in changes:  # a later report on a message sees what the earlier one changed
+                left.append(place)
+            else:
+                changes[locked.id] = _merge_report(locked, received[place], now)
+        await reports.store(tx, company, list(changes.values()))
+        waiting = left + waiting[len(group) :]
+    return is_early
+
+
+async def _receive_watermark(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
+    await apply(tx, company, source, report, now)
     recipients = list_values(report.recipient) if report.recipient else []
-    since = now - IN_FLIGHT_WINDOW
-    return await queries.is_in_flight(tx, company.id, source, recipients, since, report.watermark)
+    since, until = now - IN_FLIGHT_WINDOW, report.watermark or now
+    return await queries.is_in_flight(tx, company.id, source, recipients, since, until)
 
 
 async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
@@ -249,7 +266,7 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
     state = replace(locked.state, accepted_at=now)
     existing_id = await queries.find_id(tx, company.id, source, provider_id)
     report = StatusReport("sent", now, message_id=provider_id if existing_id in {None, id} else None)
-    changed = await _store(tx, company, locked, report, merge(state, "sent", now, now))
+    [changed] = await reports.store(tx, company, [ReportedChange(locked, report, merge(state, "sent", now, now))])
     message = changed or await queries.get_message(tx, company.id, id)
     if sent.missing is not None:
         await queries.insert_events(tx, company.id, [NewEvent(id, "incomplete", now, now, detail=sent.missing)])
@@ -262,9 +279,7 @@ async def _hold(
     """The channel has the message, and has not sent it: it stays pending until the channel reports on it."""
     error = encode(SendError(HELD, reason))
     await queries.insert_events(tx, company.id, [NewEvent(locked.id, "held", now, now, detail=reason)])
-    return await queries.update_state(
-        tx, company.id, locked, locked.state, provider_id, error, locked.sequence, locked.pricing
-    )
+    return await queries.hold(tx, company.id, locked.id, provider_id, error)
 
 
 async def refuse(tx: Tx, company: Company, id: str, refusal: SendRefusal, now: datetime) -> Message | None:
@@ -278,7 +293,9 @@ async def refuse(tx: Tx, company: Company, id: str, refusal: SendRefusal, now: d
         category=refusal.category,
         is_retryable=refusal.retry_after is not None,
     )
-    return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
+    change = ReportedChange(locked, report, merge(locked.state, "failed", now, now))
+    [failed] = await reports.store(tx, company, [change])
+    return failed
 
 
 async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Message:
@@ -314,7 +331,9 @@ async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> 
     hours = STATUS_TIMEOUT // timedelta(hours=1)
     reason = f"The channel did not report on the message within {hours} hours. It may have arrived."
     report = StatusReport("failed", now, code=NO_WORD, reason=reason)
-    return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
+    change = ReportedChange(locked, report, merge(locked.state, "failed", now, now))
+    [failed] = await reports.store(tx, company, [change])
+    return failed
 
 
 async def _imply_delivery(tx: Tx, company: Company, locked: LockedMessage, at: datetime, now: datetime) -> None:
@@ -322,7 +341,7 @@ async def _imply_delivery(tx: Tx, company: Company, locked: LockedMessage, at: d
     report = StatusReport("delivered", at)
     if RANKS.get(locked.status, -1) < RANKS["delivered"]:
         merged = merge(locked.state, "delivered", at, now)
-        await _store(tx, company, locked, report, merged, is_implied=True)
+        await reports.store(tx, company, [ReportedChange(locked, report, merged, is_implied=True)])
 
 
 async def _lock_reported(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
@@ -331,9 +350,26 @@ async def _lock_reported(tx: Tx, company: Company, source: Source, report: Statu
             return []
         recipients = list_values(report.recipient)
         return await queries.lock_up_to(tx, company.id, source, recipients, report.watermark, _below(report.status))
-    reference = report.reference if report.reference and MESSAGE_ID.matches(report.reference) else None
-    locked = await queries.find_locked(tx, company.id, source, reference, report.message_id)
-    return [] if locked is None else [locked]
+    return [message for message in await _lock_all_reported(tx, company, source, [report]) if message is not None]
+
+
+async def _lock_all_reported(
+    tx: Tx, company: Company, source: Source, received: Sequence[StatusReport]
+) -> list[LockedMessage | None]:
+    """The message of each report: by our reference if the channel returned it, else by the channel's id."""
+    references = [report.reference for report in received if report.reference and MESSAGE_ID.matches(report.reference)]
+    provider_ids = [report.message_id for report in received if report.message_id]
+    locked = await queries.lock_reported(tx, company.id, source, references, provider_ids)
+    by_id = {message.id: message for message in locked}
+    by_provider_id = {message.provider_id: message for message in locked if message.source == source}
+    return [
+        by_id.get(report.reference or "") or (by_provider_id.get(report.message_id) if report.message_id else None)
+        for report in received
+    ]
+
+
+def _merge_report(locked: LockedMessage, report: StatusReport, now: datetime) -> ReportedChange:
+    return ReportedChange(locked, report, merge(locked.state, report.status, truncate_to_milliseconds(report.at), now))
 
 
 def list_values(identity: Identity) -> list[str]:
@@ -346,84 +382,5 @@ def _below(status: Status) -> list[str]:
     return [name for name, rank in RANKS.items() if rank < RANKS.get(status, 0)]
 
 
-async def _apply_report(
-    tx: Tx, company: Company, locked: LockedMessage, report: StatusReport, now: datetime
-) -> Message | None:
-    merged = merge(locked.state, report.status, truncate_to_milliseconds(report.at), now)
-    return await _store(tx, company, locked, report, merged)
-
-
-async def _store(
-    tx: Tx,
-    company: Company,
-    locked: LockedMessage,
-    report: StatusReport,
-    merged: MergedState,
-    *,
-    is_implied: bool = False,
-) -> Message | None:
-    """Stores what is new and announces a change of status."""
-    is_change = merged.state.status != locked.status
-    sequence = locked.sequence + is_change
-    await queries.insert_events(
-        tx, company.id, _build_events(locked, report, merged, sequence if is_change else None, is_implied)
-    )
-    provider_id = locked.provider_id or report.message_id
-    pricing = await price(tx, company, locked, report.pricing, merged.state.delivered_at)
-    if merged.state == locked.state and provider_id == locked.provider_id and pricing == locked.pricing:
-        return None
-    error = _error_after(locked, merged, report)
-    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence, pricing)
-    if not is_change:
-        return None
-    if report.category == "consent" and report.code != ConsentMissing.code:
-        await _record_refusal(tx, company, message, report, merged.at)
-    if (locked.status in DISPATCHED) != (message.status in DISPATCHED):
-        await _settle_ticket(tx, company, message)
-    if message.ticket_id is not None:
-        notify_after_commit(tx, build_tickets_channel(company.id))
-    await emit(tx, company, MessageStatusUpdated(build_update(message, locked.status)))
-    return message
-
-
-async def _record_refusal(tx: Tx, company: Company, message: Message, report: StatusReport, at: datetime) -> None:
-    """The recipient turned marketing messages off at the channel: none are sent any more."""
-    to = await queries.get_recipient(tx, company.id, message.message_id2)
-    await consents.record_refusal(tx, company, Source(message.source), to, message.message_id2, report.reason, at)
-
-
-async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:
-    if message.ticket_id is not None and message.agent_id is not None:
-        await TICKETS.installed.settle(tx, company, message.ticket_id, message.message_id2)
-
-
-def _build_events(
-    locked: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
-) -> list[NewEvent]:
-    at = truncate_to_milliseconds(report.at)
-    own = NewEvent(locked.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
-    return [*(NewEvent(locked.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
-
-
-def _error_after(locked: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
-    """The reason of the first failure stays while the failure does; an unclear outcome is cleared."""
-    if merged.state.failed_at is None:
-        return None
-    if locked.failed_at is not None:
-        return locked.error
-    is_retryable = None if report.category is None else report.is_retryable
-    reason = report.reason or "The channel gave no reason."
-    return encode(SendError(report.code or UNKNOWN, reason, report.category, is_retryable))
-
-
 def build_error(refusal: SendRefusal) -> SendError:
     return SendError(refusal.code, refusal.reason, refusal.category, refusal.retry_after is not None)
-
-
-def build_update(message: Message, previous: str) -> MessageUpdate:
-    """What receivers get when the status of a message changes."""
-    return MessageUpdate(**_fields(message) | {"previous_status": previous})
-
-
-def _fields(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in message.__struct_fields__}

@@ -10,9 +10,9 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.channels.received_parts import MessageParts
-from sapa.messaging.messages.state import DeliveryState
 from sapa.messaging.messages.types import (
     AmendableMessage,
+    ChangedState,
     LockedMessage,
     Message,
     MessageEvent,
@@ -117,11 +117,36 @@ LOCK_PENDING = sql(
     row=LockedMessage,
 )
 
+LOCK_REPORTED = sql(
+    f"""
+    SELECT {_LOCKED_COLUMNS}
+      FROM messages
+     WHERE company_id = $1 AND direction = 'out'
+       AND (id = ANY($3::text[]) OR (source = $2 AND provider_id = ANY($4::text[])))
+     ORDER BY id
+       FOR NO KEY UPDATE""",
+    row=LockedMessage,
+)
+
+_CHANGED = ChangedState.__struct_fields__
+
 UPDATE = sql(
     f"""
     UPDATE messages
-       SET status = $3, accepted_at = $4, sent_at = $5, delivered_at = $6, read_at = $7, failed_at = $8, conflict = $9,
-           provider_id = $10, error = $11, sequence = $12, pricing = $13
+       SET status = new_status, accepted_at = new_accepted_at, sent_at = new_sent_at, delivered_at = new_delivered_at,
+           read_at = new_read_at, failed_at = new_failed_at, conflict = new_conflict, provider_id = new_provider_id,
+           error = new_error::json, sequence = new_sequence, pricing = new_pricing::json
+      FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
+                  $8::timestamptz[], $9::bool[], $10::text[], $11::text[], $12::int[], $13::text[])
+           AS changed ({", ".join(f"new_{name}" for name in _CHANGED)})
+     WHERE company_id = $1 AND id = new_id
+    RETURNING {COLUMNS}""",
+    row=Message,
+)
+
+HOLD = sql(
+    f"""
+    UPDATE messages SET provider_id = coalesce(provider_id, $3), error = $4
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Message,
@@ -273,6 +298,13 @@ async def find_locked(
     return locked
 
 
+async def lock_reported(
+    tx: Tx, company_id: int, source: Source, references: Sequence[str], provider_ids: Sequence[str]
+) -> list[LockedMessage]:
+    """Messages by our references, and by the channel's ids."""
+    return await LOCK_REPORTED.all(tx, company_id, source, list(references), list(provider_ids))
+
+
 async def lock_up_to(
     tx: Tx, company_id: int, source: Source, identities: Sequence[str], until: datetime, statuses: Sequence[str]
 ) -> list[LockedMessage]:
@@ -293,20 +325,14 @@ async def find_locked_pending(
     return await LOCK_PENDING.find(tx, company_id, source, list(identities), since, body)
 
 
-async def update_state(
-    tx: Tx,
-    company_id: int,
-    locked: LockedMessage,
-    state: DeliveryState,
-    provider_id: str | None,
-    error: bytes | Raw | None,
-    sequence: int,
-    pricing: bytes | Raw | None,
-) -> Message:
-    message = await UPDATE.find(
-        tx, company_id, locked.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
-        state.failed_at, state.conflict, provider_id, error, sequence, pricing,
-    )  # fmt: skip
+async def update_states(tx: Tx, company_id: int, changed: Sequence[ChangedState]) -> dict[str, Message]:
+    """The changed messages by their ids."""
+    columns = [[getattr(each, name) for each in changed] for name in _CHANGED]
+    return {message.message_id2: message for message in await UPDATE.all(tx, company_id, *columns)}
+
+
+async def hold(tx: Tx, company_id: int, id: str, provider_id: str, error: bytes) -> Message:
+    message = await HOLD.find(tx, company_id, id, provider_id, error)
     if message is None:
         raise NotFound
     return message

@@ -278,6 +278,23 @@ class LockedMessage(Struct, frozen=True):
         )
 
 
+class ChangedState(Struct, frozen=True):
+    """What a report changes; the fields are the columns."""
+
+    id: str
+    status: str
+    accepted_at: datetime | None
+    sent_at: datetime | None
+    delivered_at: datetime | None
+    read_at: datetime | None
+    failed_at: datetime | None
+    conflict: bool
+    provider_id: str | None
+    error: str | None
+    sequence: int
+    pricing: str | None
+
+
 class AmendableMessage(Struct, frozen=True):
     """A locked message: the fields that its sender and recipient change."""
 

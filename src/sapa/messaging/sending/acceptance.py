@@ -18,8 +18,8 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.messaging.channels.interface import SendReceipt
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
-from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.recorded import build_accepted
+from sapa.messaging.messages.reports import build_update
 from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import queries
 from sapa.messaging.sending.types import SendPlan
@@ -60,7 +60,7 @@ async def accept(
         provider_id=receipt.message_id,
         at=at,
         event_id=EVENT_ID.new(),
-        body=encode(messages.build_update(stored, message.status)),
+        body=encode(build_update(stored, message.status)),
         record_stored_at=call_record.clock.real if call_record else None,
         record_id=call_record.id if call_record else None,
         snapshot=history.seal_response(call_record, shown) if call_record else None,
