@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 import typer
+import uvloop
 
 from sapa.cli.process_settings import Host, Port, TlsCert, TlsKey, get_database_url, read_settings_with
 from sapa.db.connection import DatabaseAway
@@ -34,7 +35,7 @@ def worker() -> None:
     configure_logs(settings.log_level)
     url = get_database_url(settings)
     _refuse_shared_sessions(url)
-    asyncio.run(_work(settings, url))
+    uvloop.run(_work(settings, url))
 
 
 def _refuse_shared_sessions(url: str) -> None:

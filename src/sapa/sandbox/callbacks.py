@@ -1,7 +1,7 @@
 """Callbacks of simulators: stored until they are due by the company's clock, then posted like a provider's."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import structlog
@@ -19,6 +19,8 @@ PAUSE_SECONDS = 0.2
 LEASE = "sandbox callbacks"
 LEASE_SECONDS = 15.0
 BATCH = 100
+SETTLED_TOGETHER = 20
+"""If the worker dies, so many are posted once more, and recognised."""
 MAX_TRIES = 20
 POST_SECONDS = 5.0
 
@@ -63,10 +65,11 @@ async def _post_batch(context: AppContext) -> bool:
     """Whether there may be more."""
     async with context.database.connection() as db:
         due = await queries.list_due(db, BATCH)
-    for callback in due:
-        is_accepted = await _post(context, callback)
+    for start in range(0, len(due), SETTLED_TOGETHER):
+        part = due[start : start + SETTLED_TOGETHER]
+        outcomes = [(callback, await _post(context, callback)) for callback in part]
         async with context.database.connection() as db:
-            await _settle(db, callback, is_accepted)
+            await _settle(db, outcomes)
     return len(due) == BATCH
 
 
@@ -81,9 +84,13 @@ async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
     return response.status < 300
 
 
-async def _settle(db: Connection, callback: SimulatedCallback, is_accepted: bool) -> None:
+async def _settle(db: Connection, outcomes: Sequence[tuple[SimulatedCallback, bool]]) -> None:
     """A callback that is never accepted is dropped in the end, as providers do."""
-    if is_accepted or callback.tries >= MAX_TRIES:
-        await queries.delete_callback(db, callback)
-    else:
-        await queries.postpone_callback(db, callback)
+    done: dict[int, list[int]] = {}
+    for callback, is_accepted in outcomes:
+        if is_accepted or callback.tries >= MAX_TRIES:
+            done.setdefault(callback.company_id, []).append(callback.id)
+        else:
+            await queries.postpone_callback(db, callback)
+    for company_id, ids in done.items():
+        await queries.delete_callbacks(db, company_id, ids)

@@ -1,6 +1,6 @@
 """Queries for the callbacks of simulators."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -62,7 +62,7 @@ LIST_DUE = sql(
 NEXT_CALLBACKS = sql(build_next_due("sandbox_callbacks", "due_at"), crosses=WORKER)
 CALLBACKS = DueQueue("sandbox callbacks", NEXT_CALLBACKS.text)
 
-DROP = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = $2")
+DELETE = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = ANY($2::bigint[])")
 
 POSTPONE = sql(
     """
@@ -81,8 +81,8 @@ async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:
     return await LIST_DUE.all(db, most)
 
 
-async def delete_callback(db: Connection, callback: SimulatedCallback) -> None:
-    await DROP.run(db, callback.company_id, callback.id)
+async def delete_callbacks(db: Connection, company_id: int, ids: Sequence[int]) -> None:
+    await DELETE.run(db, company_id, ids)
 
 
 async def postpone_callback(db: Connection, callback: SimulatedCallback) -> None:

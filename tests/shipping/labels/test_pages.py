@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, PrintRequest, show_money
-from sapa.shipping.labels.printer import draw, join, print_apart
+from sapa.shipping.labels.documents import draw, join
+from sapa.shipping.labels.printer import print_apart
 from sapa.shipping.types import SHIPMENT_ID
 from tests.shipping.labels.reader import read_barcodes, read_sizes, read_texts
 
