@@ -17,6 +17,7 @@ from sapa.sandbox.channels.people import record_inbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.inbound_contents import ALONE, BESIDE
+from sapa.sandbox.queries import PlannedCallback
 from sapa.sandbox.types import (
     Clock,
     SandboxInbound,
@@ -57,7 +58,7 @@ async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: 
     is_message = body.preference is None and body.error is None and not body.echo
     if is_message:
         await record_inbound(tx, company.id, source, sender, inbound.at)
-    await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
+    await schedule(tx, company.id, account.hook, [PlannedCallback(post.headers, post.body, 0)])
     return SandboxInbound(source, sender, inbound.message_id, post.body.decode("utf-8", "replace"))
 
 
@@ -108,7 +109,7 @@ async def change_status(context: AppContext, tx: Tx, company: Company, body: San
     account = build_account(context, company.id, body.source)
     posts = await change(tx, account, body, (await read_clock(tx, company.id)).now)
     for post in posts:
-        await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
+        await schedule(tx, company.id, account.hook, [PlannedCallback(post.headers, post.body, 0)])
     return SandboxStatus(body.source, [post.body.decode() for post in posts])
 
 

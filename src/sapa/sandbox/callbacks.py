@@ -1,7 +1,7 @@
 """Callbacks of simulators: stored until they are due by the company's clock, then posted like a provider's."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import structlog
@@ -10,7 +10,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection, Database, Tx, announce_due
 from sapa.outbound.client import NotSent, Unclear
 from sapa.sandbox import queries
-from sapa.sandbox.queries import SimulatedCallback
+from sapa.sandbox.queries import PlannedCallback, SimulatedCallback
 from sapa.sandbox.subscriptions import actions as subscriptions
 from sapa.work import leases
 from sapa.work.loops import repeat_when_due
@@ -27,19 +27,13 @@ POST_SECONDS = 5.0
 log = structlog.get_logger()
 
 
-async def schedule(
-    tx: Tx,
-    company_id: int,
-    path: str,
-    headers: Mapping[str, str],
-    body: bytes,
-    after_seconds: float,
-    *,
-    is_own: bool = True,
-) -> None:
-    """Posts to one of our paths, such as /hooks/carriers/…, after a delay by the company's clock, and to the address
-    that is subscribed to it. `is_own` is False for what only concerns the subscriber."""
-    await queries.insert_callback(tx, company_id, path, headers, body, after_seconds, is_own)
+async def schedule(tx: Tx, company_id: int, path: str, planned: Sequence[PlannedCallback]) -> None:
+    """Posts to one of our paths, such as /hooks/carriers/…, after delays by the company's clock, and to the address
+    that is subscribed to it."""
+    if not planned:
+        return
+    await queries.insert_callbacks(tx, company_id, path, planned)
+    after_seconds = min(each.after_seconds for each in planned)
     announce_due(tx, queries.CALLBACKS, after_seconds)
     announce_due(tx, subscriptions.QUEUE, after_seconds)
 

@@ -20,20 +20,34 @@ class SimulatedCallback(Struct, frozen=True):
     tries: int
 
 
+class PlannedCallback(Struct, frozen=True):
+    """A callback to post later; the fields are columns."""
+
+    headers: Mapping[str, str]
+    body: bytes
+    after_seconds: float
+    is_own: bool = True
+    """False for what only concerns the subscriber."""
+
+
 # Of several subscribed addresses the one with the highest level gets a copy.
 SCHEDULE = sql(
     """
-    WITH copied AS (
+    WITH planned AS (
+        SELECT clock_timestamp() + clock_offset + make_interval(secs => milliseconds / 1000.0) AS due_at, headers::json,
+               body, is_own
+          FROM companies
+         CROSS JOIN unnest($3::text[], $4::bytea[], $5::bigint[], $6::bool[])
+               WITH ORDINALITY AS p (headers, body, milliseconds, is_own, place)
+         WHERE company_id = $1
+         ORDER BY place),
+    subscriber AS (
+        SELECT url FROM sandbox_subscriptions WHERE company_id = $1 AND path = $2 ORDER BY level DESC LIMIT 1),
+    copied AS (
         INSERT INTO sandbox_deliveries (company_id, due_at, url, headers, body)
-        SELECT $1, clock_timestamp() + c.clock_offset + make_interval(secs => $2), s.url, $4::text::json, $5
-          FROM companies c
-          JOIN sandbox_subscriptions s ON s.company_id = c.company_id AND s.path = $3
-         WHERE c.company_id = $1
-         ORDER BY s.level DESC
-         LIMIT 1)
+        SELECT $1, due_at, url, headers, body FROM planned CROSS JOIN subscriber)
     INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
-    SELECT $1, clock_timestamp() + clock_offset + make_interval(secs => $2), $3, $4::text::json, $5
-      FROM companies WHERE company_id = $1 AND $6::boolean"""
+    SELECT $1, due_at, $2, headers, body FROM planned WHERE is_own"""
 )
 
 # Compares the real time first, in one index: no company's clock is behind it. The planner can use the index with
@@ -71,10 +85,16 @@ POSTPONE = sql(
 )
 
 
-async def insert_callback(
-    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float, is_own: bool
-) -> None:
-    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body, is_own)
+async def insert_callbacks(tx: Tx, company_id: int, path: str, planned: Sequence[PlannedCallback]) -> None:
+    await SCHEDULE.run(
+        tx,
+        company_id,
+        path,
+        [msgspec.json.encode(each.headers).decode() for each in planned],
+        [each.body for each in planned],
+        [round(each.after_seconds * 1000) for each in planned],
+        [each.is_own for each in planned],
+    )
 
 
 async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:

@@ -10,7 +10,8 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sapa.access.actions import get_company, read_clock
+from sapa.access.actions import get_company
+from sapa.access.types import CompanyClock
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
@@ -253,8 +254,7 @@ class CallbackProcessor:
         """Callbacks that only report statuses."""
         claimed = parsed[0].claimed
         company, source = claimed.company, claimed.connected.connection.source
-        await self._extend_lease(tx, claimed.lane)
-        now = (await read_clock(tx, company.id)).now
+        now = (await self._extend_lease(tx, claimed.lane)).now
         reports = [item for each in parsed for item in each.items if isinstance(item, StatusReport)]
         is_early = iter(await messages.receive_reports(tx, company, source, reports, now))
         done = {}
@@ -264,9 +264,7 @@ class CallbackProcessor:
                 await _postpone(tx, each.claimed)
             else:
                 done[callback.id] = len(each.items)
-        await queries.finish(tx, company.id, done)
-        if not rest:
-            await queries.release_lane(tx, claimed.lane, self.holder)
+        await queries.finish(tx, claimed.lane, done, None if rest else self.holder)
         return rest
 
     async def _process_batch(
@@ -274,8 +272,7 @@ class CallbackProcessor:
     ) -> list[ParsedCallback]:
         claimed, items, end = parsed.claimed, parsed.items, parsed.position + ITEMS_PER_TRANSACTION
         company, callback = claimed.company, claimed.callback
-        await self._extend_lease(tx, claimed.lane)
-        now = (await read_clock(tx, company.id)).now
+        now = (await self._extend_lease(tx, claimed.lane)).now
         callback_context = CallbackContext(self.context, company, claimed.connected, now)
         is_last_try = callback.postponements >= MAX_POSTPONEMENTS
         is_early, failure = await process_items(tx, callback_context, items[parsed.position : end], is_last_try)
@@ -288,9 +285,8 @@ class CallbackProcessor:
         elif error is not None:
             await _record_failure(tx, claimed, error, MAX_TRIES)
         else:
-            await queries.finish(tx, company.id, {callback.id: len(items)})
-            if rest:
-                return rest
+            await queries.finish(tx, claimed.lane, {callback.id: len(items)}, None if rest else self.holder)
+            return rest
         await queries.unclaim(tx, company.id, [each.claimed.callback.id for each in rest])
         await queries.release_lane(tx, claimed.lane, self.holder)
         return []
@@ -311,9 +307,11 @@ class CallbackProcessor:
                 await queries.unclaim(tx, lane.company_id, [each.claimed.callback.id for each in parsed])
                 await queries.release_lane(tx, lane, self.holder)
 
-    async def _extend_lease(self, tx: Tx, lane: CallbackLane) -> None:
-        if not await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS):
+    async def _extend_lease(self, tx: Tx, lane: CallbackLane) -> CompanyClock:
+        clock = await queries.extend_lease(tx, lane, self.holder, LEASE_SECONDS)
+        if clock is None:
             raise LeaseLost
+        return clock
 
 
 def _has_only_reports(parsed: ParsedCallback) -> bool:

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import Struct
 
+from sapa.access.statement_parts import CLOCK
+from sapa.access.types import CompanyClock
 from sapa.db.due import WORKER, build_next_real_due
 from sapa.db.pool import Connection, Tx, announce_due
 from sapa.db.sql import sql
@@ -87,10 +89,14 @@ LEASE_LANE = sql(
 
 # Also a lock: nobody else takes the lane before the transaction ends.
 EXTEND_LEASE = sql(
-    """
+    f"""
+    WITH {CLOCK}
     UPDATE channel_lanes
        SET leased_until = clock_timestamp() + make_interval(secs => $4)
-     WHERE company_id = $1 AND connection_id = $2 AND holder = $3"""
+      FROM clock
+     WHERE company_id = $1 AND connection_id = $2 AND holder = $3
+    RETURNING clock.now, clock.real""",
+    row=CompanyClock,
 )
 
 RELEASE_LANE = sql(
@@ -141,6 +147,10 @@ RECORD_PROGRESS = sql("UPDATE channel_callbacks SET position = $3, error = $4 WH
 
 FINISH = sql(
     """
+    WITH released AS (
+        UPDATE channel_lanes
+           SET holder = NULL, leased_until = NULL
+         WHERE company_id = $1 AND connection_id = $4 AND holder = $5)
     UPDATE channel_callbacks AS c
        SET position = done.position, status = 'done', error = NULL
       FROM unnest($2::bigint[], $3::int[]) AS done (id, position)
@@ -230,9 +240,9 @@ async def lease_lane(tx: Tx, lane: CallbackLane, holder: str, seconds: float) ->
     return await LEASE_LANE.run(tx, lane.company_id, lane.connection_id, holder, seconds) == 1
 
 
-async def extend_lease(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> bool:
-    """False if the lease ended and another worker took the lane."""
-    return await EXTEND_LEASE.run(tx, lane.company_id, lane.connection_id, holder, seconds) == 1
+async def extend_lease(tx: Tx, lane: CallbackLane, holder: str, seconds: float) -> CompanyClock | None:
+    """The company's time; None if the lease ended and another worker took the lane."""
+    return await EXTEND_LEASE.find(tx, lane.company_id, lane.connection_id, holder, seconds)
 
 
 async def free_lanes(tx: Tx, processes: Sequence[str]) -> None:
@@ -261,9 +271,10 @@ async def record_progress(tx: Tx, company_id: int, id: int, position: int, error
     await RECORD_PROGRESS.run(tx, company_id, id, position, error)
 
 
-async def finish(tx: Tx, company_id: int, positions: Mapping[int, int]) -> None:
-    """Callbacks by their ids, with the number of their items."""
-    await FINISH.run(tx, company_id, list(positions), list(positions.values()))
+async def finish(tx: Tx, lane: CallbackLane, positions: Mapping[int, int], holder: str | None = None) -> None:
+    """Callbacks by their ids, with the number of their items. Releases the lane that the holder has, if one is
+    named."""
+    await FINISH.run(tx, lane.company_id, list(positions), list(positions.values()), lane.connection_id, holder)
 
 
 async def set_aside(tx: Tx, company_id: int, id: int, error: str) -> None:

@@ -22,6 +22,7 @@ from sapa.sandbox.carriers.scenarios import (
     get_state,
     list_past,
 )
+from sapa.sandbox.queries import PlannedCallback
 
 MARK = "x-sandbox-booking"
 """The callback header with its booking, so that pending callbacks can be replaced."""
@@ -139,10 +140,13 @@ async def _schedule(context: AppContext, tx: Tx, booking: Booking, steps: Sequen
     if booking.scenario == "webhook_out_of_order":
         delays = _swap(delays)
     times = 2 if booking.scenario == "webhook_duplicate" else 1
-    for delay, (_, posting) in zip(delays, postings, strict=True):
-        headers = {"content-type": "application/json", **posting.headers, MARK: _mark(booking)}
-        for _ in range(times):
-            await callbacks.schedule(tx, booking.company_id, path, headers, posting.body, delay)
+    headers = {"content-type": "application/json", MARK: _mark(booking)}
+    planned = [
+        PlannedCallback({**headers, **posting.headers}, posting.body, delay)
+        for delay, (_, posting) in zip(delays, postings, strict=True)
+        for _ in range(times)
+    ]
+    await callbacks.schedule(tx, booking.company_id, path, planned)
 
 
 def _swap(delays: list[float]) -> list[float]:

@@ -21,6 +21,7 @@ from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script_name
 from sapa.sandbox.external_access import ExternalAccess
+from sapa.sandbox.queries import PlannedCallback
 from sapa.sandbox.types import SandboxInboundIn, SandboxStatusIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -156,6 +157,7 @@ async def call_back(
     tx: Tx, accepted: AcceptedMessage, steps: Sequence[ScriptStep], build_callback: BuildCallback
 ) -> None:
     account = accepted.account
+    planned = []
     for step in steps:
         at, is_reply = accepted.at + timedelta(seconds=step.after), step.action in {"reply", "choice"}
         post = build_callback(accepted, step, at)
@@ -164,4 +166,5 @@ async def call_back(
         if is_reply:
             await people.record_inbound(tx, account.company_id, account.source, accepted.to, at)
         is_own = is_reply or not accepted.is_external
-        await schedule(tx, account.company_id, account.hook, post.headers, post.body, step.after, is_own=is_own)
+        planned.append(PlannedCallback(post.headers, post.body, step.after, is_own))
+    await schedule(tx, account.company_id, account.hook, planned)

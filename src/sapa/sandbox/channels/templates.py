@@ -23,6 +23,7 @@ from sapa.sandbox.channels.queries import TemplateRow
 from sapa.sandbox.channels.simulator import Post, build_answer, build_url
 from sapa.sandbox.channels.template_checks import find_mistake, find_status_mistake
 from sapa.sandbox.channels.template_review import review
+from sapa.sandbox.queries import PlannedCallback
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 MAX_TEMPLATES = 6_000
@@ -150,7 +151,7 @@ async def _decide(tx: Tx, account: SandboxAccount, body: Json, scenario: Templat
     content = msgspec.json.encode(body)
     await queries.put_template(tx, company_id, _owner(account), name, language, content, status, scenario.reason)
     for post in _build_callbacks(account, name, language, body, scenario):
-        await schedule(tx, company_id, account.hook, post.headers, post.body, DECISION_SECONDS)
+        await schedule(tx, company_id, account.hook, [PlannedCallback(post.headers, post.body, DECISION_SECONDS)])
 
 
 def _build_callbacks(
