@@ -31,11 +31,11 @@ class Size(Struct, frozen=True):
     seconds: float
     """Of a round: two of the slowest rhythm that an idle worker has."""
     settling: float
-    """After the start, until nothing of it is left."""
+    """After the start, until nothing of it is left: connections that it needed are closed in the second minute."""
 
 
-FULL = Size(few=10, many=10_000, rounds=6, seconds=60, settling=90)
-QUICK = Size(few=10, many=200, rounds=1, seconds=30, settling=20)
+FULL = Size(few=10, many=10_000, rounds=6, seconds=60, settling=130)
+QUICK = Size(few=10, many=200, rounds=1, seconds=30, settling=130)
 
 
 class Idleness(Struct, frozen=True):

@@ -4,9 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import ExitStack
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 import structlog
 from msgspec import Struct, field
@@ -19,58 +17,17 @@ from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
 from sapa.settings import Settings
 from sapa.values.hook_calls import HookAnswer, HookCall
-from sapa.values.sealing import Vault
+from sapa.values.large_bodies import LargeBodies as LargeBodies
+from sapa.values.sealing import SecretKeyMissing, Vault
 
 CLOSE_SECONDS = 15.0
 """How long a process that ends waits for running work; less than what its supervisor allows."""
-MOST_LARGE_BODIES = 2
-MOST_WAITING_BODIES = 16
-TURN_SECONDS = 30.0
-"""How long a large body waits for its turn."""
 CANCEL_SECONDS = 2.0
 """How long cancelled work may take to end: it returns its connection to the pool, which closes next."""
 
 Result = TypeVar("Result")
 
 log = structlog.get_logger()
-
-
-class SecretKeyMissing(Exception):
-    def __init__(self) -> None:
-        super().__init__("This needs stored secrets. The operator must set SAPA_SECRET_KEY.")
-
-
-class TooManyLargeBodies(Exception):
-    def __init__(self) -> None:
-        super().__init__("Too many large bodies are being received. Try again in a moment.")
-
-
-class LargeBodies:
-    """Two large bodies are in memory at once, and one of each owner: nobody's slow uploads keep all others waiting."""
-
-    def __init__(self) -> None:
-        self._places = asyncio.Semaphore(MOST_LARGE_BODIES)
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._waiting = 0
-
-    async def take(self, owner: str) -> Callable[[], None]:
-        """Waits for a place, and returns what gives it back."""
-        if self._waiting >= MOST_WAITING_BODIES:
-            raise TooManyLargeBodies
-        turn = self._turns.setdefault(owner, asyncio.Lock())
-        self._waiting += 1
-        try:
-            with ExitStack() as taken:
-                async with asyncio.timeout(TURN_SECONDS):
-                    await turn.acquire()
-                    taken.callback(turn.release)
-                    await self._places.acquire()
-                    taken.callback(self._places.release)
-                return taken.pop_all().close
-        except TimeoutError:
-            raise TooManyLargeBodies from None
-        finally:
-            self._waiting -= 1
 
 
 class ProcessLease:

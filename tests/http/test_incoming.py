@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from sapa import context
-from sapa.context import MOST_WAITING_BODIES, LargeBodies, TooManyLargeBodies
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.incoming import LARGE_BYTES, IncomingBody
+from sapa.values.large_bodies import MOST_WAITING_BODIES, LargeBodies, TooManyLargeBodies
 
 OWNER = "somebody"
 SECONDS = 30.0

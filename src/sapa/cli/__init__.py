@@ -11,13 +11,12 @@ from rich.console import Console
 from sapa import __version__
 from sapa.backups.types import BackupFailed
 from sapa.cli.command_table import CommandTable
-from sapa.context import SecretKeyMissing
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused
 from sapa.http.errors import ApiError, translate
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting
-from sapa.values.sealing import BadSecretKey
+from sapa.values.sealing import BadSecretKey, SecretKeyMissing
 
 app = typer.Typer(cls=CommandTable, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 

@@ -19,6 +19,7 @@ from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo import inbox
 from sapa.demo.calls import KEY_NAME, build_calls
+from sapa.demo.company import DEMO_COMPANY
 from sapa.demo.orders import Sale, build_drafts, build_sales
 from sapa.demo.parcels import LOOKS, DemoParcel, build_parcels, build_statement
 from sapa.demo.products import build_products
@@ -44,9 +45,6 @@ from sapa.support.sla import actions as sla
 from sapa.support.teams import actions as teams
 from sapa.support.views import actions as views
 from sapa.values.company import Company
-
-DEMO_COMPANY = "Demo"
-"""The name of the company that the first start creates."""
 
 RATES = Path(__file__).with_name("rates.csv")
 CUSTOMERS = 3_000

@@ -6,13 +6,14 @@ import asyncpg
 import msgspec
 import structlog
 
-from sapa.context import SecretKeyMissing, TooManyLargeBodies
 from sapa.db.connection import DatabaseAway
 from sapa.db.long_reads import TooManyLongReads
 from sapa.db.pool import BUSY, RETRYABLE
 from sapa.http.metrics import UNAVAILABLE
 from sapa.http.responses import AnyOf
+from sapa.values.large_bodies import TooManyLargeBodies
 from sapa.values.provider_refusals import ProviderRefusal
+from sapa.values.sealing import SecretKeyMissing
 
 DATABASE_UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
 """The caller may try again in a moment."""

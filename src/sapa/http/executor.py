@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from sapa.context import AppContext, SecretKeyMissing
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.endpoints import Call, Endpoint
@@ -14,6 +14,7 @@ from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, Replayed
 from sapa.http.responses import HttpResponse, encode_for_retries, encode_result
 from sapa.http.uploads import UploadCall
+from sapa.values.sealing import SecretKeyMissing
 
 AuditRecorder = Callable[[Tx], Awaitable[None]]
 """Records who changed something."""

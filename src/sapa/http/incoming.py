@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from io import BytesIO
 from typing import Any
 
-from sapa.context import LargeBodies
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
+from sapa.values.large_bodies import LargeBodies
 
 LARGE_BYTES = 1_048_576
 ARRIVED_BODY = "sapa.body"

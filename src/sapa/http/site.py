@@ -11,9 +11,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sapa.context import SecretKeyMissing
 from sapa.http.errors import DATABASE_UNAVAILABLE, ApiError, InternalError, MethodNotAllowed, NotFound, explain
 from sapa.http.exchange import new_request_id
+from sapa.values.sealing import SecretKeyMissing
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ from typing import TextIO
 from sapa.access import actions
 from sapa.access.types import DATA_SCOPES, KeyIn, KeyProduct
 from sapa.db.pool import open_database
-from sapa.demo.shop import DEMO_COMPANY
+from sapa.demo.company import DEMO_COMPANY
 from sapa.people import actions as people
 from sapa.runtime.exposure import is_loopback
 from sapa.runtime.processes import CannotStart

@@ -4,8 +4,8 @@ import hmac
 import re
 from hashlib import sha256
 
-from sapa.context import AppContext, SecretKeyMissing
-from sapa.values.sealing import split_keys
+from sapa.context import AppContext
+from sapa.values.sealing import SecretKeyMissing, split_keys
 
 _parse = re.compile(r"sbx_(?P<company>[0-9]{1,18})_[0-9a-f]{32}", re.ASCII).fullmatch
 

@@ -21,6 +21,11 @@ class BadSecretKey(Exception):
     """A SAPA_SECRET_KEY that cannot be used, or that lacks the key that a secret was sealed with."""
 
 
+class SecretKeyMissing(Exception):
+    def __init__(self) -> None:
+        super().__init__("This needs stored secrets. The operator must set SAPA_SECRET_KEY.")
+
+
 class SealedValue(Struct, frozen=True):
     """A stored value, for a rotation of the key."""
 
