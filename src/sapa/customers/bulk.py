@@ -40,6 +40,7 @@ class BulkCustomer(Struct, frozen=True):
     external_id: str | None
     id: str | None
     patch: CustomerPatch
+    """May have more fields, which are ignored."""
     matches_contact: bool = False
     """Whether it is the customer with the same e-mail address, or else the one with the same phone number and no other
     e-mail address. A customer of another external id is not; one without any gets this one's."""
@@ -282,7 +283,7 @@ def _build_change(company: Company, index: int, row: BulkCustomer, stored: Custo
 
 def _as_new(row: BulkCustomer) -> CustomerIn:
     patch = _with_addresses(row.patch, keep=frozenset())
-    fields = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
+    fields = {name: value for name in CustomerPatch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     return CustomerIn(external_id=row.external_id, **fields)
 
 

@@ -90,7 +90,7 @@ def revise_profile(company: Company, customer: Customer, patch: CustomerPatch) -
     }
     changes = {
         name: clean[name](value) if name in clean else value
-        for name in patch.__struct_fields__
+        for name in CustomerPatch.__struct_fields__
         if (value := getattr(patch, name)) is not UNSET
     }
     return _reachable(msgspec.structs.replace(profile_of(customer), **changes))
@@ -147,14 +147,17 @@ def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> by
         )
     main = mains[0] if mains else 0
     unmatched = {address.id: address for address in existing}
-    ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
+    ids = [
+        None if address.id is None else _match_by_id(index, address.id, unmatched)
+        for index, address in enumerate(addresses)
+    ]
     stored = [
         _build_address(
-            id or (_match_by_content(address, unmatched) if unmatched else None) or ADDRESS_ID.new(),
+            ids[index] or (unmatched and _match_by_content(address, unmatched)) or ADDRESS_ID.new(),
             address,
             is_main=index == main,
         )
-        for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
+        for index, address in enumerate(addresses)
     ]
     return encode(stored)
 
@@ -175,15 +178,13 @@ def _build_address(id: str, address: AddressIn, *, is_main: bool) -> Address:
     )
 
 
-def _match_by_id(index: int, address: AddressIn, unmatched: dict[str, Address]) -> str | None:
-    if address.id is None:
-        return None
-    if unmatched.pop(address.id, None) is None:
+def _match_by_id(index: int, id: str, unmatched: dict[str, Address]) -> str:
+    if unmatched.pop(id, None) is None:
         raise Invalid.field(
             f"addresses[{index}].id",
             "is not an address of this customer, or is used twice; leave it out for a new address",
         )
-    return address.id
+    return id
 
 
 def _match_by_content(address: AddressIn, unmatched: dict[str, Address]) -> str | None:

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -43,6 +44,13 @@ class Column(msgspec.Struct, frozen=True):
     read: Reading | None
     """None for a column that an export writes and an import ignores."""
 
+    def parse(self, cell: str) -> Any:
+        try:
+            return self.read(unescape_formula(cell) if "'" in cell else cell) if self.read else None
+        except BadCell as error:
+            error.field = self.name
+            raise
+
 
 def detect_separator(header: str) -> str:
     """The separator that occurs most; names in a header contain none of them."""
@@ -71,36 +79,62 @@ def build_columns(names: Sequence[str], row: type[msgspec.Struct]) -> list[Colum
     return columns
 
 
-def build_object(cells: Sequence[str], columns: Sequence[Column]) -> bytes | None:
-    """The record's JSON; None when every cell is empty."""
-    if len(cells) != len(columns):
-        raise BadCell(f"has {len(cells)} cells, but the header has {len(columns)}")
-    fields: dict[str | int, Any] = {}
-    is_blank = True
-    for cell, column in zip(cells, columns, strict=True):
-        if not cell:
-            continue
-        is_blank = False
-        if column.read is None:
-            continue
-        inner = fields
-        for step in column.above:
-            inner = inner.setdefault(step, {})
-        try:
-            inner[column.last] = column.read(unescape_formula(cell) if "'" in cell else cell)
-        except BadCell as error:
-            error.field = column.name
-            raise
-    return None if is_blank else _encode(_build_lists(fields))
+class Branch(msgspec.Struct):
+    """A field or position of a record's object: a cell's, or that of an object or a list of more branches."""
+
+    step: str | int
+    column: Column | None
+    index: int = 0
+    branches: "list[Branch]" = []
+    is_list: bool = False
+
+    def fill(self, cells: Sequence[str]) -> Any:
+        """An object, or a list without gaps; empty cells are left out."""
+        filled: dict[str | int, Any] = {}
+        for branch in self.branches:
+            if branch.column is not None:
+                if cell := cells[branch.index]:
+                    filled[branch.step] = branch.column.parse(cell)
+            elif value := branch.fill(cells):
+                filled[branch.step] = value
+        return list(filled.values()) if self.is_list else filled
 
 
-def _build_lists(value: Any) -> Any:
-    """Turns objects whose keys are positions into lists, without gaps. The keys of an object are all of one kind."""
-    if not isinstance(value, dict):
-        return value
-    if isinstance(next(iter(value), ""), int):
-        return [_build_lists(value[step]) for step in sorted(value)]
-    return {step: _build_lists(inner) if isinstance(inner, dict) else inner for step, inner in value.items()}
+class ObjectBuilder:
+    """Builds the JSON objects of records with these columns."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._size = len(columns)
+        self._root = Branch("", None)
+        for index, column in enumerate(columns):
+            if column.read is not None:
+                parent = reduce(_grow, column.above, self._root)
+                parent.branches.append(Branch(column.last, column, index))
+        _sort_lists(self._root)
+
+    def build(self, cells: Sequence[str]) -> bytes | None:
+        """The record's JSON; None when every cell is empty."""
+        if len(cells) != self._size:
+            raise BadCell(f"has {len(cells)} cells, but the header has {self._size}")
+        return _encode(self._root.fill(cells)) if any(cells) else None
+
+
+def _grow(parent: Branch, step: str | int) -> Branch:
+    """The object or list at a step of its parent."""
+    found = next((branch for branch in parent.branches if branch.step == step), None)
+    if found is None:
+        found = Branch(step, None)
+        parent.branches.append(found)
+    return found
+
+
+def _sort_lists(branch: Branch) -> None:
+    """The steps of a branch are all positions, or all fields."""
+    branch.is_list = any(isinstance(inner.step, int) for inner in branch.branches)
+    if branch.is_list:
+        branch.branches.sort(key=lambda inner: int(inner.step))
+    for inner in branch.branches:
+        _sort_lists(inner)
 
 
 def _column(name: str, type_info: inspect.Type) -> Column:

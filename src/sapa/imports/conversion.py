@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from sapa.imports.cells import BadCell, Column, build_columns, build_object
+from sapa.imports.cells import BadCell, Column, ObjectBuilder, build_columns
 from sapa.imports.converted import ConvertedRecord, encode_record
 from sapa.imports.mappings.types import ImportMapping
 from sapa.imports.resources import KINDS
@@ -242,13 +242,14 @@ def _build_own_header(rows: list[TableRow], resource: Resource) -> HeaderRow:
 
 
 def _convert_own(records: Records, columns: list[Column]) -> Iterator[Converted]:
+    objects = ObjectBuilder(columns)
     for record in records:
         if isinstance(record, Problem):
             yield record
             continue
         cells = list(record.cells.values())
         try:
-            value = build_object([*cells, *[""] * (len(columns) - len(cells))], columns)
+            value = objects.build([*cells, *[""] * (len(columns) - len(cells))])
         except BadCell as error:
             yield Problem(record.line, error.field, str(error))
         else:

@@ -31,9 +31,8 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
 
 
 def prepare_customer(context: StoreContext, row: CustomerRow) -> BulkCustomer:
-    patch = CustomerPatch(**{name: getattr(row, name) for name in CustomerPatch.__struct_fields__})
     customer = BulkCustomer(
-        row.external_id or None, row.id or None, patch, context.matches_contacts, proof=row.consent_proof or None
+        row.external_id or None, row.id or None, row, context.matches_contacts, proof=row.consent_proof or None
     )
     return bulk.prepare(context.company, customer)
 

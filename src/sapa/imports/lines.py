@@ -90,8 +90,8 @@ class RecordReader:
     def __init__(self, read: Read, format: Format, separator: bytes = b",", position: int = 0, line: int = 0) -> None:
         self._lines = LineReader(read, position)
         self._is_quoted = format == "csv"
-        self._opening = re.compile(rb'(?:^|%s)"' % re.escape(separator))
-        self._complete_cell = re.compile(rb'(?:^|%s)"[^"]*+(?:""[^"]*+)*+"' % re.escape(separator))
+        cell = rb'(?:"[^"]*+(?:""[^"]*+)*+"|(?!"))[^%s]*+' % re.escape(separator)
+        self._are_closed = re.compile(rb"%s(?:%s%s)*+" % (cell, re.escape(separator), cell)).fullmatch
         self._ahead: deque[ImportLine] = deque()
         # How many of the lines ahead, from the first on, do not close a cell that was opened before them.
         self._unclosing = 0
@@ -173,7 +173,7 @@ class RecordReader:
 
     def _is_open(self, text: bytes) -> bool:
         """Whether a quoted cell starts and does not end."""
-        return self._opening.search(self._complete_cell.sub(b"x", text)) is not None
+        return self._are_closed(text) is None
 
 
 def _cut(content: bytes) -> list[bytes]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
-from sapa.imports.cells import BadCell, Column, build_columns, build_object, detect_separator, parse_cells
+from sapa.imports.cells import BadCell, Column, ObjectBuilder, build_columns, detect_separator, parse_cells
 from sapa.imports.converted import decode_record
 from sapa.imports.lines import (
     BOM,
@@ -159,6 +159,7 @@ class RowReader:
             header.line if is_new else job.line,
         )
         self._header = header
+        self._objects = ObjectBuilder(header.columns)
         self._is_csv = job.format == "csv" and not job.is_converted
         self._decoder = build_decoder(row)
 
@@ -212,7 +213,7 @@ class RowReader:
         if "\0" in text:
             raise BadCell("contains a NUL character, which cannot be stored")
         try:
-            return build_object(parse_cells(text, self._header.separator), self._header.columns)
+            return self._objects.build(parse_cells(text, self._header.separator))
         except BadCell as error:
             if not error.field and b"\n" in record.content[:-1]:
                 self._records.unread(record)

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from collections import deque
 from functools import lru_cache
 from typing import Annotated
 from uuid import UUID
@@ -36,10 +37,24 @@ def new_id(prefix: str) -> str:
     """Sortable by the millisecond of its creation; the rest is random."""
     # Ten characters are the milliseconds, the other sixteen are random but for the bits that name the version and the
     # variant. Each random byte becomes a character at once, because an imported order has ten ids.
-    random = os.urandom(16)
+    random = _take_random()
     text = random.translate(_CHARACTERS).decode()
     milliseconds = _format_milliseconds(time.time_ns() // 1_000_000)
     return f"{prefix}{milliseconds}{_VERSION_7[random[0] & 1]}{text[1:3]}{_VARIANT[random[3] & 7]}{text[4:]}"
+
+
+_random: deque[bytes] = deque()
+"""Read ahead, because a system call takes as long as the rest of an id. Two processes never share it."""
+os.register_at_fork(after_in_child=_random.clear)
+
+
+def _take_random() -> bytes:
+    try:
+        return _random.pop()
+    except IndexError:
+        read = os.urandom(16 * 256)
+        _random.extend(read[start : start + 16] for start in range(16, len(read), 16))
+        return read[:16]
 
 
 @lru_cache(maxsize=1)
