@@ -20,7 +20,6 @@ from sapa.customers.types import (
     IdentityConflict,
     build_ref,
 )
-from sapa.db.planning import without_sorting
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.http.errors import ApiError
@@ -196,7 +195,8 @@ async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list
     if len(customers) < len(profiles):
         raise ChangedMeanwhile
     await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    entries = [NewTimelineEntry(customer.id, "customer_created") for customer in customers]
+    await timeline.record_all(tx, company, entries, are_known=True)
     return customers
 
 
@@ -260,12 +260,6 @@ async def _lock_by_id(tx: Tx, company: Company, rows: Sequence[BulkCustomer]) ->
     by_external_id = {customer.external_id: customer for customer in stored}
     by_id = {customer.id: customer for customer in stored}
     return [by_external_id.get(row.external_id) if row.external_id else by_id.get(row.id or "") for row in rows]
-
-
-async def record_entries(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
-    """Many timeline entries, each customer found by primary key whatever the statistics say."""
-    async with without_sorting(tx):
-        await timeline.record_all(tx, company, entries)
 
 
 def _build_change(company: Company, index: int, row: BulkCustomer, stored: Customer | None) -> CustomerChange | None:
@@ -340,7 +334,8 @@ async def _insert(tx: Tx, company: Company, changes: Sequence[CustomerChange], a
     await subscriptions.record(tx, company, inserted, actor)
     if customers:
         await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await record_entries(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
+    entries = [NewTimelineEntry(customer.id, "customer_created") for customer in customers]
+    await timeline.record_all(tx, company, entries, are_known=True)
     return [by_id[customer.id].index for customer in customers]
 
 
@@ -360,5 +355,5 @@ async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange], a
         for change in changes
         if (stored := change.stored)
     ]
-    await record_entries(tx, company, entries)
+    await timeline.record_all(tx, company, entries, are_known=True)
     return [change.index for change in changes]

@@ -27,9 +27,11 @@ async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
     await record_all(tx, company, [entry])
 
 
-async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
+async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry], *, are_known: bool = False) -> None:
+    """Nothing for deleted customers. Customers that `are_known` were stored or locked by the transaction, so they are
+    not looked up."""
     rows = [(entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes, entry.at) for entry in entries]
-    await queries.insert_entries(tx, company.id, rows)
+    await queries.insert_entries(tx, company.id, rows, are_known=are_known)
 
 
 async def purge_customer(tx: Tx, company: Company, customer_id: str) -> None:

@@ -10,12 +10,8 @@ from sapa.values.json import encode
 
 COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
 
-# In company time. A deleted customer gets no more entries, though their orders and points may still change. Each
-# customer is looked up alone and in the order of the primary key, never by a join: with the statistics of a table that
-# was empty a moment ago, the planner would read all of it. A caller that records many entries disables sorting, as
-# customers/bulk.py does, so that no other index fits.
-INSERT = sql(
-    """
+# In company time.
+_INSERT = """
     WITH entered AS (
         INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
                                       created_at, updated_at, is_counted)
@@ -23,15 +19,21 @@ INSERT = sql(
                coalesce(e.at, now.at), true
           FROM json_to_recordset($2::json) AS e (id text, customer_id text, category text, type text, source text,
                                                  edit_log text, notes text, at timestamptz)
-         CROSS JOIN LATERAL (
-               SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
-                ORDER BY id LIMIT 1) AS c
-         CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now
+         CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now{found}
         RETURNING customer_id, category
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta)
     SELECT $1, 'timeline', customer_id || ' ' || category, count(*) FROM entered GROUP BY customer_id, category"""
-)
+
+# A deleted customer gets no more entries, though their orders and points may still change. Each customer is looked up
+# alone, never by a join: with the statistics of a table that was empty a moment ago, the planner would read all of it.
+_FOUND = """
+         CROSS JOIN LATERAL (
+               SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
+                ORDER BY id LIMIT 1) AS c"""
+
+INSERT = sql(_INSERT.format(found=_FOUND))
+INSERT_KNOWN = sql(_INSERT.format(found=""))
 
 HAS_CUSTOMER = sql("SELECT EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $2)")
 
@@ -106,9 +108,14 @@ Position = tuple[datetime, str]
 
 
 async def insert_entries(
-    tx: Tx, company_id: int, entries: Sequence[tuple[str, str, str, str | None, str | None, datetime | None]]
+    tx: Tx,
+    company_id: int,
+    entries: Sequence[tuple[str, str, str, str | None, str | None, datetime | None]],
+    *,
+    are_known: bool,
 ) -> None:
-    """Each entry is (customer, type, source, edit log, notes, when it happened if not now)."""
+    """Each entry is (customer, type, source, edit log, notes, when it happened if not now). The customers are looked
+    up unless they `are_known` to be there until the transaction ends."""
     if not entries:
         return
     # The entries share one instant; their ids keep their order.
@@ -126,7 +133,7 @@ async def insert_entries(
         }
         for id, (customer_id, type, source, edit_log, notes, at) in zip(ids, entries, strict=True)
     ]
-    await INSERT.run(tx, company_id, encode(documents))
+    await (INSERT_KNOWN if are_known else INSERT).run(tx, company_id, encode(documents))
 
 
 async def has_customer(db: Connection, company_id: int, customer_id: str) -> bool:

@@ -47,6 +47,7 @@ from sapa.orders.types import (
     OrderUpdated,
 )
 from sapa.ports import publish
+from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
@@ -318,7 +319,7 @@ async def _announce(
     if events:
         await emit_all(tx, company, events)
     await queries.insert_history(tx, company.id, by, history)
-    await customers.record_entries(tx, company, entries)
+    await timeline.record_all(tx, company, entries, are_known=True)
     changed = [
         OrderChanged(placed[one.id], one.revision.state.real_status) for one in orders if not one.order.is_history
     ]
