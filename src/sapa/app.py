@@ -139,6 +139,13 @@ def build_app(settings: Settings, database: Database, domains: Sequence[Routes] 
     return App(settings, database, domains)
 
 
+def prepare() -> None:
+    """Call it before processes are forked: they share what it builds."""
+    for routes in ROUTES:
+        for endpoint in routes.endpoints:
+            endpoint.prepare()
+
+
 def create_app() -> App:
     """The app of a server process, from its environment."""
     settings = read_settings()

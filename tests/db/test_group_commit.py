@@ -160,8 +160,7 @@ async def test_nothing_is_lost_doubled_or_reordered_when_backends_are_terminated
     ledger: Ledger,
 ) -> None:
     """A caller whose result is in doubt looks for its note, and posts it again if it is not there."""
-    callers, each = 16, 12
-    finished = asyncio.Event()
+    callers, each, terminations = 16, 12, 40
 
     async def post_all(caller: int) -> None:
         for n in range(each):
@@ -176,7 +175,7 @@ async def test_nothing_is_lost_doubled_or_reordered_when_backends_are_terminated
 
     async def terminate() -> None:
         async with connect(ledger.database.url) as db:
-            while not finished.is_set():
+            for _ in range(terminations):
                 await asyncio.sleep(random.uniform(0, 0.05))
                 await db.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -185,7 +184,6 @@ async def test_nothing_is_lost_doubled_or_reordered_when_backends_are_terminated
 
     terminating = asyncio.create_task(terminate())
     await asyncio.gather(*map(post_all, range(callers)))
-    finished.set()
     await terminating
     notes = await eventually(lambda: find_notes(ledger))
     assert len(notes) == len(set(notes)) == callers * each

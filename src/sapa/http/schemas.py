@@ -166,7 +166,11 @@ class SchemaRegistry:
 
 def wire_type(hint: Any) -> Any:
     """A type that accepts what a caller may send for this one: amounts as numbers, not as strings."""
-    return SchemaRegistry(is_document=False)._shape(hint, {}, is_response=False)
+    return _WIRE._shape(hint, {}, is_response=False)
+
+
+_WIRE = SchemaRegistry(is_document=False)
+"""Remembers the shapes of structs that many bodies share."""
 
 
 def is_struct(hint: Any) -> bool:

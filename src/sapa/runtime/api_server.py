@@ -8,6 +8,7 @@ import time
 from multiprocessing import get_context
 from multiprocessing.context import ForkProcess
 
+from sapa.app import prepare
 from sapa.runtime.api_process import run_process
 from sapa.runtime.metrics_address import open_listener
 from sapa.runtime.metrics_server import MetricsProcess
@@ -25,6 +26,7 @@ def run(settings: Settings) -> int:
     address = asyncio.run(check_port(settings.server.host, settings.server.port))
     metrics = MetricsProcess(settings, asyncio.run(open_listener(settings)))
     raise_file_limit()
+    prepare()
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     return ApiProcesses(settings.server, address, metrics).run()
 
