@@ -14,7 +14,7 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn
-from sapa.db.migrations import list_migrations
+from sapa.db.migrations.files import list_migrations
 from sapa.db.pool import Database, open_database
 from sapa.domains import SEALED_TABLES
 from sapa.values.sealing import ProbeVault

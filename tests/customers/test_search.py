@@ -5,7 +5,7 @@ import pytest
 
 from sapa.customers.profile import Profile, build_profile
 from sapa.customers.types import CustomerIn
-from sapa.db.migrations import list_migrations
+from sapa.db.migrations.files import list_migrations
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.customers.test_listing import ask

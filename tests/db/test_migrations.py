@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from sapa.db.migrations import FOLDER, MigrationRefused, is_current, list_migrations, migrate
+from sapa.db.migrations import is_current, migrate
+from sapa.db.migrations.files import FOLDER, MigrationRefused, list_migrations
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, scratch_database
 

@@ -1,13 +1,14 @@
 import pytest
 
 from sapa.db import migrations
+from sapa.db.migrations.files import FOLDER, list_migrations
 from sapa.db.pool import Connection
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, scratch_database
 from tests.house.catalogue import differences, read_catalogue
 from tests.house.schema_rules import unlimited_migrations, unshardable, wrong_rights
 
-SCHEMA = migrations.FOLDER.parent / "schema.sql"
+SCHEMA = FOLDER.parent / "schema.sql"
 APP = "sapa_app"
 
 
@@ -112,7 +113,7 @@ async def test_another_right_is_seen(owner: Connection, change: str, seen: int) 
 
 
 def test_every_migration_starts_with_a_lock_time_out() -> None:
-    texts = {migration.name: migration.text for migration in migrations.list_migrations()}
+    texts = {migration.name: migration.text for migration in list_migrations()}
     assert texts
     assert unlimited_migrations(texts) == []
 

@@ -11,7 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from sapa.console.routes import COOKIE
-from sapa.db.migrations import FOLDER, list_migrations, migrate
+from sapa.db.migrations import migrate
+from sapa.db.migrations.files import FOLDER, list_migrations
 from sapa.db.pool import Database, open_database
 from sapa.http.metrics_page import CACHE_SECONDS
 from tests.conftest import TLS, Installation

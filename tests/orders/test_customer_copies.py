@@ -11,7 +11,8 @@ import pytest
 
 from sapa.customers import actions
 from sapa.customers.types import CustomerIn, CustomerPatch
-from sapa.db.migrations import list_migrations, migrate
+from sapa.db.migrations import migrate
+from sapa.db.migrations.files import list_migrations
 from sapa.db.pool import Database, open_database
 from sapa.orders import customer_copies
 from sapa.values.company import Company

@@ -44,7 +44,7 @@ LIST_TABLES = sql(
       FROM pg_class c
       JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-       AND c.relpersistence = 'p' AND c.relname <> 'schema_migrations'
+       AND c.relpersistence = 'p' AND c.relname NOT IN ('schema_migrations', 'schema_migrations_progress')
      GROUP BY c.relname
      ORDER BY c.relname""",
     row=StoredTable,

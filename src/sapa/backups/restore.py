@@ -9,7 +9,8 @@ from sapa.backups import queries
 from sapa.backups.storage import FAILURES, BackupStorage
 from sapa.backups.types import BackupFailed, BackupPart, BackupTable, Manifest
 from sapa.backups.write import open_session
-from sapa.db.migrations import list_migrations, migrate, migrate_to
+from sapa.db.migrations import migrate, migrate_to
+from sapa.db.migrations.files import list_migrations
 from sapa.db.pool import Connection, Tx
 
 _GZIP = zlib.MAX_WBITS | 16

@@ -12,7 +12,7 @@ from sapa import __version__
 from sapa.backups.types import BackupFailed
 from sapa.cli.command_table import CommandTable
 from sapa.db.connection import DatabaseAway
-from sapa.db.migrations import MigrationRefused
+from sapa.db.migrations.files import MigrationRefused
 from sapa.http.errors import ApiError, translate
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting

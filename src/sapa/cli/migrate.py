@@ -9,11 +9,11 @@ from sapa.db.migrations import migrate as apply_migrations
 
 
 def migrate() -> None:
-    """Bring the database's schema up to date."""
-    applied = asyncio.run(_migrate())
-    typer.echo("\n".join(f"applied {name}" for name in applied) or "The schema is up to date.")
+    """Bring the database's schema up to date, and say how far each step is."""
+    if not asyncio.run(_migrate()):
+        typer.echo("The schema is up to date.")
 
 
 async def _migrate() -> list[str]:
     async with reach_owner() as urls:
-        return await apply_migrations(urls.owner, urls.app)
+        return await apply_migrations(urls.owner, urls.app, report=typer.echo)

@@ -16,7 +16,8 @@ from typing import TextIO
 import asyncpg
 
 from sapa.db.connection import DatabaseAway
-from sapa.db.migrations import MigrationRefused, migrate
+from sapa.db.migrations import migrate
+from sapa.db.migrations.files import MigrationRefused
 from sapa.db.pooler import REASON, shares_sessions
 from sapa.db.retry import Backoff
 from sapa.runtime import first_start

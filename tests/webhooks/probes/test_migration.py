@@ -1,6 +1,6 @@
 """Endpoints that existed before probes did."""
 
-from sapa.db.migrations import list_migrations
+from sapa.db.migrations.files import list_migrations
 from tests.conftest import Installation
 from tests.db.scratch import connect, scratch_database
 

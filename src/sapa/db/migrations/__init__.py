@@ -1,22 +1,25 @@
 """Migrations: numbered SQL files, applied in order and once, by the first process that starts."""
 
-import re
-from functools import cache
-from hashlib import sha256
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import asyncpg
 from msgspec import Struct
 
 from sapa.db.connection import Connection, connect
+from sapa.db.migrations.files import FOLDER, Migration, MigrationRefused, list_migrations
+from sapa.db.migrations.steps import Report, apply
 
-FOLDER = Path(__file__).parent
 GRANTS = FOLDER.parent / "grants.sql"
 OLDEST_POSTGRESQL = 15
-_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql").fullmatch
-_RUNS_WITH = re.compile(r"^-- runs with code since: (\d{4})$", re.MULTILINE).search
 _LOCK = 0x5A9A  # any number that nothing else in the database takes an advisory lock on
 _WAIT_MILLISECONDS = 60_000
+_LOCK_PAUSE_SECONDS = 0.2
+# The lock of a migration that was killed is free at once, not when its statement ends.
+_NOTICE_DEATH = "SET client_connection_check_interval = '1s'"
 
 BEHIND = "The database's schema is older than this version of Sapa. Run `sapa migrate`."
 TOO_NEW = "This version of Sapa is too old for the database's schema. Start the newer version."
@@ -32,72 +35,61 @@ _HISTORY = """
     ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS runs_with_code_since integer"""
 
 
-class MigrationRefused(Exception):
-    """This version of Sapa cannot run on the database; the text says why."""
+def _say_nothing(_: str) -> None:
+    pass
 
 
-class Migration(Struct, frozen=True):
-    number: int
-    name: str
-    text: str
-
-    @property
-    def runs_with_code_since(self) -> int:
-        """The oldest version, named by its newest migration, whose code still runs once this one is applied."""
-        found = _RUNS_WITH(self.text)
-        return int(found[1]) if found else self.number
-
-    @property
-    def checksum(self) -> str:
-        return sha256(self.text.encode()).hexdigest()
-
-
-@cache
-def list_migrations(folder: Path = FOLDER) -> list[Migration]:
-    """All migrations of this version, in order and without gaps."""
-    files = sorted(path for path in folder.iterdir() if _NAME(path.name))
-    migrations = [Migration(int(path.name[:4]), path.stem, path.read_text()) for path in files]
-    if [migration.number for migration in migrations] != list(range(1, len(migrations) + 1)):
-        raise MigrationRefused("The migrations are not numbered 1, 2, 3 … without gaps.")
-    for migration in migrations:
-        if not 1 <= migration.runs_with_code_since <= migration.number:
-            raise MigrationRefused(f"Migration {migration.name} names a version that is not between 1 and its own.")
-    return migrations
-
-
-async def migrate(owner_url: str, app_url: str, folder: Path = FOLDER) -> list[str]:
+async def migrate(owner_url: str, app_url: str, folder: Path = FOLDER, report: Report = _say_nothing) -> list[str]:
     """Brings the schema up to date and grants the product its rights; returns what was applied.
 
     A database of a newer version that this one's code still runs on is left as it is.
     """
     migrations = list_migrations(folder)
-    connection = await connect(owner_url, timeout=10)
-    try:
+    async with _open(owner_url) as connection:
         await _refuse_unfit(connection)
         await connection.execute(f"SET lock_timeout = {_WAIT_MILLISECONDS}")
-        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        await connection.execute(_NOTICE_DEATH)
+        await _lock(connection, report)
         await connection.execute(_HISTORY)
         done = await _list_applied(connection)
         _refuse_mismatch(migrations, done)
         if done and max(done) > len(migrations):
             return []
-        applied = await _apply(connection, [migration for migration in migrations if migration.number not in done])
+        pending = [migration for migration in migrations if migration.number not in done]
+        for migration in pending:
+            await apply(connection, migration, partial(_open, owner_url), report)
+            report(f"applied {migration.name}")
         await _grant(connection, await _role_of(app_url))
-        return applied
-    finally:
-        await connection.close()
+        return [migration.name for migration in pending]
 
 
 async def migrate_to(owner_url: str, number: int) -> None:
     """Makes the tables of an earlier version in a database that has none; `migrate` goes on from there."""
-    connection = await connect(owner_url, timeout=10)
-    try:
+    async with _open(owner_url) as connection:
         await _refuse_unfit(connection)
         await connection.execute(_HISTORY)
         if not await _list_applied(connection):
-            await _apply(connection, list_migrations()[:number])
+            for migration in list_migrations()[:number]:
+                await apply(connection, migration, partial(_open, owner_url), _say_nothing)
+
+
+@asynccontextmanager
+async def _open(url: str) -> AsyncIterator[Connection]:
+    connection = await connect(url, timeout=10)
+    try:
+        yield connection
     finally:
         await connection.close()
+
+
+async def _lock(connection: Connection, report: Report) -> None:
+    """Asks again and again: a statement that waits would be a transaction that CREATE INDEX CONCURRENTLY waits for."""
+    is_first = True
+    while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):
+        if is_first:
+            report("Another process is migrating; waiting for it.")
+        is_first = False
+        await asyncio.sleep(_LOCK_PAUSE_SECONDS)
 
 
 async def _refuse_unfit(connection: Connection) -> None:
@@ -136,24 +128,10 @@ def _refuse_mismatch(migrations: list[Migration], done: dict[int, AppliedMigrati
         )
 
 
-async def _apply(connection: Connection, pending: list[Migration]) -> list[str]:
-    for migration in pending:
-        async with connection.transaction():
-            await connection.execute(migration.text)
-            await connection.execute(
-                "INSERT INTO schema_migrations (number, name, checksum, runs_with_code_since) VALUES ($1, $2, $3, $4)",
-                migration.number, migration.name, migration.checksum, migration.runs_with_code_since,
-            )  # fmt: skip
-    return [migration.name for migration in pending]
-
-
 async def _role_of(url: str) -> str:
     """The role that an address logs in as, which need not be written in it."""
-    connection = await connect(url, timeout=10)
-    try:
+    async with _open(url) as connection:
         return str(await connection.fetchval("SELECT current_user"))
-    finally:
-        await connection.close()
 
 
 async def _grant(connection: Connection, role: str) -> None:
