@@ -62,6 +62,9 @@ class ServerSettings(Struct, frozen=True):
     connections_per_address: int
     """SAPA_CONNECTIONS_PER_ADDRESS: how many of them one address may hold (for IPv6: one /64); trusted proxies may hold
     all."""
+    drain_seconds: int
+    """SAPA_DRAIN_SECONDS: how long `sapa api` goes on serving after SIGTERM while /readyz refuses, so that load
+    balancers send callers elsewhere. In `sapa serve` 0."""
     cors_origins: tuple[str, ...]
     """SAPA_CORS_ORIGINS: comma-separated origins from which browsers may call the API, or `*`. None by default."""
     serves_mcp: bool
@@ -88,6 +91,12 @@ class MetricsSettings(Struct, frozen=True):
     port after SAPA_PORT, or the next free one."""
     token: str | None
     """SAPA_METRICS_TOKEN: the bearer token that /metrics requires. With it, the API's address serves /metrics too."""
+
+
+class WorkerSettings(Struct, frozen=True):
+    listen: tuple[str, int] | None
+    """SAPA_WORKER_LISTEN: where `sapa worker` serves /healthz, /readyz and /metrics, for example 10.0.0.5:9101. Off by
+    default."""
 
 
 class WebhookSettings(Struct, frozen=True):
@@ -142,6 +151,7 @@ class Settings(Struct, frozen=True):
     database: DatabaseSettings
     server: ServerSettings
     metrics: MetricsSettings
+    worker: WorkerSettings
     webhooks: WebhookSettings
     mail: MailSettings
     files: FileSettings
@@ -182,6 +192,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             trusted_proxies=tuple(_networks(environ, "SAPA_TRUSTED_PROXIES")),
             connections=_number(environ, "SAPA_CONNECTIONS", 8000, 10, 1_000_000),
             connections_per_address=_number(environ, "SAPA_CONNECTIONS_PER_ADDRESS", 1000, 10, 1_000_000),
+            drain_seconds=_number(environ, "SAPA_DRAIN_SECONDS", 3, 0, 5),
             cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
             serves_mcp=_choice(environ, "SAPA_MCP", "1", ("0", "1")) == "1",
             public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
@@ -191,6 +202,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             listen=_listen_address(environ, "SAPA_METRICS_LISTEN"),
             token=_token(environ, "SAPA_METRICS_TOKEN"),
         ),
+        worker=WorkerSettings(listen=_listen_address(environ, "SAPA_WORKER_LISTEN")),
         webhooks=WebhookSettings(
             allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),

@@ -51,6 +51,7 @@ def run_api(installation: Installation, **variables: str) -> Iterator[ApiServer]
         "SAPA_PORT": str(port),
         "SAPA_PROCESSES": "1",
         "SAPA_DATABASE_WAIT": "30",
+        "SAPA_DRAIN_SECONDS": "0",
     }
     environ = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
     with TemporaryDirectory() as folder, (Path(folder) / "api.log").open("wb") as output:

@@ -58,6 +58,8 @@ async def _run_checks() -> list[Finding]:
     settings = read_settings()
     findings = [_check_settings(settings), await _check_metrics(settings)]
     findings += [Finding(each.what, False, each.found, each.fix, warning=True) for each in list_exposures(settings)]
+    if settings.worker.listen is not None:
+        findings.append(await _check_worker(*settings.worker.listen))
     if settings.files.url is not None:
         findings.append(await _check_bucket(Bucket(parse_address(settings.files.url))))
     try:
@@ -87,6 +89,19 @@ async def _check_metrics(settings: Settings) -> Finding:
     expected = next(metrics_address.list_candidates(settings))
     return Finding(
         "metrics address", True, f"not running; http://{expected}/metrics when Sapa starts, if the port is free"
+    )
+
+
+async def _check_worker(host: str, port: int) -> Finding:
+    """Asks the worker of this machine."""
+    address = metrics_address.ListenAddress(host, port)
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            status = await metrics_address.read_status(address, "/readyz")
+    except (OSError, asyncio.IncompleteReadError, TimeoutError):
+        return Finding("worker address", True, f"not running; http://{address}/readyz when a worker starts")
+    return Finding(
+        "worker address", status == 200, f"http://{address}/readyz answers {status}", "See the worker's log."
     )
 
 

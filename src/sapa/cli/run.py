@@ -16,6 +16,7 @@ from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.runtime.exposure import list_exposures
 from sapa.runtime.processes import CannotStart
+from sapa.runtime.worker_address import open_address
 from sapa.settings import Settings, read_settings
 from sapa.work.worker import CONNECTION_SECONDS, MOST_CONNECTIONS, Worker
 
@@ -49,6 +50,7 @@ async def _work(settings: Settings, url: str) -> None:
     install()
     database = Database(url, MOST_CONNECTIONS, "sapa worker", acquire_seconds=CONNECTION_SECONDS)
     try:
-        await Worker(build_process_context(settings, database), build_jobs(settings), SERVICES, FREE_WORK).run()
+        async with open_address(settings, database):
+            await Worker(build_process_context(settings, database), build_jobs(settings), SERVICES, FREE_WORK).run()
     finally:
         await database.close()

@@ -14,8 +14,10 @@ def health_routes(database: Database) -> list[Route]:
         """This process runs."""
         return Response(b'{"status":"ok"}', media_type="application/json")
 
-    async def readyz(_: Request) -> Response:
-        """The database answers and this version runs on its schema."""
+    async def readyz(request: Request) -> Response:
+        """The database answers, this version runs on its schema, and the process goes on serving."""
+        if getattr(request.state, "is_draining", False):
+            raise ServiceUnavailable("This process is stopping.")
         async with database.connection() as db:
             mismatch = await find_mismatch(db)
             writable = await is_writable(db)

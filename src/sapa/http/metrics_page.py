@@ -5,14 +5,14 @@ import hmac
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from sapa.http.errors import NotFound
@@ -52,6 +52,14 @@ def metrics_routes(page: MetricsPage, token: str | None) -> list[Route]:
         return Response(await page.read(), media_type=CONTENT_TYPE_LATEST)
 
     return [Route(PATH, serve)]
+
+
+def find_refusal(request: Request, token: str | None, headers: Mapping[str, str] = {}) -> Response | None:
+    """For an address of its own; None when the caller may read the page."""
+    if token is None or is_bearer(request.headers.get("authorization", ""), token):
+        return None
+    advice = "Send SAPA_METRICS_TOKEN as a bearer token.\n"
+    return PlainTextResponse(advice, 401, {**headers, "www-authenticate": "Bearer"})
 
 
 def is_bearer(authorization: str, token: str) -> bool:

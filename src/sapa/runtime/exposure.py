@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from sapa.runtime.metrics_address import list_candidates
+from sapa.runtime.metrics_address import ListenAddress, list_candidates
 from sapa.settings import Settings
 
 
@@ -39,6 +39,10 @@ def list_exposures(settings: Settings) -> list[Exposure]:
     if not is_loopback(listen.host) and settings.metrics.token is None:
         fix = "Set SAPA_METRICS_TOKEN, or SAPA_METRICS_LISTEN to a loopback address."
         found.append(Exposure("metrics", f"/metrics is open to everybody who reaches {listen}", fix))
+    worker = settings.worker.listen
+    if worker is not None and not is_loopback(worker[0]) and settings.metrics.token is None:
+        fix = "Set SAPA_METRICS_TOKEN, or SAPA_WORKER_LISTEN to a loopback address."
+        found.append(Exposure("worker", f"/metrics is open to everybody who reaches {ListenAddress(*worker)}", fix))
     mail = settings.sandbox.smtp_listen
     if mail is not None and not is_loopback(mail[0]) and not server.tls_cert:
         fix = "Set SAPA_TLS_CERT and SAPA_TLS_KEY, or SAPA_SANDBOX_SMTP_LISTEN to a loopback address."

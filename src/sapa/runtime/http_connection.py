@@ -233,7 +233,8 @@ class HttpConnection(asyncio.Protocol):
             "server": self._server,
             "state": self._served.state.copy(),
         }
-        self._cycle = RequestCycle(self, scope, self._parser.should_keep_alive(), expects_continue)
+        keeps_alive = self._parser.should_keep_alive() and not self._served.is_draining
+        self._cycle = RequestCycle(self, scope, keeps_alive, expects_continue)
         self._served.start(self._cycle)
 
     def write(self, data: bytes) -> None:
@@ -267,12 +268,16 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._connection.await_caller(READ_SECONDS if self.is_paused else IDLE_SECONDS)
 
+    def drain(self) -> None:
+        """The connection ends with the response under way, or with the next one."""
+        if self._cycle is not None:
+            self._cycle.keeps_alive = False
+
     def stop(self) -> None:
-        """The server stops: the connection ends with the response under way."""
+        """The server stops: the connection ends with the response under way, or now."""
+        self.drain()
         if self._cycle is None:
             self._transport.close()
-        else:
-            self._cycle.keeps_alive = False
 
     def _set_reading(self, is_reading: bool) -> None:
         if is_reading == self._is_reading:

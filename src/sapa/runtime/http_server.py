@@ -1,4 +1,4 @@
-"""The HTTP server of one process: accepts connections within limits, and stops without cutting responses off."""
+"""The HTTP server of one process: accepts connections within limits, and stops without failing a call."""
 
 import asyncio
 import errno
@@ -6,8 +6,8 @@ import resource
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import structlog
@@ -38,6 +38,7 @@ class HttpServer:
     def __init__(self, settings: ServerSettings, app: App, end_streams: Callable[[], None] = lambda: None) -> None:
         self._served = ServedApp(app)
         self._end_streams = end_streams
+        self._drain_seconds = settings.drain_seconds
         self._tls = build_tls(settings)
         self._limits = build_limits(settings)
 
@@ -54,12 +55,24 @@ class HttpServer:
 
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, stop)
+        async with self.open(listeners, hurrying):
+            await stopping.wait()
+            self._served.drain()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._drain_seconds):
+                    await hurrying.wait()
+
+    @asynccontextmanager
+    async def open(self, listeners: Sequence[socket.socket], hurrying: asyncio.Event) -> AsyncIterator[None]:
+        """Serves for the length of a block; the responses that are open then are cut off when `hurrying` is set."""
         async with run_lifespan(self._served.app) as self._served.state:
             acceptors = [Acceptor(one, self._limits, self._build_protocol, self._tls) for one in listeners]
-            await stopping.wait()
-            for acceptor in acceptors:
-                await acceptor.close()
-            await self._finish_responses(hurrying)
+            try:
+                yield
+            finally:
+                for acceptor in acceptors:
+                    await acceptor.close()
+                await self._finish_responses(hurrying)
 
     async def _finish_responses(self, hurrying: asyncio.Event) -> None:
         self._end_streams()
@@ -101,6 +114,7 @@ class Acceptor:
         self._resume()
 
     async def close(self) -> None:
+        self._accept()  # those that the kernel has accepted already
         self._loop.remove_reader(self._listener)
         self._listener.close()
         self._sweeper.cancel()

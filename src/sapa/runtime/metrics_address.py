@@ -82,11 +82,15 @@ async def _probe(candidate: ListenAddress, api_port: int) -> ListenAddress | Non
     return None
 
 
-async def _read_head(address: ListenAddress) -> str:
+async def read_status(address: ListenAddress, path: str) -> int:
+    return int((await _read_head(address, "GET", path)).split(" ", 2)[1])
+
+
+async def _read_head(address: ListenAddress, method: str = "HEAD", path: str = "/metrics") -> str:
     host = {"0.0.0.0": _LOOPBACK, "::": "::1"}.get(address.host, address.host)  # noqa: S104
     reader, writer = await asyncio.open_connection(host, address.port)
     try:
-        writer.write(f"HEAD /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
         return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     finally:
         writer.close()

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from sapa.db.pool import open_database
-from sapa.http.metrics_page import PATH, MetricsPage, is_bearer
+from sapa.http.metrics_page import PATH, MetricsPage, find_refusal
 from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.runtime.http_server import HttpServer
 from sapa.runtime.metrics_address import API_PORT_HEADER, get_address, list_candidates
@@ -75,6 +75,7 @@ def _run(settings: Settings, listener: socket.socket) -> None:
         connections_per_address=MOST_CONNECTIONS,
         tls_cert=None,
         tls_key=None,
+        drain_seconds=0,
     )
     try:
         HttpServer(limited, _build_app(settings, listener)).run([listener])
@@ -102,9 +103,8 @@ def _build_app(settings: Settings, listener: socket.socket) -> Starlette:
             yield {"page": MetricsPage(partial(collect_queue_ages, database))}
 
     async def serve(request: Request) -> Response:
-        if token is not None and not is_bearer(request.headers.get("authorization", ""), token):
-            advice = "Send SAPA_METRICS_TOKEN as a bearer token.\n"
-            return PlainTextResponse(advice, 401, {**headers, "www-authenticate": "Bearer"})
+        if refusal := find_refusal(request, token, headers):
+            return refusal
         return Response(await request.state.page.read(), headers=headers, media_type=CONTENT_TYPE_LATEST)
 
     return Starlette(routes=[Route(PATH, serve)], lifespan=open_page)

@@ -14,6 +14,8 @@ from sapa.http.incoming import ARRIVED_BODY
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 BODILESS = {204, 304}
+IS_DRAINING = "is_draining"
+"""In the state of requests."""
 
 Headers = list[tuple[bytes, bytes]]
 Message = dict[str, Any]
@@ -37,6 +39,8 @@ class CycleConnection(Protocol):
 
     def stop(self) -> None: ...
 
+    def drain(self) -> None: ...
+
 
 class ServedApp:
     """The application, with the connections and requests that are open."""
@@ -47,6 +51,14 @@ class ServedApp:
         """What the application's start has made, for each request."""
         self.connections: set[CycleConnection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
+        self.is_draining = False
+        """Each connection ends with its next response."""
+
+    def drain(self) -> None:
+        """The server will stop soon: callers and load balancers are told to go elsewhere."""
+        self.is_draining = self.state[IS_DRAINING] = True
+        for connection in self.connections:
+            connection.drain()
 
     def start(self, cycle: "RequestCycle") -> None:
         task = asyncio.get_running_loop().create_task(cycle.run(self.app))

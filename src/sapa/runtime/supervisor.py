@@ -81,6 +81,8 @@ class Supervisor:
             await check_port(server.host, server.port)
             if self.settings.metrics.listen is not None:
                 await check_port(*self.settings.metrics.listen, "SAPA_METRICS_LISTEN")
+            if self.settings.worker.listen is not None:
+                await check_port(*self.settings.worker.listen, "SAPA_WORKER_LISTEN")
             if self.settings.sandbox.smtp_listen is not None:
                 await check_port(*self.settings.sandbox.smtp_listen, "SAPA_SANDBOX_SMTP_LISTEN")
             owner_url, app_url = await self._open_database(stack)
@@ -132,6 +134,7 @@ class Supervisor:
             "SAPA_PORT": str(server.port),
             "SAPA_PROCESSES": str(server.processes),
             "PROMETHEUS_MULTIPROC_DIR": metrics,
+            "SAPA_DRAIN_SECONDS": os.environ.get("SAPA_DRAIN_SECONDS") or "0",  # nobody takes over
         }
         if server.tls_cert and server.tls_key:
             environment |= {"SAPA_TLS_CERT": str(server.tls_cert), "SAPA_TLS_KEY": str(server.tls_key)}

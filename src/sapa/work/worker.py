@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import Any
 
 import asyncpg
 import structlog
@@ -26,6 +27,8 @@ MOST_CONNECTIONS = 40
 """Of a worker."""
 CONNECTION_SECONDS = 10.0
 """How long work waits for one of them."""
+STOP_SECONDS = 15.0
+"""What still runs after so long when the worker stops is cut off; another worker does it again."""
 
 log = structlog.get_logger()
 
@@ -60,18 +63,29 @@ class Worker:
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Runs until SIGTERM or SIGINT; then finishes running jobs and releases its leases."""
+        """Runs until SIGTERM or SIGINT; then finishes what is quick and releases its leases."""
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stop)
         log.info("worker started", jobs=[job.name for job in self._jobs])
         keeping = asyncio.create_task(self._leases.keep(), name="leases")
-        await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep_running, self._services))
+        await self._run_until_stopped()
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
         await self._release()
         await self._context.close()
         log.info("worker stopped")
+
+    async def _run_until_stopped(self) -> None:
+        work = asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep_running, self._services))
+        stopping = asyncio.create_task(self._stopping.wait())
+        either: set[asyncio.Future[Any]] = {work, stopping}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        try:
+            await asyncio.wait_for(work, STOP_SECONDS)
+        except TimeoutError:
+            log.warning("work was cut off", seconds=STOP_SECONDS)
 
     def _stop(self) -> None:
         self._stopping.set()
