@@ -46,6 +46,7 @@ def start_api(installation: Installation, port: int, output: int) -> subprocess.
     """On a database without tables: every call fails, and is logged with its traceback."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
     environ |= {"SAPA_DATABASE_URL": installation.server.app_url + "&search_path=pg_temp", "SAPA_PROCESSES": "1"}
+    environ["SAPA_DRAIN_SECONDS"] = "0"
     command = [sys.executable, "-m", "sapa", "api", "--port", str(port)]
     return subprocess.Popen(command, env=environ, stdout=output, stderr=subprocess.DEVNULL)
 

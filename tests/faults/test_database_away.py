@@ -99,7 +99,7 @@ async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone
 def start_api(server: EmbeddedServer, port: int, metrics: str, log: Path) -> subprocess.Popen[bytes]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
     environ |= {"SAPA_DATABASE_URL": server.app_url, "SAPA_PROCESSES": "2", "SAPA_DATABASE_POOL": "4"}
-    environ["SAPA_METRICS_LISTEN"] = metrics
+    environ |= {"SAPA_METRICS_LISTEN": metrics, "SAPA_DRAIN_SECONDS": "0"}
     with log.open("wb") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "sapa", "api", "--port", str(port)],

@@ -29,6 +29,7 @@ async def api_process(installation: Installation, peer: Peer) -> AsyncIterator[t
         "SAPA_SECRET_KEY": installation.server.secret_key,
         "SAPA_UPSTREAM_MSGAPP_CLOUD": peer.address,
         "SAPA_PROCESSES": "1",
+        "SAPA_DRAIN_SECONDS": "0",
         "SAPA_PORT": str(port),
     }
     process = start_api(variables)

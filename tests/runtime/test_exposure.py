@@ -41,6 +41,8 @@ def test_other_hosts_may_be_reached_from_elsewhere(host: str) -> None:
         ),
         ({"SAPA_HOST": EVERYWHERE, "SAPA_TLS_CERT": __file__, "SAPA_TLS_KEY": __file__}, []),
         ({"SAPA_METRICS_LISTEN": "0.0.0.0:9100"}, ["metrics"]),
+        ({"SAPA_WORKER_LISTEN": "0.0.0.0:9101"}, ["worker"]),
+        ({"SAPA_WORKER_LISTEN": "127.0.0.1:9101"}, []),
         ({"SAPA_SANDBOX_SMTP_LISTEN": "0.0.0.0:2525"}, ["sandbox mail"]),
         ({"SAPA_SANDBOX_SMTP_LISTEN": "127.0.0.1:2525"}, []),
         ({"SAPA_METRICS_LISTEN": "[::1]:9100"}, []),
