@@ -93,6 +93,14 @@ class MetricsSettings(Struct, frozen=True):
     """SAPA_METRICS_TOKEN: the bearer token that /metrics requires. With it, the API's address serves /metrics too."""
 
 
+class TraceSettings(Struct, frozen=True):
+    url: str | None
+    """SAPA_TRACES_URL: where traces are sent over OTLP, for example http://127.0.0.1:4318; needs sapa[traces]. Off by
+    default."""
+    percent: int
+    """SAPA_TRACES_PERCENT: how many of a hundred calls are traced."""
+
+
 class WorkerSettings(Struct, frozen=True):
     listen: tuple[str, int] | None
     """SAPA_WORKER_LISTEN: where `sapa worker` serves /healthz, /readyz and /metrics, for example 10.0.0.5:9101. Off by
@@ -152,6 +160,7 @@ class Settings(Struct, frozen=True):
     server: ServerSettings
     metrics: MetricsSettings
     worker: WorkerSettings
+    traces: TraceSettings
     webhooks: WebhookSettings
     mail: MailSettings
     files: FileSettings
@@ -202,6 +211,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             listen=_listen_address(environ, "SAPA_METRICS_LISTEN"),
             token=_token(environ, "SAPA_METRICS_TOKEN"),
         ),
+        traces=_traces(environ),
         worker=WorkerSettings(listen=_listen_address(environ, "SAPA_WORKER_LISTEN")),
         webhooks=WebhookSettings(
             allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
@@ -260,6 +270,13 @@ def _token(environ: Mapping[str, str], name: str) -> str | None:
     if token is not None and not _is_token(token):
         raise BadSetting(f"{name} must have 16 to 512 printable ASCII characters without spaces.")
     return token
+
+
+def _traces(environ: Mapping[str, str]) -> TraceSettings:
+    url = (environ.get("SAPA_TRACES_URL") or "").rstrip("/") or None
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise BadSetting("SAPA_TRACES_URL must be an address such as http://127.0.0.1:4318.")
+    return TraceSettings(url, _number(environ, "SAPA_TRACES_PERCENT", 1, 1, 100))
 
 
 def _mail(environ: Mapping[str, str]) -> MailSettings:

@@ -16,6 +16,7 @@ from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.runtime.exposure import list_exposures
 from sapa.runtime.processes import CannotStart
+from sapa.runtime.tracing import record_traces
 from sapa.runtime.worker_address import open_address
 from sapa.settings import Settings, read_settings
 from sapa.work.worker import CONNECTION_SECONDS, MOST_CONNECTIONS, Worker
@@ -36,7 +37,8 @@ def worker() -> None:
     configure_logs(settings.log_level)
     url = get_database_url(settings)
     _refuse_shared_sessions(url)
-    uvloop.run(_work(settings, url))
+    with record_traces(settings.traces, "sapa worker"):
+        uvloop.run(_work(settings, url))
 
 
 def _refuse_shared_sessions(url: str) -> None:

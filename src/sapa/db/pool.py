@@ -11,6 +11,7 @@ from weakref import WeakSet
 import asyncpg
 from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
+from sapa import traces
 from sapa.db import codecs, wakeups
 from sapa.db.connection import Connection as Connection
 from sapa.db.connection import DatabaseAway, TranslatingConnection, connect
@@ -306,14 +307,36 @@ async def _close(connection: Connection) -> None:
 class ConnectionScope:
     """A connection for the length of a block."""
 
-    __slots__ = ("_connection", "_database")
+    __slots__ = ("_connection", "_database", "_is_traced")
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._is_traced = False
 
     async def __aenter__(self) -> Connection:
         self._connection = await self._database.acquire()
+        if (span := traces.CURRENT.get()) is not None:
+            await self._trace(span)
         return self._connection
+
+    async def _trace(self, span: traces.Span) -> None:
+        """Events that are recorded on the connection name the span."""
+        try:
+            await self._connection.execute(f"SET sapa.traceparent = '{span.traceparent}'")
+        except BaseException:
+            self._database.release(self._connection, usable=False)
+            raise
+        self._connection.add_query_logger(traces.record_query)
+        self._is_traced = True
+
+    async def _end_trace(self) -> bool:
+        """Returns whether the connection can be used again."""
+        self._connection.remove_query_logger(traces.record_query)
+        try:
+            await self._connection.execute("RESET sapa.traceparent")
+        except (DatabaseAway, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return False
+        return True
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -322,6 +345,8 @@ class ConnectionScope:
         in_doubt = isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
         if isinstance(error, DatabaseAway) and isinstance(error.__cause__, asyncpg.ReadOnlySQLTransactionError):
             self._database.drop_idle()
+        if self._is_traced and not in_doubt:
+            in_doubt = not await self._end_trace()
         self._database.release(self._connection, usable=not in_doubt)
 
 

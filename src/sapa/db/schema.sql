@@ -205,6 +205,8 @@ CREATE TABLE events (
     resource_id  text           COLLATE "C" NOT NULL,
     body         bytea          NOT NULL,
     created_at   timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
+    -- The traced call that recorded it; its webhooks continue the trace.
+    traceparent  text           COLLATE "C" DEFAULT current_setting('sapa.traceparent', true),
     CONSTRAINT events_pkey PRIMARY KEY (company_id, created_at, id)
 ) PARTITION BY RANGE (created_at);
 

@@ -84,6 +84,11 @@ class Edge:
         route = exchange.route.template if exchange.route else "unknown"
         self.log_call(exchange, route, response.status, code, time.perf_counter() - started)
 
+    def find_route(self, scope: Scope) -> str | None:
+        """The template of a call's route."""
+        route, _ = self._table.match(split_path(scope))
+        return route.template if route else None
+
     def read_head(self, exchange: Exchange) -> None:
         exchange.read_headers()
         peer = exchange.scope.get("client")

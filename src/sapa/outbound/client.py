@@ -8,7 +8,9 @@ from typing import Any
 
 import aiohttp
 from msgspec import Struct
+from yarl import URL
 
+from sapa import traces
 from sapa.outbound.dialer import Dialer, connect_unguarded
 from sapa.outbound.guard import Guard
 from sapa.outbound.resolver import GuardedResolver
@@ -132,9 +134,14 @@ def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
 async def _exchange(
     session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
 ) -> ProviderResponse:
+    attributes = {"http.request.method": method, "server.address": URL(url).host or ""}
     try:
-        async with session.request(method, url, allow_redirects=False, **options) as response:
-            return ProviderResponse(response.status, _lower_names(response.headers), await _read(response, most_bytes))
+        with traces.open_span(method, "client", attributes) as span:
+            async with session.request(method, url, allow_redirects=False, **options) as response:
+                if span is not None:
+                    span.describe({"http.response.status_code": response.status})
+                body = await _read(response, most_bytes)
+                return ProviderResponse(response.status, _lower_names(response.headers), body)
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
         raise NotSent(_describe(error)) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:

@@ -7,6 +7,7 @@ from multiprocessing import parent_process
 from sapa.app import create_app
 from sapa.runtime.http_server import HttpServer, open_listener
 from sapa.runtime.processes import die_with_parent
+from sapa.runtime.tracing import TracedApp, record_traces
 from sapa.settings import ServerSettings
 
 
@@ -18,4 +19,7 @@ def run_process(server: ServerSettings, address: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     app = create_app()
-    HttpServer(server, app, app.end_streams).run([open_listener(address, server.port)])
+    settings = app.context.settings.traces
+    with record_traces(settings, "sapa api"):
+        served = TracedApp(app) if settings.url else app
+        HttpServer(server, served, app.end_streams).run([open_listener(address, server.port)])

@@ -23,6 +23,7 @@ from msgspec import Struct
 from multidict import istr
 from yarl import URL
 
+from sapa import traces
 from sapa.outbound import resolver
 from sapa.outbound.guard import BlockedAddress, Guard
 from sapa.settings import WebhookSettings
@@ -232,7 +233,10 @@ class WebhookSender:
         connection_info = _ConnectionInfo()
         status, captured = None, b""
         try:
-            response = await self._post(connection_info, target, message)
+            with traces.open_span("POST", "client", {"server.address": parse_url(target.url).host or ""}) as span:
+                response = await self._post(connection_info, target, message)
+                if span is not None:
+                    span.describe({"http.response.status_code": response.status})
             captured = await self._capture(connection_info, response, began)
             status = response.status
             failure = find_refusal(status, response.headers.get("Location"), target.url)

@@ -28,7 +28,7 @@ MOST_CONNECTIONS = 40
 CONNECTION_SECONDS = 10.0
 """How long work waits for one of them."""
 STOP_SECONDS = 15.0
-"""What still runs after so long when the worker stops is cut off; another worker does it again."""
+"""What still runs then, after the worker was told to stop, is cut off; another worker does it again."""
 
 log = structlog.get_logger()
 

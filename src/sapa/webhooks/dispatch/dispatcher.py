@@ -13,6 +13,7 @@ from functools import partial
 import asyncpg
 import structlog
 
+from sapa import traces
 from sapa.context import AppContext, ProcessLease
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
@@ -265,7 +266,9 @@ class Dispatcher:
             message = build_message(delivery, self._address)
             if message is None or lane.target is None:
                 return build_expired(lane, delivery)
-            outcome = await self._sender.send(lane.target, message)
+            attributes = {"messaging.operation.name": "deliver webhook", "messaging.message.id": delivery.event_id}
+            with traces.resume_trace(delivery.traceparent, "deliver webhook", "consumer", attributes):
+                outcome = await self._sender.send(lane.target, message)
             if outcome.retry_uncounted:
                 log.warning(
                     "webhook not sent because of an internal error", delivery_id=delivery.id, reason=outcome.message

@@ -111,10 +111,11 @@ FREE = sql(
 # only the event's number gives the order.
 LIST_DUE = sql(
     """
-    SELECT lane.endpoint_id, d.id, d.attempt, d.event_id, d.kind, d.resource_id, d.body
+    SELECT lane.endpoint_id, d.id, d.attempt, d.event_id, d.kind, d.resource_id, d.body,
+           d.traceparent
       FROM unnest($2::text[], $3::integer[]) AS lane (endpoint_id, room)
      CROSS JOIN LATERAL (
-           (SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body,
+           (SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body, v.traceparent,
                    row_number() OVER win + (row_number() OVER win + 2) / 3 AS place
               FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
                       FROM webhook_queue q
@@ -126,7 +127,7 @@ LIST_DUE = sql(
               LEFT JOIN events v ON v.company_id = $1 AND v.created_at = w.event_at AND v.id = w.event_id
             WINDOW win AS (ORDER BY w.due_at, v.number))
            UNION ALL
-           (SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body,
+           (SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body, v.traceparent,
                    row_number() OVER (ORDER BY w.due_at, w.id) * 4 - 3
               FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
                       FROM webhook_queue q

@@ -57,6 +57,8 @@ class DueDelivery(Struct, frozen=True):
     kind: str | None
     resource_id: str | None
     body: bytes | None
+    traceparent: str | None = None
+    """Of the call that recorded the event, if it was traced."""
 
 
 class Result(Struct, frozen=True):

@@ -28,7 +28,7 @@ PROBES = DueQueue("webhook probes", NEXT_PROBES.text)
 # The first attempts by their due time, which is their event's; the retries, of which there are few, by their event's.
 FIND_OLDEST = sql(
     """
-    SELECT q.endpoint_id, q.id, q.attempt, q.event_id, v.kind, v.resource_id, v.body
+    SELECT q.endpoint_id, q.id, q.attempt, q.event_id, v.kind, v.resource_id, v.body, v.traceparent
       FROM ((SELECT endpoint_id, id, attempt, event_id, event_at
                FROM webhook_queue
               WHERE company_id = $1 AND endpoint_id = $2 AND attempt = 1
