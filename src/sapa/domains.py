@@ -252,6 +252,8 @@ def build_jobs(settings: Settings) -> list[Job]:
     """All jobs, including those that depend on the operator's settings."""
     keep_partitions = partial(retention.keep_partitions, history_months=settings.history_months)
     jobs = [*JOBS, Job("keep partitions", 3600, keep_partitions)]
+    if settings.retention.months:
+        jobs.append(Job("purge old rows", 600, partial(retention.purge_rows, months=settings.retention.months)))
     if settings.secret_key:
         reseal = partial(rotation.reseal_requested, tables=SEALED_TABLES, vault=Vault(settings.secret_key))
         jobs.append(Job("reseal secrets", 10, reseal))

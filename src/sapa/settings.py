@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 Network = IPv4Network | IPv6Network
 
@@ -105,6 +106,8 @@ class WorkerSettings(Struct, frozen=True):
     listen: tuple[str, int] | None
     """SAPA_WORKER_LISTEN: where `sapa worker` serves /healthz, /readyz and /metrics, for example 10.0.0.5:9101. Off by
     default."""
+    pool_size: int
+    """SAPA_WORKER_POOL: database connections of a worker."""
 
 
 class WebhookSettings(Struct, frozen=True):
@@ -153,6 +156,29 @@ class BackupSettings(Struct, frozen=True):
     """SAPA_BACKUP_KEEP: how many backups stay; the worker deletes older ones."""
 
 
+class RetentionSettings(Struct, frozen=True):
+    """How many months rows are kept, by kind; by default for ever."""
+
+    messages: int
+    """SAPA_MESSAGES_MONTHS: messages, with what their channels reported; those of open tickets stay."""
+    timeline: int
+    """SAPA_TIMELINE_MONTHS: entries of customers' timelines."""
+    shipment_events: int
+    """SAPA_SHIPMENT_EVENTS_MONTHS: what carriers reported about shipments; the shipments stay."""
+    audit: int
+    """SAPA_AUDIT_MONTHS: entries of the audit log."""
+    notices: int
+    """SAPA_NOTICES_MONTHS: notices to owners."""
+
+    @property
+    def months(self) -> dict[str, int]:
+        """Of the kinds that are purged."""
+        return {kind: months for kind, months in asdict(self).items() if months}
+
+
+RETAINED_KINDS = RetentionSettings.__struct_fields__
+
+
 class Settings(Struct, frozen=True):
     data: Path
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
@@ -171,6 +197,7 @@ class Settings(Struct, frozen=True):
     SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
     history_months: int
     """SAPA_HISTORY_MONTHS: how many months the records of send calls are kept, in addition to the current one."""
+    retention: RetentionSettings
     secret_key: str | None
     """SAPA_SECRET_KEY: 32 bytes in base64 that encrypt stored secrets. Of several keys, separated by commas, the first
     one encrypts and all decrypt. By default the data folder's own key."""
@@ -212,7 +239,10 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             token=_token(environ, "SAPA_METRICS_TOKEN"),
         ),
         traces=_traces(environ),
-        worker=WorkerSettings(listen=_listen_address(environ, "SAPA_WORKER_LISTEN")),
+        worker=WorkerSettings(
+            listen=_listen_address(environ, "SAPA_WORKER_LISTEN"),
+            pool_size=_number(environ, "SAPA_WORKER_POOL", 40, 10, 200),
+        ),
         webhooks=WebhookSettings(
             allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
@@ -223,6 +253,9 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         sandbox=SandboxSettings(smtp_listen=_listen_address(environ, "SAPA_SANDBOX_SMTP_LISTEN")),
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
+        retention=RetentionSettings(
+            **{kind: _number(environ, f"SAPA_{kind.upper()}_MONTHS", 0, 1, 120) for kind in RETAINED_KINDS}
+        ),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
         log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
     )

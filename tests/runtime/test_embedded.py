@@ -16,9 +16,10 @@ import asyncpg
 import psutil
 import pytest
 
-from sapa.db import long_reads
-from sapa.runtime.cluster import find_account, program
-from sapa.runtime.embedded import SETTINGS, EmbeddedServer, claim_folder, open_embedded
+from sapa.db.pool import open_database
+from sapa.runtime.cluster import find_account, get_connection_limit, program
+from sapa.runtime.connection_budget import RESERVED, count_connections
+from sapa.runtime.embedded import LEAST_CONNECTIONS, EmbeddedServer, claim_folder, open_embedded
 from sapa.runtime.processes import (
     CannotStart,
     ProcessUser,
@@ -26,7 +27,6 @@ from sapa.runtime.processes import (
     wait_until,
 )
 from sapa.settings import read_settings
-from sapa.work.worker import MOST_CONNECTIONS
 from tests.conftest import copy_prepared
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -321,11 +321,17 @@ async def test_ordinary_user(fresh: Path) -> None:
         assert (fresh / "pg").stat().st_uid == (fresh / "secrets.json").stat().st_uid == nobody.pw_uid
 
 
-def test_the_connections_of_a_whole_installation_fit_into_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the machine with the most API processes; PostgreSQL keeps three connections for its administrator."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    settings = read_settings({})
-    listener = metrics = 1
-    each_process = settings.database.pool_size + long_reads.CONNECTIONS + listener
-    most = settings.server.processes * each_process + MOST_CONNECTIONS + listener + metrics
-    assert most <= int(SETTINGS["max_connections"]) - 3
+async def test_the_servers_limit_follows_from_the_processes(fresh: Path) -> None:
+    settings = read_settings({"SAPA_PROCESSES": "9", "SAPA_DATABASE_POOL": "20", "SAPA_WORKER_POOL": "30"})
+    assert count_connections(settings) == 9 * (20 + 6 + 1) + 1 + 30 + 6 + 1
+    assert count_connections(read_settings({"SAPA_PROCESSES": "3"})) + RESERVED <= LEAST_CONNECTIONS
+    copy_prepared(fresh)
+    async with claim_folder(fresh) as server:
+        server.most_connections = count_connections(settings) + RESERVED
+        await server.start()
+        try:
+            async with open_database(server.app_url) as database, database.connection() as db:
+                assert int(await db.fetchval("SHOW max_connections")) == server.most_connections
+        finally:
+            await server.stop()
+    assert get_connection_limit(server.cluster) == server.most_connections

@@ -4,9 +4,10 @@ from datetime import timedelta
 import pytest
 
 from sapa.access import actions, queries
-from sapa.db.pool import Database, open_database
+from sapa.db.pool import Connection, Database, open_database
 from sapa.http.keys import CHANNEL
-from sapa.work.retention import keep_partitions, purge_idempotency_records
+from sapa.settings import read_settings
+from sapa.work.retention import keep_partitions, purge_idempotency_records, purge_rows
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import make_company, make_key
@@ -98,3 +99,73 @@ async def test_the_event_partitions_job_may_run_at_any_time(quiet: Database) -> 
     async with quiet.connection() as db:
         made = await db.fetchval("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass")
     assert made == 9
+
+
+OLD = "now() - interval '13 months'"
+
+OLD_ROWS = {
+    "messages": f"""
+        INSERT INTO messages (company_id, id, direction, source, connection_id, identity_kind, identity, client_number,
+                              connected_number, type, feature_source, status, created_at, ticket_id)
+        SELECT 1, 'm' || n, 'in', 'MAIL', 'c', 'email', 'e', '', '', 'text', 'API', 'received',
+               CASE WHEN n > 5 THEN now() ELSE {OLD} END, CASE n WHEN 1 THEN 't1' WHEN 2 THEN 't2' END
+          FROM generate_series(1, 6000) AS n""",
+    "message_events": """
+        INSERT INTO message_events (company_id, message_id, kind, reported_at, at, is_implied)
+        SELECT 1, 'm' || n, 'sent', now(), now(), false FROM generate_series(1, 10) AS n""",
+    "timeline_entries": f"""
+        INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, created_at, updated_at,
+                                      is_counted)
+        SELECT 1, 't' || n, 'c', 'system', 'x', 'y', CASE WHEN n > 5 THEN now() ELSE {OLD} END, now(), n <> 1
+          FROM generate_series(1, 10) AS n""",
+    "shipment_events": f"""
+        INSERT INTO shipment_events (company_id, shipment_id, dedupe_key, occurred_at, received_at, text, proof, source,
+                                     applied)
+        SELECT 1, 's', n::text, now(), CASE WHEN n > 5 THEN now() ELSE {OLD} END, '', '{{}}', 'x', true
+          FROM generate_series(1, 10) AS n""",
+    "notices": f"""
+        INSERT INTO notices (company_id, id, kind, resource_id, message, created_at)
+        SELECT 1, n::text, 'x', 'y', 'z', CASE WHEN n > 5 THEN now() ELSE {OLD} END FROM generate_series(1, 10) AS n""",
+}  # fmt: skip
+
+
+TICKETS = """
+    INSERT INTO tickets (company_id, id, source, connection_id, contact_id, identity, client_number, connected_number,
+                         status, last_message_at, silent_since, created_at, updated_at, resolved_at)
+    VALUES (1, 't1', 'MAIL', 'c', 'c', 'e', '', '', 'open', now(), now(), now(), now(), NULL),
+           (1, 't2', 'MAIL', 'c', 'c', 'e', '', '', 'resolved', now(), now(), now(), now(), now())"""
+
+
+async def count_rows(db: Connection) -> dict[str, int]:
+    return {table: await db.fetchval(f"SELECT count(*) FROM {table} WHERE company_id = 1") for table in OLD_ROWS}
+
+
+async def test_old_rows_are_purged_only_where_the_operator_says_so(scratch: Scratch, quiet: Database) -> None:
+    async with connect(scratch.superuser_url) as owner:
+        await owner.execute("SET session_replication_role = replica")
+        for statement in OLD_ROWS.values():
+            await owner.execute(statement)
+        await owner.execute(TICKETS)
+        await purge_rows(quiet, read_settings({}).retention.months)
+        assert (await count_rows(owner))["messages"] == 6000
+        variables = {f"SAPA_{kind}_MONTHS": "12" for kind in ("MESSAGES", "TIMELINE", "SHIPMENT_EVENTS", "AUDIT")}
+        await purge_rows(quiet, read_settings(variables).retention.months)
+        assert await count_rows(owner) == {
+            "messages": 5996,  # one belongs to an open ticket
+            "message_events": 6,
+            "timeline_entries": 5,
+            "shipment_events": 5,
+            "notices": 10,
+        }
+        deltas = "SELECT cell, sum(delta) FROM counter_deltas WHERE counter = 'timeline' GROUP BY cell"
+        assert [tuple(row) for row in await owner.fetch(deltas)] == [("c system", -4)]
+
+
+async def test_what_is_four_weeks_old_is_never_purged(quiet: Database) -> None:
+    async with quiet.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO notices (company_id, id, kind, resource_id, message, created_at)"
+            " VALUES (2, 'n', 'x', 'y', 'z', now() - interval '27 days')"
+        )
+        assert await tx.fetchval("SELECT purge_rows('notices', now(), 100)") == 5
+        assert await tx.fetchval("SELECT count(*) FROM notices WHERE company_id = 2") == 1

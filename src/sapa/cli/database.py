@@ -9,22 +9,58 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated
 
+import msgspec
 import typer
+from msgspec import Struct
 
 from sapa.backups.restore import refuse_filled, restore_backup
 from sapa.backups.storage import FolderStorage
 from sapa.backups.types import Manifest
 from sapa.backups.write import write_backup
-from sapa.cli.connect import DatabaseUrls, get_secret_key
+from sapa.cli.connect import AsJson, DatabaseUrls, get_secret_key, reach_database, show
 from sapa.db.connection import connect
 from sapa.runtime.cluster import bundled_binaries, find_major_version, get_major_version
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting, Settings, check_database_url, read_settings
 
-app = typer.Typer(no_args_is_help=True, help="Move the database, or upgrade PostgreSQL.")
+app = typer.Typer(no_args_is_help=True, help="Move the database, upgrade PostgreSQL, or see what takes space.")
+
+# Partitions count as their table. `n_live_tup` is exact after an ANALYZE, and close to it otherwise.
+_SIZES = """
+    SELECT c.relname::text AS name, sum(coalesce(s.n_live_tup, 0))::bigint AS rows,
+           sum(pg_total_relation_size(p.relid))::bigint AS bytes
+      FROM pg_class c
+     CROSS JOIN LATERAL pg_partition_tree(c.oid) AS p
+      LEFT JOIN pg_stat_user_tables s ON s.relid = p.relid
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+     GROUP BY c.relname
+     ORDER BY bytes DESC, name"""
 
 DEBIAN_BINARIES = "/usr/lib/postgresql/{version}/bin"
+
+
+class TableSize(Struct, frozen=True):
+    table: str
+    rows: int
+    bytes: int
+    """With its indexes and what is stored out of line."""
+
+    @property
+    def bytes_per_row(self) -> int:
+        return round(self.bytes / self.rows) if self.rows else 0
+
+
+@app.command()
+def size(json: AsJson = False) -> None:
+    """List what each table takes, the largest first: rows, bytes with all indexes, bytes per row."""
+    sizes = [msgspec.structs.asdict(one) | {"bytes per row": one.bytes_per_row} for one in asyncio.run(_list_sizes())]
+    show(sizes, json, "Tables", ["table", "rows", "bytes", "bytes per row"])
+
+
+async def _list_sizes() -> list[TableSize]:
+    async with reach_database() as database, database.connection() as db:
+        return [TableSize(*row) for row in await db.fetch(_SIZES)]
 
 
 @app.command()

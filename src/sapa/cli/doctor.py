@@ -21,6 +21,7 @@ from sapa.db.pooler import REASON, shares_sessions
 from sapa.domains import SEALED_TABLES
 from sapa.outbound.bucket import Bucket, BucketFailed, parse_address
 from sapa.runtime import metrics_address
+from sapa.runtime.connection_budget import count_connections
 from sapa.runtime.exposure import list_exposures
 from sapa.settings import BackupSettings, BadSetting, Settings, read_settings
 from sapa.values.sealing import BadSecretKey, ProbeVault
@@ -31,6 +32,9 @@ NEWEST_POSTGRESQL = 18
 MOST_SKEW_SECONDS = 2.0
 LATE_BACKUPS = 2
 PROBE_SECONDS = 10.0
+_CONNECTION_LIMIT = """
+    SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+           - coalesce(current_setting('reserved_connections', true)::int, 0)"""
 
 
 class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
@@ -68,6 +72,8 @@ async def _run_checks() -> list[Finding]:
             is_shared = await shares_sessions(database.url)
             found = "lent out by a connection pooler" if is_shared else "of its own"
             findings.append(Finding("sessions", not is_shared, found, REASON))
+            if settings.database.url is not None:  # the embedded server's limit follows from the settings
+                findings.append(await _check_connections(db, settings))
             if all(finding.well for finding in findings if finding.what in {"extensions", "schema"}):
                 findings.append(_check_backups(settings.backups, await get_state(db)))
                 findings.append(await _check_secrets(database))
@@ -132,6 +138,14 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
     yield Finding("clock", skew <= MOST_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
     mismatch = BEHIND if missing else await find_mismatch(db)
     yield Finding("schema", mismatch is None, "not this version's" if mismatch else "up to date", mismatch or "")
+
+
+async def _check_connections(db: Connection, settings: Settings) -> Finding:
+    limit = await db.fetchval(_CONNECTION_LIMIT)
+    needed = count_connections(settings)
+    advice = "Raise max_connections of PostgreSQL, or lower SAPA_PROCESSES, SAPA_DATABASE_POOL or SAPA_WORKER_POOL."
+    found = f"the API and one worker of this machine may hold {needed} of the {limit} that PostgreSQL accepts"
+    return Finding("connections", needed <= limit, found, advice)
 
 
 def _check_backups(settings: BackupSettings, state: BackupState) -> Finding:

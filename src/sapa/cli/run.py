@@ -19,7 +19,7 @@ from sapa.runtime.processes import CannotStart
 from sapa.runtime.tracing import record_traces
 from sapa.runtime.worker_address import open_address
 from sapa.settings import Settings, read_settings
-from sapa.work.worker import CONNECTION_SECONDS, MOST_CONNECTIONS, Worker
+from sapa.work.worker import CONNECTION_SECONDS, Worker
 
 
 def api(port: Port = None, host: Host = None, tls_cert: TlsCert = None, tls_key: TlsKey = None) -> None:
@@ -50,7 +50,7 @@ def _refuse_shared_sessions(url: str) -> None:
 
 async def _work(settings: Settings, url: str) -> None:
     install()
-    database = Database(url, MOST_CONNECTIONS, "sapa worker", acquire_seconds=CONNECTION_SECONDS)
+    database = Database(url, settings.worker.pool_size, "sapa worker", acquire_seconds=CONNECTION_SECONDS)
     try:
         async with open_address(settings, database):
             await Worker(build_process_context(settings, database), build_jobs(settings), SERVICES, FREE_WORK).run()

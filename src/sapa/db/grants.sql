@@ -30,6 +30,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON products TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON variants TO {app};
 GRANT SELECT, INSERT, UPDATE ON order_numbers TO {app};
 GRANT SELECT, INSERT, UPDATE ON orders TO {app};
+GRANT EXECUTE ON FUNCTION purge_rows(text, timestamp with time zone, integer) TO {app};
 GRANT EXECUTE ON FUNCTION complete_line_items(json, text) TO {app};
 GRANT SELECT, INSERT, DELETE ON order_transactions TO {app};
 GRANT SELECT, INSERT ON order_history TO {app};

@@ -33,6 +33,7 @@ _INITDB = [
 _HBA_RULES = "local all,replication all scram-sha-256\n"
 
 
+_CONNECTION_LIMIT = re.compile(r"^max_connections setting: +(\d+)$", re.MULTILINE).search
 _MAJOR_VERSION = re.compile(r"\(PostgreSQL\) (\d+)").search
 
 
@@ -59,6 +60,15 @@ def get_major_version(binaries: Path) -> int:
         raise CannotStart(f"{binaries} does not have the programs of a PostgreSQL server.") from None
     found = _MAJOR_VERSION(text)
     assert found is not None, text  # noqa: S101 - every PostgreSQL prints it
+    return int(found[1])
+
+
+def get_connection_limit(cluster: Path) -> int:
+    """That of the server which last used these files: a recovery needs at least as many."""
+    command = [program("pg_controldata"), str(cluster)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT).stdout
+    found = _CONNECTION_LIMIT(text)
+    assert found is not None, text  # noqa: S101 - every control file has it
     return int(found[1])
 
 

@@ -42,7 +42,6 @@ from sapa.runtime.wal_archive import build_archive_settings, make_archive
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
-    "max_connections": "120",
     "shared_buffers": "128MB",
     "fsync": "on",
     "synchronous_commit": "on",
@@ -55,6 +54,7 @@ SETTINGS = {
     "log_checkpoints": "off",
     "log_line_prefix": "%m [%p] ",
 }
+LEAST_CONNECTIONS = 120
 _LOG_LIMIT = 10 * 1024 * 1024
 _SOCKET_LIMIT = 107
 
@@ -75,6 +75,7 @@ class EmbeddedServer:
         self.cluster = self.data / folder
         self._binaries = binaries or bundled_binaries()
         self._options = options
+        self.most_connections = LEAST_CONNECTIONS
         self._archive_file = self.data / "archive"
         self.log = self.data / "log" / "postgres.log"
         self.passwords = self.data / "secrets.json"
@@ -150,7 +151,8 @@ class EmbeddedServer:
         return account
 
     def _launch(self, account: ProcessUser | None) -> subprocess.Popen[bytes]:
-        settings = SETTINGS | {"unix_socket_directories": str(self.socket_folder), **self._options}
+        own = {"unix_socket_directories": str(self.socket_folder), "max_connections": str(self.most_connections)}
+        settings = SETTINGS | own | dict(self._options)
         if archive := self.find_archive():
             settings |= build_archive_settings(archive)
         command = [str(self._binaries / "postgres"), "-D", str(self.cluster)]

@@ -16,7 +16,14 @@ from sapa.backups.key_sealing import open_sealed, seal_key
 from sapa.backups.types import BackupFailed
 from sapa.db.connection import DatabaseAway, connect
 from sapa.db.migrations import is_writable
-from sapa.runtime.cluster import ENVIRONMENT, bundled_binaries, find_account, get_major_version, program
+from sapa.runtime.cluster import (
+    ENVIRONMENT,
+    bundled_binaries,
+    find_account,
+    get_connection_limit,
+    get_major_version,
+    program,
+)
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart, ProcessUser, wait_until
 from sapa.runtime.wal_archive import build_recovery_settings, purge_changes
@@ -111,6 +118,7 @@ async def restore_instant(data: Path, archive: Path, until: datetime | None, pas
         server = EmbeddedServer(data, folder="pg.restored", options=options)
         final.write_secrets(secrets)
         await asyncio.to_thread(_unpack, archive / base.name / _FILES, server, find_account(final.data, final.cluster))
+        server.most_connections = max(server.most_connections, get_connection_limit(server.cluster))
         try:
             await _recover(server)
         finally:

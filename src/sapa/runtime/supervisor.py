@@ -21,6 +21,7 @@ from sapa.db.migrations.files import MigrationRefused
 from sapa.db.pooler import REASON, shares_sessions
 from sapa.db.retry import Backoff
 from sapa.runtime import first_start
+from sapa.runtime.connection_budget import RESERVED, count_connections
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import (
     CannotStart,
@@ -103,6 +104,8 @@ class Supervisor:
         database = self.settings.database
         if self._server:
             stack.push_async_callback(self._server.stop)
+            needed = count_connections(self.settings) + RESERVED
+            self._server.most_connections = max(self._server.most_connections, needed)
             await self._server.start()
             return self._server.owner_url, self._server.app_url
         url = database.url or ""

@@ -139,6 +139,11 @@ FIND_COMPANY_FROM = sql("SELECT min(company_id) FROM companies WHERE company_id 
 
 KEEP_DAYS = sql("SELECT keep_day_partitions($1, $2, $3)", crosses=_PARTITIONS)
 
+PURGE_ROWS = sql(
+    "SELECT purge_rows($1, now() - make_interval(months => $2), $3)",
+    crosses="the worker purges old rows of every company",
+)
+
 KEEP_MONTHS = sql("SELECT keep_month_partitions($1, $2, $3)", crosses=_PARTITIONS)
 
 # A scrape costs the same however much waits: of changes that are not folded it reads only the first $2.
@@ -253,6 +258,11 @@ async def find_company_from(tx: Tx, company_id: int) -> int | None:
 async def keep_days(tx: Tx, table: str, ahead: int, past: int) -> None:
     """Creates the partitions of the coming days and drops those of more than `past` days ago."""
     await KEEP_DAYS.value(tx, table, ahead, past)
+
+
+async def purge_rows(tx: Tx, kind: str, months: int, most: int) -> int:
+    """Returns how many there were, up to `most`."""
+    return int(await PURGE_ROWS.value(tx, kind, months, most))
 
 
 async def keep_months(tx: Tx, table: str, ahead: int, past: int) -> None:

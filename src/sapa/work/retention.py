@@ -1,5 +1,8 @@
 """Rows that are deleted after their retention."""
 
+import time
+from collections.abc import Mapping
+
 from sapa.db.pool import Database
 from sapa.http.idempotency import KEPT_HOURS
 from sapa.work import queries
@@ -9,6 +12,8 @@ DAYS_KEPT = {"events": 30, "webhook_attempts": 30, "api_calls": 30}
 MONTHS_AHEAD = 2
 HISTORY_MONTHS = 12
 _BATCH = 5_000
+PURGE_SECONDS = 15.0
+"""Of one run: the next one goes on."""
 
 
 async def purge_idempotency_records(database: Database) -> None:
@@ -26,3 +31,13 @@ async def keep_partitions(database: Database, history_months: int = HISTORY_MONT
             await queries.keep_days(tx, table, DAYS_AHEAD, days)
     async with database.transaction() as tx:
         await queries.keep_months(tx, "api_requests", MONTHS_AHEAD, history_months)
+
+
+async def purge_rows(database: Database, months: Mapping[str, int]) -> None:
+    """`months` says by kind how long rows are kept. In small batches, each a transaction of its own."""
+    deadline = time.monotonic() + PURGE_SECONDS
+    for kind, kept in months.items():
+        purged = _BATCH
+        while purged == _BATCH and time.monotonic() < deadline:
+            async with database.transaction() as tx:
+                purged = await queries.purge_rows(tx, kind, kept, _BATCH)

@@ -23,10 +23,8 @@ LONGEST_RUN_SECONDS = 25.0
 RESTART_SECONDS = 1.0
 QUEUE_PAUSE_SECONDS = 1.0
 """Between two runs of a job while work of its queue is due."""
-MOST_CONNECTIONS = 40
-"""Of a worker."""
 CONNECTION_SECONDS = 10.0
-"""How long work waits for one of them."""
+"""How long work waits for a database connection."""
 STOP_SECONDS = 15.0
 """What still runs then, after the worker was told to stop, is cut off; another worker does it again."""
 
