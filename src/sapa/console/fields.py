@@ -50,6 +50,11 @@ def spread(resource: Any, names: Iterable[str]) -> dict[str, str]:
     return {name: _read(resource, name.split(".")) for name in names}
 
 
+def split_words(text: str) -> list[str]:
+    """Words between commas, each once."""
+    return list(dict.fromkeys(word for part in text.split(",") if (word := part.strip())))
+
+
 def parse_number(name: str, text: str) -> int | float | None:
     if not text:
         return None

@@ -6,10 +6,12 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import parse_money, parse_number
+from sapa.console.filter_pages import list_saved
 from sapa.console.listing import read_list
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.suggestion_pages import choose_article
 from sapa.http.errors import Invalid
 from sapa.orders.settlement.types import FinancialStatus, FulfillmentStatus
 from sapa.orders.transitions import NEXT, NEXT_PAYMENT
@@ -41,7 +43,8 @@ SHIPPING_TITLE = "Ongkos kirim"
 @console.get("/{environment}/orders", roles=EVERYBODY)
 async def list_orders(page: PageRequest) -> Response:
     names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "currency", "createdFrom", "createdTo")
-    return page.show("orders.html", choices=FILTERS, tabs=TABS, **await read_list(page, "/orders", *names))
+    saved = await list_saved(page, "orders")
+    return page.show("orders.html", choices=FILTERS, tabs=TABS, saved=saved, **await read_list(page, "/orders", *names))
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)
@@ -130,11 +133,11 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await page.call("PUT", f"/orders/{id}", body=build_edit(page, order))
+    await page.call("PUT", f"/orders/{id}", body=await build_edit(page, order))
     return _go_back(page)
 
 
-def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
+async def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
     """The changes that a form asks for; an order or a draft."""
     lines = [
         {"id": line["id"], "quantity": quantity}
@@ -142,11 +145,12 @@ def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
         if (quantity := _parse_quantity(page, line))
     ]
     if title := page.form_value("title"):
-        quantity = parse_number("quantity", page.form_value("quantity")) or 1
-        lines.append({"title": title, "price": _parse_required(page, "price", order["currency"]), "quantity": quantity})
-    elif variant := page.form_value("productVariantId"):
-        quantity = parse_number("quantity", page.form_value("quantity")) or 1
-        lines.append({"productVariantId": variant, "quantity": quantity})
+        line: dict[str, Any] = {"quantity": parse_number("quantity", page.form_value("quantity")) or 1}
+        if (price := parse_money(page, "price", order["currency"])) is not None:
+            line |= {"title": title, "price": price}
+        else:
+            line["productVariantId"] = page.form_value("productVariantId") or await choose_article(page, "title", title)
+        lines.append(line)
     if not lines:
         raise Invalid.field("lineItems", "must have at least one line; cancel the order to remove all")
     body: dict[str, Any] = {"lineItems": lines}
@@ -177,15 +181,19 @@ def _build_same_discount(discount: dict[str, Any] | None) -> dict[str, Any] | No
 
 
 def _build_discount(page: PageRequest, order: dict[str, Any]) -> list[dict[str, Any]]:
+    code = order["discounts"][0]["code"] if order["discounts"] else None
+    given = parse_discount(page, order["currency"])
+    return [{**given, "title": page.form_value("discountTitle") or None, "code": code}] if given else []
+
+
+def parse_discount(page: PageRequest, currency: str) -> dict[str, Any] | None:
+    """An amount, or a percentage."""
     text = page.form_value("discount")
     if not text:
-        return []
+        return None
     if text.endswith("%"):
-        given = {"percentage": parse_number("discount", text.rstrip("% ").replace(",", "."))}
-    else:
-        given = {"amount": parse_money(page, "discount", order["currency"])}
-    code = order["discounts"][0]["code"] if order["discounts"] else None
-    return [{**given, "title": page.form_value("discountTitle") or None, "code": code}]
+        return {"percentage": parse_number("discount", text.rstrip("% ").replace(",", "."))}
+    return {"amount": parse_money(page, "discount", currency)}
 
 
 def _parse_quantity(page: PageRequest, line: dict[str, Any]) -> int | float | None:

@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from sapa.console.filter_pages import list_saved
 from sapa.console.listing import read_list
 from sapa.console.loyalty_pages import adjust_points
 from sapa.console.page_request import PageRequest
@@ -11,13 +12,23 @@ from sapa.messaging.channels.interface import Source
 from sapa.messaging.consents.types import ALL_CHANNELS
 
 PRODUCT_STATUSES = ("active", "draft", "archived")
+CUSTOMER_SORTS = (
+    ("updatedAt:desc", "Last changed"),
+    ("createdAt:desc", "Newest first"),
+    ("createdAt:asc", "Oldest first"),
+    ("firstName:asc", "First name"),
+    ("lastName:asc", "Last name"),
+    ("email:asc", "Email"),
+)
+"""The first is the API's own."""
 CONSENTS_SHOWN = "20"
 FORM_FIELDS = ("points", "reason", "direction", "app", "status", "proof.text", "proof.place", "proof.reference")
 
 
 @console.get("/{environment}/customers", roles=EVERYBODY)
 async def list_customers(page: PageRequest) -> Response:
-    return page.show("customers.html", **await read_list(page, "/customers", "tags"))
+    listed = await read_list(page, "/customers", "tags", "sort")
+    return page.show("customers.html", sorts=CUSTOMER_SORTS, saved=await list_saved(page, "customers"), **listed)
 
 
 @console.get("/{environment}/customers/{id}", roles=EVERYBODY)
@@ -48,7 +59,9 @@ async def change_points(page: PageRequest) -> Response:
 
 @console.get("/{environment}/products", roles=EVERYBODY)
 async def list_products(page: PageRequest) -> Response:
-    return page.show("products.html", statuses=PRODUCT_STATUSES, **await read_list(page, "/products", "status"))
+    listed = await read_list(page, "/products", "status", "tags")
+    saved = await list_saved(page, "products")
+    return page.show("products.html", statuses=PRODUCT_STATUSES, saved=saved, **listed)
 
 
 @console.get("/{environment}/products/{id}", roles=EVERYBODY)

@@ -56,7 +56,7 @@ async def create(
     customer = await _insert(tx, company, profile)
     await subscriptions.record(tx, company, [ProfileChange(customer.id, None, profile, proof)], actor)
     await emit(tx, company, CustomerCreated(customer))
-    await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_created"))
+    await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_created", actor_name=actor.name))
     return customer
 
 
@@ -159,7 +159,7 @@ async def set_subscriptions(tx: Tx, company: Company, customer: Customer, change
     before = profile_of(customer)
     statuses = {entry.app: entry for entry in [*subscriptions.read_subscriptions(before), *changed]}
     profile = msgspec.structs.replace(before, subscription_status=encode(list(statuses.values())))
-    return await _write(tx, company, customer, profile)
+    return await _write(tx, company, customer, profile, SYSTEM)
 
 
 async def _revise(
@@ -178,10 +178,10 @@ async def _revise(
     change = ProfileChange(customer.id, before, profile, sets_subscriptions=sets_subscriptions)
     (profile,) = await subscriptions.settle(tx, company, [change])
     await subscriptions.record(tx, company, [ProfileChange(customer.id, before, profile, proof)], actor)
-    return await _write(tx, company, customer, profile)
+    return await _write(tx, company, customer, profile, actor)
 
 
-async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile) -> Customer:
+async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile, actor: ChangeActor) -> Customer:
     before = profile_of(customer)
     if profile == before:
         return customer
@@ -189,7 +189,8 @@ async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile)
     if build_ref(customer) != ref:
         await publish(tx, company, CustomerRenamed(build_ref(customer)))
     log = build_edit_log(before, profile)
-    await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_updated", edit_log=log))
+    entry = NewTimelineEntry(customer.id, "customer_updated", edit_log=log, actor_name=actor.name)
+    await timeline.record(tx, company, entry)
     await emit(tx, company, CustomerUpdated(customer))
     return customer
 

@@ -87,8 +87,9 @@ GRANT SELECT, INSERT, UPDATE ON channel_warnings TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON users TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON memberships TO {app};
-GRANT SELECT, INSERT, DELETE ON sessions TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sessions TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON known_browsers TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON saved_filters TO {app};
 GRANT SELECT, INSERT, DELETE ON one_time_links TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sign_in_attempts TO {app};
 GRANT SELECT, INSERT ON audit_entries TO {app};

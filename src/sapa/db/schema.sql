@@ -757,6 +757,8 @@ CREATE TABLE timeline_entries (
     created_at   timestamptz(3) NOT NULL,
     updated_at   timestamptz(3) NOT NULL,
     is_counted   boolean        NOT NULL DEFAULT false,
+    -- The person or the key that caused it, where it is known.
+    actor_name   text,
     CONSTRAINT timeline_entries_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT timeline_entries_category_check CHECK (category IN ('support', 'loyalty', 'system'))
 );
@@ -1303,6 +1305,10 @@ CREATE TABLE memberships (
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
     -- Null until they come by a link: whom a company invites, it does not know yet.
     joined_at        timestamptz(3),
+    -- What a person wants to hear of in this company; null: the defaults.
+    alerts           json,
+    -- When they were last mailed about what waits.
+    alerted_at       timestamptz(3),
     CONSTRAINT memberships_pkey PRIMARY KEY (organisation_id, user_id),
     CONSTRAINT memberships_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
     CONSTRAINT memberships_user_fkey FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
@@ -1319,6 +1325,8 @@ CREATE TABLE sessions (
     expires_at       timestamptz(3) NOT NULL,
     address          text           NOT NULL,
     browser          text           NOT NULL,
+    -- To the minute.
+    seen_at          timestamptz(3),
     CONSTRAINT sessions_pkey PRIMARY KEY (hash),
     CONSTRAINT sessions_membership_fkey FOREIGN KEY (organisation_id, user_id)
         REFERENCES memberships (organisation_id, user_id) ON DELETE CASCADE
@@ -1326,6 +1334,19 @@ CREATE TABLE sessions (
 
 CREATE INDEX sessions_user_idx ON sessions (user_id);
 CREATE INDEX sessions_expires_idx ON sessions (expires_at);
+
+-- A person's own filters of the console's lists.
+CREATE TABLE saved_filters (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    user_id     bigint         NOT NULL,
+    list        text           COLLATE "C" NOT NULL,
+    name        text           NOT NULL,
+    query       text           NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT saved_filters_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT saved_filters_name_key UNIQUE (company_id, user_id, list, name)
+);
 
 -- From these browsers a person signs in even while strangers guess the password.
 CREATE TABLE known_browsers (

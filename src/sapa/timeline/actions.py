@@ -21,6 +21,8 @@ class NewTimelineEntry(Struct, frozen=True):
     notes: str | None = None
     at: datetime | None = None
     """When it happened, if that was before now."""
+    actor_name: str | None = None
+    """The person or API key behind it."""
 
 
 async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
@@ -30,7 +32,10 @@ async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
 async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry], *, are_known: bool = False) -> None:
     """Nothing for deleted customers. Customers that `are_known` were stored or locked by the transaction, so they are
     not looked up."""
-    rows = [(entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes, entry.at) for entry in entries]
+    rows = [
+        (entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes, entry.actor_name, entry.at)
+        for entry in entries
+    ]
     await queries.insert_entries(tx, company.id, rows, are_known=are_known)
 
 

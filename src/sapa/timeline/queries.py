@@ -14,11 +14,11 @@ COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
 _INSERT = """
     WITH entered AS (
         INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
-                                      created_at, updated_at, is_counted)
-        SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, coalesce(e.at, now.at),
-               coalesce(e.at, now.at), true
+                                      actor_name, created_at, updated_at, is_counted)
+        SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, e.actor_name,
+               coalesce(e.at, now.at), coalesce(e.at, now.at), true
           FROM json_to_recordset($2::json) AS e (id text, customer_id text, category text, type text, source text,
-                                                 edit_log text, notes text, at timestamptz)
+                                                 edit_log text, notes text, actor_name text, at timestamptz)
          CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now{found}
         RETURNING customer_id, category
     )
@@ -110,12 +110,12 @@ Position = tuple[datetime, str]
 async def insert_entries(
     tx: Tx,
     company_id: int,
-    entries: Sequence[tuple[str, str, str, str | None, str | None, datetime | None]],
+    entries: Sequence[tuple[str, str, str, str | None, str | None, str | None, datetime | None]],
     *,
     are_known: bool,
 ) -> None:
-    """Each entry is (customer, type, source, edit log, notes, when it happened if not now). The customers are looked
-    up unless they `are_known` to be there until the transaction ends."""
+    """Each entry is (customer, type, source, edit log, notes, actor, when it happened if not now). The customers are
+    looked up unless they `are_known` to be there until the transaction ends."""
     if not entries:
         return
     # The entries share one instant; their ids keep their order.
@@ -129,9 +129,10 @@ async def insert_entries(
             "source": source,
             "edit_log": edit_log,
             "notes": notes,
+            "actor_name": actor_name,
             "at": at,
         }
-        for id, (customer_id, type, source, edit_log, notes, at) in zip(ids, entries, strict=True)
+        for id, (customer_id, type, source, edit_log, notes, actor_name, at) in zip(ids, entries, strict=True)
     ]
     await (INSERT_KNOWN if are_known else INSERT).run(tx, company_id, encode(documents))
 

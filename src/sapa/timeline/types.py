@@ -71,6 +71,9 @@ class TimelineEntry(Struct, frozen=True, rename=_wire_name):
         str | None, Meta(examples=["firstName: Ayu → Ayu Putri"], description="A readable description of the change.")
     ]
     notes: Annotated[str | None, Meta(examples=["Asked by phone"], description="A note written by a person.")]
+    actor_name: Annotated[
+        str | None, Meta(examples=["sari@toko.example"], description="The person or API key behind it, where known.")
+    ]
     created_at: Timestamp
     updated_at: Timestamp
 

@@ -1,0 +1,75 @@
+"""One action for several rows of a list."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.fields import split_words
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
+from sapa.http.errors import ApiError, Invalid
+
+MOST_ROWS = 100
+
+ORDER_ACTIONS: dict[str, dict[str, str]] = {
+    "paid": {"financialStatus": "paid"},
+    "fulfilled": {"fulfillmentStatus": "fulfilled"},
+    "archived": {"status": "archived"},
+}
+PRODUCT_ACTIONS = ("active", "draft", "archived")
+
+Change = Callable[[str], Awaitable[Any]]
+
+
+@console.post("/{environment}/orders/bulk", roles=EVERYBODY)
+async def change_orders(page: PageRequest) -> Response:
+    body = ORDER_ACTIONS.get(page.form_value("action"))
+    if body is None:
+        raise Invalid.field("action", "choose what to do")
+    return await _change_all(page, "/orders", lambda row: page.call("PUT", f"/orders/{row}", body=body))
+
+
+@console.post("/{environment}/products/bulk", roles=EVERYBODY)
+async def change_products(page: PageRequest) -> Response:
+    status = page.form_value("action")
+    if status not in PRODUCT_ACTIONS:
+        raise Invalid.field("action", "choose what to do")
+    return await _change_all(
+        page, "/products", lambda row: page.call("PUT", f"/products/{row}", body={"status": status})
+    )
+
+
+@console.post("/{environment}/customers/bulk", roles=EVERYBODY)
+async def change_customers(page: PageRequest) -> Response:
+    """Adds labels to the customers, or removes them."""
+    words = split_words(page.form_value("tags"))
+    if not words:
+        raise Invalid.field("tags", "is required")
+    is_removal = page.form_value("action") == "remove"
+
+    async def change(id: str) -> None:
+        tags = (await page.call("GET", f"/customers/{id}"))["data"]["tags"]
+        kept = [tag for tag in tags if tag not in words]
+        await page.call("PUT", f"/customers/{id}", body={"tags": kept if is_removal else [*kept, *words]})
+
+    return await _change_all(page, "/customers", change)
+
+
+async def _change_all(page: PageRequest, list_path: str, change: Change) -> Response:
+    """Each on its own: those that cannot change are counted, and the others change."""
+    ids = page.form_values("id")[:MOST_ROWS]
+    if not ids:
+        raise Invalid.field("id", "choose at least one row")
+    refused = 0
+    for id in ids:
+        try:
+            await change(id)
+        except ApiError:
+            refused += 1
+    if refused:
+        page.say("{n} changed, {m} not possible", n=len(ids) - refused, m=refused)
+    else:
+        page.say("{n} changed", n=len(ids))
+    return go_to(page.back_to(list_path))

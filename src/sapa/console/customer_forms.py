@@ -1,0 +1,103 @@
+"""Customers created, changed and deleted by form."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.fields import gather, split_words
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.console.routes import console, go_to
+from sapa.customers.types import CustomerExists
+from sapa.http.errors import Invalid
+
+TEXTS = ("firstName", "lastName", "phoneNumber", "email")
+ADDRESS = ("id", "address1", "address2", "city", "province", "zip", "country")
+MOST_ADDRESSES = 10
+"""Addresses that the form shows; the API changes customers who have more."""
+
+Json = dict[str, Any]
+
+
+@console.get("/{environment}/customers/new", roles=EVERYBODY)
+async def show_new_customer(page: PageRequest) -> Response:
+    return _show_form(page, None)
+
+
+@console.post("/{environment}/customers/new", roles=EVERYBODY, shown_by=show_new_customer, says="Customer added")
+async def create_customer(page: PageRequest) -> Response:
+    body = _gather_body(page) | {"externalId": page.form_value("externalId") or None}
+    made = await page.call("POST", "/customers", body=body)
+    return go_to(page.path(f"/customers/{made['data']['id']}"))
+
+
+@console.get("/{environment}/customers/{id}/edit", roles=EVERYBODY)
+async def show_customer_form(page: PageRequest) -> Response:
+    return _show_form(page, await _get_customer(page))
+
+
+@console.post(
+    "/{environment}/customers/{id}/edit", roles=EVERYBODY, shown_by=show_customer_form, says="Customer updated"
+)
+async def change_customer(page: PageRequest) -> Response:
+    customer = await _get_customer(page)
+    body = _gather_body(page)
+    if not body["phoneNumber"] and not body["email"]:
+        raise Invalid.field("phoneNumber", "enter a phone number or an email")
+    stored = {address["id"]: address for address in customer["addresses"]}
+    body["addresses"] = [stored.get(address["id"], {}) | address for address in body["addresses"]]
+    body["addresses"] += customer["addresses"][MOST_ADDRESSES:]
+    await page.call("PUT", f"/customers/{customer['id']}", body=body)
+    return go_to(page.path(f"/customers/{customer['id']}"))
+
+
+@console.post(
+    "/{environment}/customers/{id}/delete", roles=DEVELOPERS, shown_by=show_customer_form, says="Customer deleted"
+)
+async def delete_customer(page: PageRequest) -> Response:
+    await page.call("DELETE", f"/customers/{page.request.path_params['id']}")
+    return go_to(page.back_to("/customers"))
+
+
+async def _get_customer(page: PageRequest) -> Json:
+    customer: Json = (await page.call("GET", f"/customers/{page.request.path_params['id']}"))["data"]
+    return customer
+
+
+def _show_form(page: PageRequest, customer: Json | None) -> Response:
+    if page.form:
+        values = {name: page.form_value(name) for name in (*TEXTS, "externalId", "tags")}
+        addresses = _list_typed(page)
+    else:
+        stored = customer or {}
+        values = {name: stored.get(name) or "" for name in (*TEXTS, "externalId")}
+        values["tags"] = ", ".join(stored.get("tags", []))
+        addresses = stored.get("addresses", [])[:MOST_ADDRESSES]
+    if len(addresses) < MOST_ADDRESSES:
+        addresses = [*addresses, dict.fromkeys((*ADDRESS, "mainAddress"), "")]
+    return page.show(
+        "customer_form.html", customer=customer, values=values, addresses=addresses, existing=_find_existing(page)
+    )
+
+
+def _find_existing(page: PageRequest) -> str:
+    """The customer who has the phone number or email that was entered."""
+    if not isinstance(page.error, CustomerExists):
+        return ""
+    return next((problem.id for problem in page.error.details or [] if problem.id), "")
+
+
+def _gather_body(page: PageRequest) -> Json:
+    addresses = [address for address in _list_typed(page) if address["address1"]]
+    return gather(page, TEXTS) | {"tags": split_words(page.form_value("tags")), "addresses": addresses}
+
+
+def _list_typed(page: PageRequest) -> list[Json]:
+    """The form's addresses; an address with nothing in its first line is removed."""
+    columns = [page.form_values(f"address.{name}") for name in ADDRESS]
+    main = page.form_value("mainAddress")
+    return [
+        {name: text.strip() or None for name, text in zip(ADDRESS, row, strict=True)}
+        | {"mainAddress": str(number) == main}
+        for number, row in enumerate(zip(*columns, strict=False))
+    ]

@@ -1,0 +1,170 @@
+"""Orders and draft orders made by form, and what surrounds an order's lines: address, notes and tags."""
+
+from itertools import zip_longest
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.draft_pages import show_draft
+from sapa.console.fields import gather, parse_money, parse_number, split_words
+from sapa.console.order_pages import SHIPPING_TITLE, parse_discount, show_order
+from sapa.console.page_request import PageRequest
+from sapa.console.rendering import show_person
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
+from sapa.console.suggestion_pages import choose_article, choose_customer
+from sapa.http.errors import Invalid, NotFound
+
+CONTACT = ("firstName", "lastName", "email", "phoneNumber")
+LINE = ("title", "productVariantId", "price", "quantity")
+ADDRESS = ("address1", "address2", "city", "province", "zip", "country")
+NEW_LINES = 5
+MOST_NEW_LINES = 30
+
+Json = dict[str, Any]
+
+
+@console.get("/{environment}/orders/new", roles=EVERYBODY)
+async def show_new_order(page: PageRequest) -> Response:
+    return await _show_form(page)
+
+
+@console.get("/{environment}/draft-orders/new", roles=EVERYBODY)
+async def show_new_draft(page: PageRequest) -> Response:
+    return await _show_form(page)
+
+
+@console.post("/{environment}/orders/new", roles=EVERYBODY, shown_by=show_new_order, says="Order created")
+async def create_order(page: PageRequest) -> Response:
+    if page.form_value("step") == "lines":
+        return await show_new_order(page)
+    made = await page.call("POST", "/orders", body=await _gather_body(page))
+    order = made["data"]
+    if page.form_value("isPaid"):
+        await page.call("PUT", f"/orders/{order['id']}", body={"financialStatus": "paid"})
+    page.say("Order #{number} created", number=order["orderNumber"])
+    return go_to(page.path(f"/orders/{order['id']}"))
+
+
+@console.post("/{environment}/draft-orders/new", roles=EVERYBODY, shown_by=show_new_draft, says="Draft created")
+async def create_draft(page: PageRequest) -> Response:
+    made = await page.call("POST", "/draft-orders", body=await _gather_body(page))
+    return go_to(page.path(f"/draft-orders/{made['data']['id']}"))
+
+
+@console.post("/{environment}/orders/{id}/details", roles=EVERYBODY, shown_by=show_order, says="Order updated")
+async def change_details(page: PageRequest) -> Response:
+    """The address, with what the form does not show of it; the notes and the tags."""
+    id = page.request.path_params["id"]
+    order = (await page.call("GET", f"/orders/{id}"))["data"]
+    body = {"notes": page.form_value("notes") or None, "tags": split_words(page.form_value("tags"))}
+    address = _gather_address(page)
+    if address and order["shippingAddress"]:
+        address = order["shippingAddress"] | address
+    await page.call("PUT", f"/orders/{id}", body=body | {"shippingAddress": address})
+    return go_to(page.path(f"/orders/{id}"))
+
+
+@console.post("/{environment}/draft-orders/{id}/details", roles=EVERYBODY, shown_by=show_draft, says="Draft saved")
+async def change_draft_details(page: PageRequest) -> Response:
+    """Who it is for, the address, the notes and the tags."""
+    id = page.request.path_params["id"]
+    draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
+    body: Json = {
+        "notes": page.form_value("notes") or None,
+        "tags": split_words(page.form_value("tags")),
+        "shippingAddress": _gather_address(page),
+    }
+    customer_id = page.form_value("customerId")
+    if not customer_id and (words := page.form_value("customer")):
+        customer_id = await choose_customer(page, "customer", words)
+    if customer_id and customer_id != draft["customerId"]:
+        body |= {"customerId": customer_id, "customer": None}
+    await page.call("PUT", f"/draft-orders/{id}", body=body)
+    return go_to(page.path(f"/draft-orders/{id}"))
+
+
+async def _show_form(page: PageRequest) -> Response:
+    names = (
+        "customer",
+        "customerId",
+        *CONTACT,
+        "shippingTitle",
+        "shippingPrice",
+        "discount",
+        "notes",
+        "tags",
+        "isPaid",
+    )
+    values = {name: page.form_value(name) for name in (*names, *(f"to.{name}" for name in ADDRESS))}
+    if not page.form:
+        values |= await _read_customer(page, page.request.query_params.get("customerId", ""))
+    return page.show("order_new.html", values=values, lines=_list_fields(page))
+
+
+async def _read_customer(page: PageRequest, id: str) -> dict[str, str]:
+    """A customer whose order is begun, with the main address."""
+    if not id:
+        return {}
+    try:
+        customer = (await page.call("GET", f"/customers/{id}"))["data"]
+    except Invalid:
+        raise NotFound from None
+    address: Json = next((one for one in customer["addresses"] if one["mainAddress"]), {})
+    return {"customer": show_person(customer), "customerId": customer["id"]} | {
+        f"to.{name}": address.get(name) or "" for name in ADDRESS
+    }
+
+
+async def _gather_body(page: PageRequest) -> Json:
+    contact = {name: page.form_value(name) or None for name in CONTACT}
+    customer_id = page.form_value("customerId")
+    if not customer_id and (words := page.form_value("customer")):
+        customer_id = await choose_customer(page, "customer", words)
+    price = parse_money(page, "shippingPrice")
+    discount = parse_discount(page, "")
+    return {
+        "lineItems": await _list_lines(page),
+        "customerId": customer_id or None,
+        "customer": contact if any(contact.values()) and not customer_id else None,
+        "shippingAddress": _gather_address(page),
+        "shippingLines": [{"title": page.form_value("shippingTitle") or SHIPPING_TITLE, "price": price}]
+        if price is not None
+        else None,
+        "discounts": [discount] if discount else None,
+        "notes": page.form_value("notes") or None,
+        "tags": split_words(page.form_value("tags")),
+    }
+
+
+def _gather_address(page: PageRequest) -> Json | None:
+    names = [f"to.{name}" for name in ADDRESS]
+    address: Json | None = gather(page, names).get("to")
+    if address and not address["address1"]:
+        raise Invalid.field("to.address1", "is required")
+    return address
+
+
+def _list_fields(page: PageRequest) -> list[tuple[str, ...]]:
+    """Article, variant, price and quantity of each line of the form, as they were typed."""
+    typed = list(zip_longest(*(page.form_values(name) for name in LINE), fillvalue=""))
+    more = NEW_LINES if page.form_value("step") == "lines" else NEW_LINES - len(typed)
+    return [*typed, *[("", "", "", "1")] * more][:MOST_NEW_LINES]
+
+
+async def _list_lines(page: PageRequest) -> list[Json]:
+    lines = []
+    for number, (title, variant, price, quantity) in enumerate(_list_fields(page)):
+        if not title.strip():
+            continue
+        at = f"lineItems[{number}]"
+        line: Json = {"quantity": parse_number(f"{at}.quantity", quantity.strip()) or 1}
+        amount = parse_money(page, f"{at}.price", text=price.strip())
+        if amount is not None:
+            line |= {"title": title.strip(), "price": amount}
+        else:
+            line["productVariantId"] = variant or await choose_article(page, f"{at}.title", title.strip())
+        lines.append(line)
+    if not lines:
+        raise Invalid.field("lineItems[0].title", "is required")
+    return lines

@@ -1,0 +1,199 @@
+"""Customers, products and orders made, changed and deleted by form, without a script."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import Installation
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_customer, make_order, make_product
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+@pytest.fixture
+async def agent(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as client:
+        yield client
+
+
+async def send(browser: httpx.AsyncClient, path: str, **form: Any) -> httpx.Response:
+    names = {name.replace("__", "."): value for name, value in form.items()}
+    return await browser.post(f"/live{path}", data={"token": await read_token(browser), **names})
+
+
+def name_made(response: httpx.Response) -> str:
+    """The id of what a form made."""
+    assert response.status_code == 303, response.text
+    return response.headers["location"].rpartition("/")[2]
+
+
+@pytest.mark.smoke
+async def test_a_customer_is_added_changed_and_deleted(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    id = name_made(
+        await send(
+            owner, "/customers/new", firstName="Ayu", phoneNumber="0812 3456 7801", tags="vip, reseller, vip",
+            address__id="", address__address1="Jl. Merdeka 17", address__address2="", address__city="Bandung",
+            address__province="", address__zip="40111", address__country="", mainAddress="0",
+        )
+    )  # fmt: skip
+    made = (await api.get(f"/customers/{id}")).json()["data"]
+    assert (made["phoneNumber"], made["tags"]) == ("+6281234567801", ["vip", "reseller"])
+    assert (made["addresses"][0]["city"], made["addresses"][0]["mainAddress"]) == ("Bandung", True)
+    assert "Jl. Merdeka 17" in (await owner.get(f"/live/customers/{id}/edit")).text
+    changed = await send(owner, f"/customers/{id}/edit", firstName="Ayunda", email="ayu@toko.example", tags="")
+    assert changed.status_code == 303
+    after = (await api.get(f"/customers/{id}")).json()["data"]
+    assert (after["firstName"], after["phoneNumber"], after["addresses"]) == ("Ayunda", None, [])
+    timeline = (await owner.get(f"/live/customers/{id}")).text
+    assert "by owner-" in timeline
+    refused = await send(owner, f"/customers/{id}/edit", firstName="Ayunda")
+    assert refused.status_code == 400
+    assert "Enter a phone number or an email" in refused.text.replace(">e", ">E")
+    assert (await send(owner, f"/customers/{id}/delete")).status_code == 303
+    assert (await api.get(f"/customers/{id}")).status_code == 404
+
+
+async def test_a_second_customer_with_the_same_number_leads_to_the_first(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    first = (await make_customer(api, phoneNumber="+6281234567802"))["id"]
+    refused = await send(agent, "/customers/new", firstName="Budi", phoneNumber="0812-3456-7802")
+    assert refused.status_code == 409
+    assert f"/console/live/customers/{first}" in refused.text
+    assert 'value="Budi"' in refused.text
+    assert (await send(agent, f"/customers/{first}/delete")).status_code == 403
+
+
+async def test_a_products_options_make_variants_that_keep_their_ids(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    none = [""] * 1
+    step = await send(
+        owner, "/products/new", step="variants", name="Kopi Gayo", optionName=["Ukuran"], optionValues=["250 g, 500 g"],
+        **variants(title=none, price=["95.000"], sku=none, stock=none),
+    )  # fmt: skip
+    assert step.status_code == 200
+    assert 'value="250 g"' in step.text
+    assert 'value="500 g"' in step.text
+    made = name_made(
+        await send(
+            owner, "/products/new", name="Kopi Gayo", status="active", optionName=["Ukuran"],
+            optionValues=["250 g, 500 g"], pictures="https://toko.example/1.png\nhttps://toko.example/2.png",
+            **variants(title=["250 g", "500 g"], price=["95.000", "180rb"], sku=["G-250", "G-500"], stock=["4", ""]),
+        )
+    )  # fmt: skip
+    product = (await api.get(f"/products/{made}")).json()["data"]
+    assert [(one["price"], one["inventoryQuantity"]) for one in product["variants"]] == [(95_000, 4), (180_000, None)]
+    assert (product["media"], len(product["medias"])) == ("https://toko.example/1.png", 1)
+    ids = [one["id"] for one in product["variants"]]
+    await make_order(api, lineItems=[{"productVariantId": ids[0], "quantity": 1}])
+    changed = await send(
+        owner, f"/products/{made}/edit", name="Kopi Gayo Arabika", status="draft",
+        **variants(id=ids, title=["250 g", "500 g"], price=["99.000", "180.000"], sku=["G-250", "G-500"],
+                   stock=["4", "12"], stockBefore=["4", ""]),
+    )  # fmt: skip
+    assert changed.status_code == 303, changed.text
+    after = (await api.get(f"/products/{made}")).json()["data"]
+    assert [one["id"] for one in after["variants"]] == ids
+    assert [one["inventoryQuantity"] for one in after["variants"]] == [3, 12], "what was sold meanwhile stays sold"
+    assert (await send(owner, f"/products/{made}/delete")).status_code == 303
+
+
+def variants(**columns: list[str]) -> Json:
+    rows = len(columns["title"])
+    names = ("id", "title", "price", "compareAtPrice", "sku", "stock", "stockBefore")
+    return {f"variant__{name}": columns.get(name, [""] * rows) for name in names}
+
+
+async def test_an_order_is_made_of_products_and_articles_and_kept_as_a_draft(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    ayu = (await make_customer(api, firstName="Ayunda"))["id"]
+    variant = {"title": "250 g", "price": 85_000, "sku": "TRJ-250"}
+    product = await make_product(api, name="Kopi Toraja", variants=[variant])
+    suggested = (await agent.get("/live/suggestions/articles", params={"q": "toraja"})).json()
+    assert suggested[0]["value"] == product["variants"][0]["id"]
+    assert "85,000" in suggested[0]["hint"]
+    assert (await agent.get("/live/suggestions/customers", params={"q": "ayunda"})).json()[0]["value"] == ayu
+    begun = (await agent.get("/live/orders/new", params={"customerId": ayu})).text
+    assert 'value="Ayunda' in begun
+    lines = {"title": ["TRJ-250", "Kartu ucapan"], "price": ["", "5.000"], "quantity": ["2", "1"]}
+    form = {**lines, "customer": "ayunda", "shippingPrice": "18.000", "discount": "10%", "to__address1": "Jl. Satu 1"}
+    order = (await api.get(f"/orders/{name_made(await send(agent, '/orders/new', **form, isPaid='1'))}")).json()["data"]
+    assert [line["price"] for line in order["lineItems"]] == [85_000, 5_000]
+    assert (order["customer"]["id"], order["financialStatus"]) == (ayu, "paid")
+    assert (order["total"], order["shippingAddress"]["address1"]) == (175_500 + 18_000 - 18_000 + 0, "Jl. Satu 1")
+    draft = name_made(await send(agent, "/draft-orders/new", **form))
+    assert (await api.get(f"/draft-orders/{draft}")).json()["data"]["customerId"] == ayu
+    details = await send(agent, f"/draft-orders/{draft}/details", notes="Titip satpam", tags="hadiah")
+    assert details.status_code == 303, details.text
+    assert (await api.get(f"/draft-orders/{draft}")).json()["data"]["tags"] == ["hadiah"]
+    unknown = await send(agent, "/orders/new", title=["Kopi Mars"], price=[""], quantity=["1"])
+    assert unknown.status_code == 400
+    assert "choose a product, or enter a price" in unknown.text
+
+
+async def test_an_orders_address_notes_and_tags_are_edited(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    id = (await make_order(api))["id"]
+    changed = await send(
+        agent, f"/orders/{id}/details", to__address1="Jl. Dua 2", to__city="Bandung", notes="Pagar hijau", tags="hadiah"
+    )
+    assert changed.status_code == 303, changed.text
+    order = (await api.get(f"/orders/{id}")).json()["data"]
+    assert (order["shippingAddress"]["city"], order["notes"], order["tags"]) == ("Bandung", "Pagar hijau", ["hadiah"])
+    page = (await agent.get(f"/live/orders/{id}")).text
+    assert "agent-" in page, "the history says who did it"
+
+
+async def test_rows_are_changed_together_and_what_cannot_change_is_counted(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    first, second = (await make_order(api))["id"], (await make_order(api))["id"]
+    await api.put(f"/orders/{second}", json={"status": "cancelled"})
+    done = await send(agent, "/orders/bulk", action="paid", id=[first, second])
+    assert done.status_code == 303
+    assert "1%20changed%2C%201%20not%20possible" in done.headers["set-cookie"]
+    assert (await api.get(f"/orders/{first}")).json()["data"]["financialStatus"] == "paid"
+    customer = (await make_customer(api, tags=["vip"]))["id"]
+    await send(agent, "/customers/bulk", action="add", tags="reseller", id=[customer])
+    assert (await api.get(f"/customers/{customer}")).json()["data"]["tags"] == ["vip", "reseller"]
+    await send(agent, "/customers/bulk", action="remove", tags="vip", id=[customer])
+    assert (await api.get(f"/customers/{customer}")).json()["data"]["tags"] == ["reseller"]
+    product = (await make_product(api))["id"]
+    await send(agent, "/products/bulk", action="archived", id=[product])
+    assert (await api.get(f"/products/{product}")).json()["data"]["status"] == "archived"
+    assert (await send(agent, "/orders/bulk", action="paid")).status_code == 400
+
+
+async def test_a_list_is_sorted_its_filter_is_saved_and_its_rows_are_exported(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    for name in ("Citra", "Ayu", "Budi"):
+        await make_customer(api, firstName=name, tags=["vip"] if name != "Budi" else [])
+    listed = (await owner.get("/live/customers", params={"sort": "firstName:asc"})).text
+    assert listed.index(">Ayu") < listed.index(">Budi") < listed.index(">Citra")
+    query = "tags=vip&sort=firstName%3Aasc"
+    assert (await send(owner, "/filters/customers", name="Setia", query=query)).status_code == 303
+    shown = (await owner.get("/live/customers")).text
+    assert ">Setia</a>" in shown
+    assert ">Setia</a>" not in (await agent.get("/live/customers")).text, "a filter is a person's own"
+    file = (await owner.get(f"/live/exports/customers.csv?{query}")).text.splitlines()
+    assert [line.split(",")[4] for line in file] == ["firstName", "Ayu", "Citra"]
+    saved = shown.partition('name="id" value="flt_')[2].partition('"')[0]
+    assert (await send(owner, "/filters/customers/remove", id=f"flt_{saved}")).status_code == 303
+    assert ">Setia</a>" not in (await owner.get("/live/customers")).text
