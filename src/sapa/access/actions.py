@@ -193,6 +193,20 @@ async def set_mcp(tx: Tx, id: str, is_allowed: bool) -> ApiKey:
     return await queries.get_key(tx, id)
 
 
+async def change_key(tx: Tx, company_id: int, id: str, body: KeyIn) -> ApiKey:
+    """Its name, scopes, products, addresses and rate limit; every process follows within a second. Raises KeyNotActive
+    for a key that does not work any more."""
+    is_changed = await queries.update_key(
+        tx, company_id, id, _checked_name(body.name), _checked_words("scopes", body.scopes, list(Scope)),
+        _checked_words("products", body.products, list(KeyProduct)), _checked_allow_list(body.allow_list),
+        _checked_rate_limit(body.rate_limit),
+    )  # fmt: skip
+    if not is_changed:
+        raise KeyNotActive
+    await announce_change(tx, company_id)
+    return await queries.get_key(tx, id)
+
+
 async def revoke_key(tx: Tx, id: str) -> ApiKey:
     """Stops a key on every process within a second; revoking it again changes nothing."""
     key = await queries.get_key(tx, id)

@@ -184,6 +184,12 @@ HIGHEST_RATE_LIMIT = sql("SELECT max(rate_limit) FROM api_keys WHERE company_id 
 
 SET_MCP = sql("UPDATE api_keys SET allows_mcp = $3 WHERE company_id = $1 AND id = $2")
 
+UPDATE_KEY = sql(
+    """
+    UPDATE api_keys SET name = $3, scopes = $4, products = $5, allow_list = $6, rate_limit = $7
+     WHERE company_id = $1 AND id = $2 AND status = 'active'"""
+)
+
 REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
 
 # The old key stops after its grace period, or when it expires if that is earlier. In company time.
@@ -384,6 +390,14 @@ async def list_used_after_rotation(db: Connection, company_id: int, delay: timed
 
 async def set_mcp(tx: Tx, company_id: int, id: str, is_allowed: bool) -> None:
     await SET_MCP.run(tx, company_id, id, is_allowed)
+
+
+async def update_key(
+    tx: Tx, company_id: int, id: str, name: str, scopes: list[str], products: list[str], allow_list: list[str],
+    rate_limit: int,
+) -> bool:  # fmt: skip
+    """False if the key does not work any more."""
+    return await UPDATE_KEY.run(tx, company_id, id, name, scopes, products, allow_list, rate_limit) == 1
 
 
 async def revoke_key(tx: Tx, company_id: int, id: str) -> None:

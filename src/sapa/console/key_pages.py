@@ -22,6 +22,15 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 
 
+PRESETS: dict[str, list[Scope]] = {
+    "Shop": [scope for scope in DATA_SCOPES if scope.startswith(("customers", "orders", "products"))],
+    "Chat": [Scope.MESSAGES_READ, Scope.MESSAGES_WRITE, Scope.CUSTOMERS_READ],
+    "Read only": [scope for scope in DATA_SCOPES if scope.endswith(":READ")],
+    "Everything but access": DATA_SCOPES,
+}
+"""What many keys are for."""
+
+
 @console.get("/{environment}/keys", roles=DEVELOPERS)
 async def list_keys(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
@@ -35,15 +44,19 @@ async def list_keys(page: PageRequest) -> Response:
 
 @console.get("/{environment}/keys/new", roles=DEVELOPERS)
 async def show_new_key(page: PageRequest) -> Response:
+    preset = page.request.query_params.get("preset", "")
     return page.show(
         "key_new.html",
         scopes=list(Scope),
         products=list(KeyProduct),
-        chosen=page.form_values("scope") if page.form else DATA_SCOPES,
-        chosen_products=page.form_values("product") if page.form else list(KeyProduct),
+        presets=PRESETS,
+        preset=preset,
+        chosen=page.form_values("scope") if page.form else PRESETS.get(preset, []),
+        chosen_products=page.form_values("product") if page.form else list(KeyProduct) if preset == "Shop" else [],
         given={name: page.form_value(name) for name in ("name", "allow_list", "expires_at")},
         rate_limit=page.form_value("rate_limit") or DEFAULT_RATE_LIMIT,
-        allows_mcp=page.form_value("mcp") == "1" if page.form else True,
+        allows_mcp=page.form_value("mcp") == "1" if page.form else False,
+        key=None,
     )
 
 
@@ -66,6 +79,47 @@ async def create_key(page: PageRequest) -> Response:
         new = await access.create_key(tx, page.company_id, body)
         await page.record(tx, "key.created", new.info.name)
     return page.show("key_made.html", new=new, old=None, ends=None)
+
+
+@console.get("/{environment}/keys/{id}/edit", roles=DEVELOPERS)
+async def show_key_form(page: PageRequest) -> Response:
+    async with page.context.database.connection() as db:
+        key = await _get_key(db, page)
+    if page.form:
+        given = {name: page.form_value(name) for name in ("name", "allow_list", "expires_at")}
+    else:
+        given = {"name": key.name, "allow_list": " ".join(key.allow_list), "expires_at": ""}
+    return page.show(
+        "key_new.html",
+        key=key,
+        scopes=list(Scope),
+        products=list(KeyProduct),
+        presets={},
+        preset="",
+        chosen=page.form_values("scope") if page.form else key.scopes,
+        chosen_products=page.form_values("product") if page.form else key.products,
+        given=given,
+        rate_limit=page.form_value("rate_limit") or key.rate_limit,
+        allows_mcp=key.allows_mcp,
+    )
+
+
+@console.post("/{environment}/keys/{id}/edit", roles=DEVELOPERS, shown_by=show_key_form, says="Key updated")
+async def change_key(page: PageRequest) -> Response:
+    async with page.context.database.transaction() as tx:
+        key = await _get_key(tx, page)
+        body = KeyIn(
+            name=page.form_value("name"),
+            scopes=page.form_values("scope"),
+            products=page.form_values("product"),
+            allow_list=page.form_value("allow_list").replace(",", " ").split(),
+            rate_limit=_number(page.form_value("rate_limit")),
+        )
+        if not body.scopes:
+            raise Invalid.field("scope", "choose at least one")
+        await access.change_key(tx, page.company_id, key.id, body)
+        await page.record(tx, "key.changed", key.name)
+    return go_to(page.path("/keys"))
 
 
 @console.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)

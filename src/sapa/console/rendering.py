@@ -14,6 +14,7 @@ from sapa import __version__
 from sapa.console.badges import build_badge
 from sapa.console.error_words import build_error_page
 from sapa.console.formats import Formats
+from sapa.console.json_text import build_curl, colour_json, indent_json
 from sapa.console.menu import MENU
 from sapa.console.translations import LANGUAGES, build_translator
 from sapa.values.json import encode
@@ -119,4 +120,7 @@ _templates.globals |= {
     "show_person": show_person,
     "show_json": show_json,
     "sum_amounts": sum_amounts,
+    "build_curl": build_curl,
+    "colour_json": colour_json,
+    "indent_json": indent_json,
 }

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import parse_instant
+from sapa.console.json_text import build_curl
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console
@@ -68,8 +69,16 @@ async def show_request(page: PageRequest) -> Response:
         to=show_recipient(masked["request"]["body"]),
         request_text=build_text(masked["request"]),
         response_text=build_text(masked["response"]),
+        curl=_build_curl(page, masked["request"]),
         most=MOST_SHOWN,
     )
+
+
+def _build_curl(page: PageRequest, request: dict[str, Any]) -> str:
+    """The call again, with a place for the key."""
+    address = page.context.settings.server.address
+    headers = {"content-type": "application/json", "x-api-key": "$SAPA_KEY"}
+    return build_curl(request["method"], f"{address}{request['path']}", headers, build_text(request["body"]))
 
 
 async def _find_pricing(page: PageRequest, message_id: str | None) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """Developer settings: webhook endpoints, their deliveries, and the catalogue of events."""
 
+import json
 from datetime import datetime
 from functools import partial
 
@@ -13,6 +14,7 @@ from sapa.console.routes import console, go_to
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
+from sapa.reports import actions as reports
 from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.endpoints import test_event
@@ -26,6 +28,16 @@ from sapa.webhooks.types import (
 )
 
 PAGE = 25
+PAGES_OF = {
+    "cust_": "/customers", "order_": "/orders", "prod_": "/products", "shp_": "/shipments", "tkt_": "/inbox",
+}  # fmt: skip
+"""The page of a resource, by the start of its id."""
+SNIPPETS = {
+    "Python": "from sapa_client.webhooks import verify\n\nevent = verify(request.body, request.headers, SECRET)",
+    "TypeScript": 'import { verifyWebhook } from "@sapa/client";\n\n'
+    "const event = await verifyWebhook(request.body, request.headers, SECRET);",
+}
+"""How a receiver checks a signature."""
 
 
 @console.get("/{environment}/webhooks", roles=DEVELOPERS)
@@ -33,7 +45,8 @@ async def list_webhooks(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         endpoints = await webhooks.list_endpoints(db, page.context.vault, page.company_id)
         notices = await webhooks.list_notices(db, page.company_id)
-    return page.show("webhooks.html", endpoints=endpoints, notices=notices)
+        health = {one.id: one for one in await reports.list_endpoint_health(db, page.company_id)}
+    return page.show("webhooks.html", endpoints=endpoints, notices=notices, health=health)
 
 
 @console.get("/{environment}/webhooks/new", roles=DEVELOPERS)
@@ -74,6 +87,7 @@ async def show_webhook(page: PageRequest) -> Response:
     status = wanted.get("status") or None
     async with page.context.database.connection() as db:
         notices = await webhooks.list_notices(db, page.company_id)
+        health = {one.id: one for one in await reports.list_endpoint_health(db, page.company_id)}
         endpoint = await webhooks.get(db, page.context.vault, page.company_id, page.request.path_params["id"])
         listed = await deliveries.list_deliveries(
             db,
@@ -83,6 +97,8 @@ async def show_webhook(page: PageRequest) -> Response:
     return page.show(
         "webhook.html",
         endpoint=endpoint,
+        health=health.get(endpoint.id),
+        snippets=SNIPPETS,
         deliveries=listed,
         kinds=list_kinds(),
         statuses=list(DeliveryStatus),
@@ -217,7 +233,17 @@ async def show_delivery(page: PageRequest) -> Response:
             page.request.path_params["id"],
             page.context.settings.server.address,
         )
-    return page.show("delivery.html", details=details)
+    return page.show("delivery.html", details=details, about=_find_page(details.request.body))
+
+
+def _find_page(body: str | None) -> str:
+    """The page of the resource that an event is about, if it has one."""
+    try:
+        id = str(json.loads(body or "{}").get("id", ""))
+    except (ValueError, AttributeError):
+        return ""
+    kind = next((kind for kind in PAGES_OF if id.startswith(kind)), "")
+    return f"{PAGES_OF[kind]}/{id}" if kind else ""
 
 
 @console.post(

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ from sapa.reports import queries
 from sapa.reports.types import (
     DayRange,
     DaySales,
+    EndpointHealth,
     MessageStep,
     MoneyStep,
     OrderTransaction,
@@ -23,6 +25,8 @@ from sapa.reports.types import (
 from sapa.values.company import Company
 
 Step = TypeVar("Step", SalesStep, MoneyStep)
+
+HEALTH_PERIOD = timedelta(hours=24)
 
 
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
@@ -48,9 +52,15 @@ async def get_overview(db: Connection, company: Company, window: ReportWindow) -
         sales_totals=_sum_by_currency(SalesStep, company.currency, sales),
         money=_fill(MoneyStep, window, company.currency, money),
         money_totals=_sum_by_currency(MoneyStep, company.currency, money),
-        endpoints=await queries.list_endpoints(db, company.id, window),
+        endpoints=await queries.list_endpoints(db, company.id, window.start, window.end),
         shipments=await queries.list_shipments(db, company.id, window),
     )
+
+
+async def list_endpoint_health(db: Connection, company_id: int) -> list[EndpointHealth]:
+    """How the deliveries of each webhook endpoint went in the last 24 hours."""
+    now = datetime.now(UTC)
+    return await queries.list_endpoints(db, company_id, now - HEALTH_PERIOD, now + timedelta(seconds=1))
 
 
 async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:

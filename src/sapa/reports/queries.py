@@ -217,8 +217,8 @@ async def list_transactions(
     return found, total
 
 
-async def list_endpoints(db: Connection, company_id: int, window: ReportWindow) -> list[EndpointHealth]:
-    return await ENDPOINTS.all(db, company_id, window.start, window.end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
+async def list_endpoints(db: Connection, company_id: int, start: datetime, end: datetime) -> list[EndpointHealth]:
+    return await ENDPOINTS.all(db, company_id, start, end, MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
 async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:

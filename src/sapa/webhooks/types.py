@@ -269,6 +269,14 @@ class DeliveryRequest(Struct, frozen=True, rename="camel"):
     url: Annotated[str | None, Meta(examples=["https://shop.example/hooks/sapa"])]
     headers: Annotated[list[str], Meta(examples=[["Content-Type", "X-Service-Webhook-Id"]])]
     body: Annotated[str | None, Meta(examples=['{"id":"cust_01jc9y3q5me8w92v7x4t6r0n1k"}'])]
+    header_values: Annotated[
+        dict[str, str],
+        Meta(
+            examples=[{"Content-Type": "application/json"}],
+            description="The headers with their values, signed for the time of the last attempt with the secrets that "
+            "sign now. The values of custom headers are masked.",
+        ),
+    ]
 
 
 class DeliveryDetails(Struct, frozen=True, rename="camel"):

@@ -66,21 +66,24 @@ async def get_api_key(call: Call, id: KeyId) -> ApiKey:
     return await actions.get_key(call.db, call.company.id, id)
 
 
-@routes.put("/{id}", scope=Scope.KEYS_WRITE, raises=[KeyNotFound, BeyondOwnRights])
+@routes.put("/{id}", scope=Scope.KEYS_WRITE, raises=[KeyNotFound, KeyNotActive, BeyondOwnRights])
 async def update_api_key(call: Call, id: KeyId, body: ApiKeyPatch) -> ApiKey:
-    """Open a key to AI agents, or close it.
+    """Change a key: its name, scopes, products, addresses and rate limit, and whether AI agents may use it.
 
-    Every server follows within a second. A key can open keys that have at most its own rights, if it is open itself.
-    Its scopes, products and addresses never change: create another key.
+    Every server follows within a second. The changed key can have at most the rights of your key.
     """
     own, key = await actions.lock_own_key(call.db, call.key, id)
-    if body.allows_mcp is UNSET:
-        return key
-    changed = await actions.set_mcp(call.db, key.id, body.allows_mcp)
-    if changed.allows_mcp:
+    changed, wanted = key, _merge(key, body)
+    if wanted != _merge(key, ApiKeyPatch()):
+        changed = await actions.change_key(call.db, call.company.id, key.id, wanted)
         check_rights(own, changed)
-    action = "key.mcp_allowed" if changed.allows_mcp else "key.mcp_forbidden"
-    await actions.record_change(call.db, call.key, call.address, action, key.name)
+        await actions.record_change(call.db, call.key, call.address, "key.changed", changed.name)
+    if body.allows_mcp is not UNSET:
+        changed = await actions.set_mcp(call.db, key.id, body.allows_mcp)
+        if changed.allows_mcp:
+            check_rights(own, changed)
+        action = "key.mcp_allowed" if changed.allows_mcp else "key.mcp_forbidden"
+        await actions.record_change(call.db, call.key, call.address, action, changed.name)
     return changed
 
 
@@ -114,6 +117,16 @@ async def revoke_api_key(call: Call, id: KeyId) -> None:
     key = await actions.get_key(call.db, call.company.id, id)
     await actions.revoke_key(call.db, key.id)
     await actions.record_change(call.db, call.key, call.address, "key.revoked", key.name)
+
+
+def _merge(key: ApiKey, body: ApiKeyPatch) -> KeyIn:
+    return KeyIn(
+        name=key.name if body.name is UNSET else body.name,
+        scopes=key.scopes if body.scopes is UNSET else list(body.scopes),
+        products=key.products if body.products is UNSET else list(body.products),
+        allow_list=key.allow_list if body.allow_list is UNSET else body.allow_list,
+        rate_limit=key.rate_limit if body.rate_limit is UNSET else body.rate_limit,
+    )
 
 
 def _build_key(own: ApiKey, body: ApiKeyIn) -> KeyIn:

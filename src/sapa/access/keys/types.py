@@ -61,6 +61,18 @@ class ApiKeyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
 class ApiKeyPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Changes to a key: a field that you leave out keeps its value."""
 
+    name: Annotated[str, Meta(min_length=1, max_length=100, examples=["shop"])] | UnsetType = UNSET
+    scopes: Annotated[list[Scope], Meta(min_length=1, examples=[["customers:READ"]])] | UnsetType = UNSET
+    products: list[KeyProduct] | UnsetType = UNSET
+    allow_list: (
+        Annotated[
+            list[str], Meta(max_length=MOST_ENTRIES, examples=[["203.0.113.0/24"]], description="None allows all.")
+        ]
+        | UnsetType
+    ) = UNSET
+    rate_limit: (
+        Annotated[int, Meta(ge=1, le=MOST_RATE_LIMIT, examples=[100], description="Calls a minute.")] | UnsetType
+    ) = UNSET
     allows_mcp: (
         Annotated[bool, Meta(examples=[False], description="Whether AI agents may use it with MCP.")] | UnsetType
     ) = UNSET

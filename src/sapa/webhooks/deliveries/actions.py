@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from sapa.db.pool import Connection, Database, Tx, notify_after_commit
 from sapa.events import CHANNEL, DELIVERY_ID, EVENT_ID
 from sapa.http.errors import Invalid
+from sapa.http.query_string import parse_date_time
 from sapa.values.sealing import Vault
 from sapa.webhooks.deliveries import queries
 from sapa.webhooks.deliveries.queries import SentEvent, StoredAttempt, StoredEvent
 from sapa.webhooks.dispatch.attempt import build_url
 from sapa.webhooks.endpoints import actions as endpoints
-from sapa.webhooks.endpoints.fields import check_events, open_headers
+from sapa.webhooks.endpoints.fields import check_events, open_headers, open_secrets
 from sapa.webhooks.id_times import format_time, parse_time
 from sapa.webhooks.sender import shorten
 from sapa.webhooks.signing import build_headers
@@ -29,6 +30,7 @@ from sapa.webhooks.types import (
     WebhookDelivery,
 )
 
+MASK = "••••"
 MOST_LISTED = 100
 REPLAY_BATCH = 500
 REACHES = (600, 7200, 86_400)
@@ -95,20 +97,24 @@ async def get_delivery(db: Connection, vault: Vault, company_id: int, id: str, a
     """With its attempts, oldest first, and the request as the installation at this address sends it."""
     delivery = await queries.get_delivery(db, company_id, id)
     attempts = [_build_attempt(stored) for stored in await queries.list_attempts(db, company_id, id)]
-    return DeliveryDetails(delivery, await _get_request(db, vault, company_id, delivery, address), attempts)
+    tried_at = parse_date_time(attempts[-1].started_at if attempts else delivery.event_at)
+    request = await _get_request(db, vault, company_id, delivery, address, int(tried_at.timestamp()))
+    return DeliveryDetails(delivery, request, attempts)
 
 
 async def _get_request(
-    db: Connection, vault: Vault, company_id: int, delivery: WebhookDelivery, address: str
+    db: Connection, vault: Vault, company_id: int, delivery: WebhookDelivery, address: str, tried_at: int
 ) -> DeliveryRequest:
     event = await queries.find_event(db, company_id, delivery.event_at, delivery.event_id)
     body = None if event is None else _build_body(event, address)
-    standard = list(build_headers([], "", "", b"", 0))
+    about = (delivery.event_id, delivery.event or "", (body or "").encode(), tried_at)
     try:
         stored = await endpoints.get_stored(db, company_id, delivery.endpoint_id)
     except EndpointNotFound:
-        return DeliveryRequest(None, standard, body)
-    return DeliveryRequest(stored.url, [*standard, *open_headers(vault, stored)], body)
+        return DeliveryRequest(None, list(build_headers([], *about)), body, {})
+    custom = open_headers(vault, stored)
+    values = build_headers(open_secrets(vault, stored), *about) | dict.fromkeys(custom, MASK)
+    return DeliveryRequest(stored.url, [*build_headers([], *about), *custom], body, values)
 
 
 def _build_body(event: SentEvent, address: str) -> str:
