@@ -120,6 +120,7 @@ from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
+from sapa.support.away_mail import jobs as away_mail_jobs
 from sapa.support.business_hours import api as business_hours
 from sapa.support.labels import api as ticket_labels
 from sapa.support.macros import api as macros
@@ -294,6 +295,7 @@ SERVICES: list[Service] = [
     Service("backups", backup_jobs.make_backups),
     Service("consent confirmations", confirmation_jobs.send_queued),
     Service("rating questions", rating_jobs.send_queued),
+    Service("mail to people who are away", away_mail_jobs.mail_away),
 ]
 
 FREE_WORK: list[FreeWork] = [

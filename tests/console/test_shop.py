@@ -75,7 +75,7 @@ async def test_consent_is_shown_and_a_persons_stop_is_lifted_only_with_proof(
         await write(messaging, database, company.test, "STOP", "+628123456777")
         page = f"/test/customers/{customer['id']}"
         shown = (await agent.get(page)).text
-        assert "MSGAPP_CLOUD: unsubscribe" in shown
+        assert "WhatsApp: unsubscribe" in shown
         assert "by a word" in shown
         form = {"token": await read_token(agent), "app": "MSGAPP_CLOUD", "status": "subscribe"}
         refused = await agent.post(f"{page}/consents", data=form)

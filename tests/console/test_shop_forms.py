@@ -165,10 +165,10 @@ async def test_rows_are_changed_together_and_what_cannot_change_is_counted(
 ) -> None:
     first, second = (await make_order(api))["id"], (await make_order(api))["id"]
     await api.put(f"/orders/{second}", json={"status": "cancelled"})
-    done = await send(agent, "/orders/bulk", action="paid", id=[first, second])
+    done = await send(agent, "/orders/bulk", action="fulfilled", id=[first, second])
     assert done.status_code == 303
     assert "1%20changed%2C%201%20not%20possible" in done.headers["set-cookie"]
-    assert (await api.get(f"/orders/{first}")).json()["data"]["financialStatus"] == "paid"
+    assert (await api.get(f"/orders/{first}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
     customer = (await make_customer(api, tags=["vip"]))["id"]
     await send(agent, "/customers/bulk", action="add", tags="reseller", id=[customer])
     assert (await api.get(f"/customers/{customer}")).json()["data"]["tags"] == ["vip", "reseller"]

@@ -6,9 +6,11 @@ import msgspec
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.console.channel_steps import GUIDES
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
+from sapa.http.endpoints import Base
 from sapa.http.errors import NotFound
 from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channel_events.types import ChannelEvent
@@ -24,6 +26,8 @@ from sapa.values.company import Company
 
 MAX_DIGITS = 19
 QUALITIES = {"GREEN": "good", "YELLOW": "waiting", "RED": "bad"}
+FORMS = {"": "nothing", "name": "their name", "contact": "name, and email or phone"}
+"""What the web chat asks before the first message."""
 SEVERITIES = {"info": "over", "warning": "waiting", "critical": "bad"}
 """How they look."""
 
@@ -47,10 +51,16 @@ async def show_channel(page: PageRequest) -> Response:
         failed = await set_aside.list_latest(db, company, info.id) if info else []
         events = await channel_events.list_latest(db, company, info.id) if info else []
         statuses = await channel_status.list_statuses(db, company)
+        snippet = await connections.find_snippet(page.context, db, company, channel.source)
+    heard = await page.call("GET", "/tickets", {"channel": channel.names[0], "limit": "1"}, base=Base.MESSAGING)
     return page.show(
         "channel.html",
         channel=channel,
         info=info,
+        guide=GUIDES[channel.source],
+        has_heard=heard["meta"]["total"] > 0,
+        snippet=snippet,
+        forms=FORMS,
         status=next((status for status in statuses if info and status.id == info.id), None),
         qualities=QUALITIES,
         severities=SEVERITIES,
@@ -83,7 +93,7 @@ async def connect_channel(page: PageRequest) -> Response:
     return page.show("channel_made.html", channel=channel, made=made, labels=labels)
 
 
-@console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
+@console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel, says="Connection tested")
 async def test_channel(page: PageRequest) -> Response:
     channel, company = _get_channel(page), await _get_company(page)
     info = await connections.test(page.context, company, channel.source)

@@ -21,7 +21,6 @@ from sapa.console.routes import console, go_to
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 
-
 PRESETS: dict[str, list[Scope]] = {
     "Shop": [scope for scope in DATA_SCOPES if scope.startswith(("customers", "orders", "products"))],
     "Chat": [Scope.MESSAGES_READ, Scope.MESSAGES_WRITE, Scope.CUSTOMERS_READ],

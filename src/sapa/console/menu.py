@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sapa.console.execute import InProcessApi
-from sapa.console.roles import DEVELOPERS, EVERYBODY, OWNERS
+from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.http.endpoints import Base
 from sapa.people.types import Role
 
@@ -77,8 +77,7 @@ MENU = [
         DEVELOPERS,
         [
             MenuEntry("/settings/company", "Company"),
-            MenuEntry("/people", "Team", roles=OWNERS),
-            MenuEntry("/settings/agents", "Agents"),
+            MenuEntry("/settings/team", "Team", others=["/people", "/settings/agents"]),
             MenuEntry("/channels", "Channels"),
             MenuEntry("/templates", "Templates"),
             MenuEntry("/carriers", "Carriers"),

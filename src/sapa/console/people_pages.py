@@ -6,6 +6,7 @@ from sapa.access import actions as access
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
 from sapa.console.routes import console, go_to
+from sapa.console.team_pages import show_team
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
@@ -17,10 +18,7 @@ from sapa.support.types import AgentIn
 
 @console.get("/{environment}/people", roles=OWNERS)
 async def list_people(page: PageRequest) -> Response:
-    async with page.context.database.connection() as db:
-        members = await people.list_members(db, page.session.organisation_id)
-    return page.show("people.html", members=members, roles=list(Role), link=None,
-                      given={name: page.form_value(name) for name in ("email", "name", "role")})  # fmt: skip
+    return await show_team(page)
 
 
 @console.post("/{environment}/people", roles=OWNERS, shown_by=list_people)
@@ -62,7 +60,7 @@ async def change_role(page: PageRequest) -> Response:
             tx, page.session.organisation_id, _user_id(page), _role(page.form_value("role"))
         )
         await page.record(tx, "person.role", f"{member.email}: {member.role}")
-    return go_to(page.path("/people"))
+    return go_to(page.path("/settings/team"))
 
 
 @console.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people, says="Person removed")
@@ -72,7 +70,7 @@ async def remove(page: PageRequest) -> Response:
         member = await people.get_member(tx, page.session.organisation_id, user_id)
         await people.remove(tx, page.session.organisation_id, user_id)
         await page.record(tx, "person.removed", member.email)
-    return go_to(page.path("/people"))
+    return go_to(page.path("/settings/team"))
 
 
 @console.get("/{environment}/audit", roles=DEVELOPERS)

@@ -5,6 +5,7 @@ page.
 """
 
 import hmac
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from secrets import token_urlsafe
 from urllib.parse import quote, urlsplit
@@ -40,6 +41,7 @@ from sapa.http.errors import (
     translate,
 )
 from sapa.people import actions as people
+from sapa.people.profile import actions as profile
 from sapa.people.types import Role
 from sapa.webhooks.endpoints import actions as webhooks
 
@@ -50,6 +52,8 @@ BROWSER_COOKIE = "sapa_browser"
 """Tells a browser in which a person has signed in from one of a stranger."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
+MARK_SECONDS = 60.0
+MOST_MARKED = 10_000
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -223,11 +227,32 @@ class _SignInFirst(Exception):
     pass
 
 
+class SeenSessions:
+    """When each session was last marked as seen by this process: once a minute is enough."""
+
+    def __init__(self) -> None:
+        self._marked: dict[str, float] = {}
+
+    async def mark(self, context: AppContext, secret: str) -> None:
+        now = time.monotonic()
+        if now - self._marked.get(secret, -MARK_SECONDS) < MARK_SECONDS:
+            return
+        if len(self._marked) > MOST_MARKED:
+            self._marked.clear()
+        self._marked[secret] = now
+        async with context.database.connection() as db:
+            await profile.mark_seen(db, secret)
+
+
+_SEEN = SeenSessions()
+
+
 async def _admit(context: AppContext, counts: MenuCounts, route: ConsoleRoute, page: PageRequest) -> None:
     if page.secret:
         async with context.database.connection() as db:
             page.signed_in = await people.find_session(db, page.secret)
     if page.signed_in is not None:
+        await _SEEN.mark(context, page.secret)
         page.language = page.signed_in.language
         page.environment = _find_environment(page.request)
         page.company = await page.api.get_company(page.company_id)

@@ -220,6 +220,27 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
         return await _open_session(tx, user_id, link.organisation_id, origin)
 
 
+async def change_password(
+    database: Database, session: ConsoleSession, present: str, chosen: str, origin: Origin
+) -> str:
+    """After the present one. Ends all sessions; returns the secret of a new one here."""
+    async with database.connection() as db:
+        existing = await queries.find_existing_password(db, session.user_id, NOBODY)
+    if existing is None or existing.password_hash is None:
+        raise WrongPassword
+    await _verify_password(database, existing.email_key, present, existing.password_hash, origin)
+    with passwords.STRANGERS.place() as queue:
+        await queue.check_strength(chosen, [session.organisation, session.email, session.name])
+        hash = await queue.hash(chosen)
+    async with database.transaction() as tx:
+        await _replace_password(tx, session.user_id, hash, existing.password_hash)
+        await queries.insert_audit(
+            tx, session.organisation_id, None, session.user_id, session.name, "person.password", session.email,
+            origin.address,
+        )  # fmt: skip
+        return await _open_session(tx, session.user_id, session.organisation_id, origin)
+
+
 async def _verify_password(database: Database, key: str, password: str, present: str, origin: Origin) -> None:
     subjects = _list_stranger_subjects(key, origin)
     await _count_attempt(database, subjects)

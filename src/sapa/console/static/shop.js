@@ -135,3 +135,15 @@ for (const form of document.querySelectorAll("[data-guard]")) {
   form.addEventListener("submit", () => (isChanged = false));
   addEventListener("beforeunload", (event) => isChanged && event.preventDefault());
 }
+
+// The web chat's preview follows what is typed.
+for (const preview of document.querySelectorAll("[data-chat-preview]")) {
+  const form = preview.closest("form");
+  form.addEventListener("input", () => {
+    for (const text of preview.querySelectorAll("[data-text]"))
+      text.textContent = (form.elements[text.dataset.text].value || text.dataset.default).slice(0, 48);
+    const color = form.elements.color.value;
+    if (!/^#[0-9a-f]{6}$/i.test(color)) return;
+    for (const part of preview.querySelectorAll("[data-fill]")) part.setAttribute("fill", color);
+  });
+}

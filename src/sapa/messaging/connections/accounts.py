@@ -210,7 +210,8 @@ def _list_secrets(context: AppContext, stored: StoredChannelConnection) -> list[
     if stored.credentials is None:
         return []
     connected = context.vault.open(stored.credentials, stored.company_id, stored.id)
-    return sorted(msgspec.json.decode(connected, type=dict[str, str]))
+    known = {field.name for field in CHANNELS[Source(stored.source)].fields}
+    return sorted(known & msgspec.json.decode(connected, type=dict[str, str]).keys())
 
 
 def _get_health(stored: StoredChannelConnection) -> str:

@@ -36,6 +36,8 @@ from sapa.values.company import Company
 from sapa.values.sealing import ResealedBatch, Vault
 
 MAX_VALUE_LENGTH = 4096
+PUBLIC_KEY = "public_key"
+"""Beside the credentials of an embedded channel."""
 
 
 class ConnectionDraft(Struct, frozen=True):
@@ -71,7 +73,9 @@ def _list_stored_fields(
 ) -> Mapping[str, str]:
     if existing is None:
         return {}
-    stored = {**existing.connection.account, **existing.connection.credentials}
+    known = {field.name for field in channel.fields}
+    both = {**existing.connection.account, **existing.connection.credentials}
+    stored = {name: value for name, value in both.items() if name in known}
     account_id = accounts.get_account_id(channel, {**stored, **fields})
     return stored if account_id == accounts.get_account_id(channel, stored) else {}
 
@@ -125,12 +129,33 @@ async def connect(
         raise OtherAccount
     stored = existing or await queries.find_by_account(tx, company.id, source, account_id)
     token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if existing is None or is_new_hook else None
+    if isinstance(draft.channel, Embeddable):
+        draft = await _keep_public_key(context, tx, company, draft, token)
     id = await _store(context, tx, company, draft, stored, token)
     address = context.settings.server.address
     hook_url = f"{address}{HOOKS}{token}" if token else None
-    channel = draft.channel
-    snippet = channel.build_snippet(address, token) if token and isinstance(channel, Embeddable) else None
+    snippet = await find_snippet(context, tx, company, source)
     return NewChannelConnection(await get_info(context, tx, company, id), hook_url, draft.generated, snippet)
+
+
+async def _keep_public_key(
+    context: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, token: str | None
+) -> ConnectionDraft:
+    """The key of an embedded chat is in every page that shows it: it is kept, so that it can be shown again."""
+    existing = await STORED.find_by_source(context, tx, company, draft.channel.source)
+    key = token or (existing.connection.credentials.get(PUBLIC_KEY) if existing else None)
+    return msgspec.structs.replace(draft, credentials=draft.credentials | ({PUBLIC_KEY: key} if key else {}))
+
+
+async def find_snippet(context: AppContext, db: Connection, company: Company, source: Source) -> str | None:
+    """The HTML that shows an embedded channel; None for other channels, and where its key was not kept."""
+    channel, accounts_of = CHANNELS[source], get_environment(company).accounts
+    if not isinstance(channel, Embeddable):
+        return None
+    connected = await accounts_of.find_by_source(context, db, company, source)
+    hook = accounts_of.find_hook(context, company, source)
+    key = hook.rpartition("/")[2] if hook else connected and connected.connection.credentials.get(PUBLIC_KEY)
+    return channel.build_snippet(context.settings.server.address, key) if key else None
 
 
 async def _store(

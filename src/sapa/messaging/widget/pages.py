@@ -79,6 +79,17 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
     messages: list[WidgetMessage]
 
 
+class WidgetLook(Struct, frozen=True):
+    """How the company wants its chat to look, and what it asks first."""
+
+    title: str | None
+    color: str | None
+    greeting: str | None
+    hours: str | None
+    agent: str | None
+    form: str | None
+
+
 class Chat:
     """The handlers of the web chat, for one process."""
 
@@ -87,6 +98,11 @@ class Chat:
         self._database = context.database
         self._proxies = AllowList(context.settings.server.trusted_proxies)
         self._streams = Streams(context)
+
+    async def get_look(self, request: Request) -> Response:
+        """For every page with the chat, before anybody opens it."""
+        account = (await self._get_chat(request)).connection.account
+        return _json(WidgetLook(*(account.get(name) or None for name in WidgetLook.__struct_fields__)))
 
     async def open_session(self, request: Request) -> Response:
         """Creates or resumes a session; with a visitor, signs them in."""
@@ -174,6 +190,7 @@ def pages(context: AppContext) -> list[Route]:
     chat = Chat(context)
     return [
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
+        _route("/look", GET=chat.get_look),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
         _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
         _route("/files", POST=chat.upload_file),

@@ -20,7 +20,8 @@
         away: "Sambungan terputus. Menyambung kembali…", hello: "Halo! Ada yang bisa kami bantu?",
         file: "Lampiran", newTab: "(buka di tab baru)", attach: "Lampirkan berkas",
         remove: (name) => `Hapus ${name}`, big: "Berkas lebih besar dari 10 MB.", many: "Paling banyak 5 berkas.",
-        kind: "Hanya gambar dan dokumen yang dapat dikirim.",
+        kind: "Hanya gambar dan dokumen yang dapat dikirim.", name: "Nama Anda", contact: "Email atau nomor telepon",
+        begin: "Mulai mengobrol",
       }
     : {
         open: "Open chat", close: "Close chat", title: "Chat", write: "Write a message", send: "Send",
@@ -29,7 +30,8 @@
         earlier: "Earlier messages", away: "The connection was lost. Reconnecting…", hello: "Hello! How can we help?",
         file: "Attachment", newTab: "(opens in a new tab)", attach: "Attach a file",
         remove: (name) => `Remove ${name}`, big: "The file is larger than 10 MB.", many: "At most 5 files.",
-        kind: "Only images and documents can be sent.",
+        kind: "Only images and documents can be sent.", name: "Your name", contact: "Email or phone number",
+        begin: "Start the chat",
       };
 
   // Looks. A constructed sheet needs no permission of the page's own policy.
@@ -115,12 +117,53 @@
       padding: 0 14px; block-size: 40px; }
     form .attach { background: none; color: var(--faint); padding: 0; inline-size: 36px; }
     form .attach svg { inline-size: 22px; block-size: 22px; }
+    .hours { margin: 0; padding: 0 16px 10px; background: var(--bar); color: var(--on-bar); font-size: 13px; }
+    .by { color: var(--faint); font-size: 12px; font-weight: 600; }
+    .ask { flex: 1; flex-direction: column; align-items: stretch; gap: 12px; padding: 16px; border: 0; }
+    .ask label { display: grid; gap: 4px; font-weight: 600; }
+    .ask input { font: inherit; color: inherit; border: 1px solid var(--line); border-radius: 12px; padding: 8px 12px;
+      background: var(--back); }
     @media (max-width: 480px) {
       .panel { inset: 0; inline-size: 100%; block-size: 100dvh; border: 0; border-radius: 0; }
       .panel:not([hidden]) ~ .launch { display: none; } }
     @media (prefers-reduced-motion: no-preference) {
       .panel:not([hidden]) { animation: rise .16s ease-out; }
       @keyframes rise { from { opacity: 0; transform: translateY(8px); } } }`;
+
+  // How the company wants it: loaded with the page, so that the button has its colour before anybody opens the chat.
+
+  let look = {};
+
+  function isBright(color) {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255)
+      .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179;
+  }
+
+  async function dress() {
+    look = await call("GET", "look").catch(() => ({}));
+    if (look.title) heading.textContent = look.title;
+    if (look.greeting) hello.textContent = look.greeting;
+    hours.textContent = look.hours || "";
+    hours.hidden = !look.hours;
+    if (!/^#[0-9a-f]{6}$/i.test(look.color || "")) return;
+    const ink = isBright(look.color) ? "#000" : "#fff";
+    for (const name of ["accent", "bar"]) host.style.setProperty(`--${name}`, look.color);
+    for (const name of ["on-accent", "on-bar"]) host.style.setProperty(`--${name}`, ink);
+  }
+
+  /* The form before the first message; its answers go with that message. */
+  let introduction = "";
+
+  function ask() {
+    const isDue = look.form && !introduction && !shown.size && !visitor;
+    for (const part of [log, form]) part.hidden = Boolean(isDue);
+    asked.hidden = !isDue;
+    if (!isDue || asked.childElementCount) return;
+    const field = (name, type) => make("label", {}, words[name], make("input", { name, type, maxlength: "100", required: true }));
+    asked.append(hello.cloneNode(true), field("name", "text"), ...(look.form === "contact" ? [field("contact", "text")] : []),
+      make("button", { type: "submit" }, words.begin));
+  }
 
   // Drawing.
 
@@ -165,9 +208,11 @@
   const chosen = make("ul", { class: "chosen", hidden: true });
   const form = make("form", {}, picker, attach,
     make("label", { class: "aside", for: "text" }, words.write), box, make("button", { type: "submit" }, words.send));
+  const hours = make("p", { class: "hours", hidden: true });
+  const asked = make("form", { class: "ask", hidden: true });
   const shut = make("button", { type: "button", "aria-label": words.close, onclick: () => close() }, icon("M6 6l12 12M18 6L6 18"));
   const panel = make("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true },
-    make("header", {}, heading, shut), log, state, chosen, form);
+    make("header", {}, heading, shut), hours, asked, log, state, chosen, form);
   const badge = make("span", { class: "badge", hidden: true, "aria-hidden": "true" });
   const launch = make("button", { class: "launch", type: "button", "aria-label": words.open, "aria-expanded": "false",
     "aria-controls": "panel", onclick: () => (panel.hidden ? open() : close()) },
@@ -263,7 +308,8 @@
   function draw(line) {
     const isMine = line.direction === "in";
     return make("li", { class: isMine ? "one mine" : "one" },
-      make("span", { class: "aside" }, `${isMine ? words.you : words.us}: `),
+      isMine || !look.agent ? make("span", { class: "aside" }, `${isMine ? words.you : words.us}: `)
+        : make("span", { class: "by" }, look.agent),
       drawBubble(line.content), isMine ? null : drawChoices(line), make("span", { class: "note" }, clock(line.at)));
   }
 
@@ -431,7 +477,6 @@
     if (session.token) keep(session.token);
     if (session.visitorId !== join.visitorId) forget();
     join.visitorId = session.visitorId;
-    if (session.title) heading.textContent = session.title;
     session.messages.forEach(show);
     last = session.lastNumber;
     offerEarlier();
@@ -634,7 +679,13 @@
     drawPending();
     box.value = "";
     grow();
-    say(text, null, files);
+    say(introduction && !shown.size ? `${introduction}\n${text}` : text, null, files);
+  });
+  asked.addEventListener("submit", (event) => {
+    event.preventDefault();
+    introduction = [...new FormData(asked).values()].map((text) => text.trim()).filter(Boolean).join(" · ");
+    ask();
+    box.focus();
   });
   box.addEventListener("input", grow);
   box.addEventListener("keydown", (event) => {
@@ -655,9 +706,10 @@
     if (!shown.size) log.replaceChildren(hello);
     wasAtEnd = true;
     stayAtEnd();
-    box.focus();
+    ask();
+    (asked.hidden ? box : asked.querySelector("input")).focus();
     lookAgain();
-    joined().catch(() => report(words.away));
+    joined().then(ask, () => report(words.away));
   }
 
   function close() {
@@ -707,6 +759,7 @@
 
   function begin() {
     document.body.append(host);
+    dress();
     if (early) identify(early).catch((error) => console.warn(`sapa: ${error.message}`));
     else if (token) joined().catch(() => {});
     window.dispatchEvent(new Event("sapa:ready"));

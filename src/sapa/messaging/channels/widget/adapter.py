@@ -44,6 +44,15 @@ class Widget:
         AccountField(
             "origins", "Sites that may show the chat; default: all", is_secret=False, is_required=False, pattern=ORIGINS
         ),
+        AccountField(
+            "color", "Colour, such as #0b6b5d", is_secret=False, is_required=False, pattern=r"#[0-9A-Fa-f]{6}"
+        ),
+        AccountField("greeting", "Greeting", is_secret=False, is_required=False, pattern=r".{0,200}"),
+        AccountField("hours", "Opening hours, as text", is_secret=False, is_required=False, pattern=r".{0,100}"),
+        AccountField("agent", "Name shown with replies", is_secret=False, is_required=False, pattern=r".{0,60}"),
+        AccountField(
+            "form", "Ask before the chat: name or contact", is_secret=False, is_required=False, pattern=r"name|contact"
+        ),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),

@@ -1,0 +1,36 @@
+"""What waits, in numbers: for the tab's title, the sound and the desktop notification of the script."""
+
+from starlette.responses import JSONResponse, Response
+
+from sapa.console.page_request import PageRequest
+from sapa.console.rendering import HEADERS
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console
+from sapa.http.endpoints import Base
+from sapa.people.profile import actions as profile
+
+MOST_AGENTS = "100"
+PATHS = {"unassigned": "/inbox", "order": "/orders", "shipment": "/shipments"}
+"""The entry of the menu that counts each kind."""
+
+
+@console.get("/{environment}/alerts", roles=EVERYBODY)
+async def count_alerts(page: PageRequest) -> Response:
+    session = page.session
+    async with page.context.database.connection() as db:
+        alerts = await profile.get_alerts(db, session.organisation_id, session.user_id)
+    counts = {kind: page.counts[path].number if path in page.counts else 0 for kind, path in PATHS.items()}
+    counts["assigned"] = await _count_assigned(page)
+    wanted = {kind: count for kind, count in counts.items() if kind in alerts.kinds}
+    body = {"counts": wanted, "sound": alerts.sound, "desktop": alerts.desktop}
+    return JSONResponse(body, headers=HEADERS)
+
+
+async def _count_assigned(page: PageRequest) -> int:
+    """Customers who wait in the person's own conversations."""
+    found = await page.call("GET", "/agents", {"limit": MOST_AGENTS}, base=Base.MESSAGING)
+    agent = next((one for one in found["data"] if one["userId"] == page.session.user_id), None)
+    if agent is None:
+        return 0
+    query = {"agentId": str(agent["id"]), "status": "assigned", "waiting": "true", "limit": "1"}
+    return int((await page.call("GET", "/tickets", query, base=Base.MESSAGING))["meta"]["total"])

@@ -1,0 +1,48 @@
+// What waits: in the tab's title and on the app's icon, with a sound and on the desktop if the person wants that.
+"use strict";
+
+const alerts = document.body.dataset.alerts;
+const ALERTS = "sapa-alerts";
+const plainTitle = document.title;
+const alertWords = JSON.parse(document.body.dataset.alertWords ?? "{}");
+let audio;
+
+const beep = () => {
+  try {
+    audio ??= new AudioContext();
+    const tone = audio.createOscillator(), volume = audio.createGain();
+    tone.frequency.value = 880;
+    volume.gain.setValueAtTime(0.08, audio.currentTime);
+    volume.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.4);
+    tone.connect(volume).connect(audio.destination);
+    tone.start();
+    tone.stop(audio.currentTime + 0.4);
+  } catch {
+    // A browser that plays nothing before the page was touched says so.
+  }
+};
+
+const lookForAlerts = async () => {
+  const answer = await fetch(alerts).catch(() => null);
+  if (!answer?.ok || answer.redirected) return;
+  const { counts, sound, desktop } = await answer.json();
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  document.title = all ? `(${all}) ${plainTitle}` : plainTitle;
+  navigator.setAppBadge?.(all).catch(() => {});
+  // The tabs of a browser share what was announced: one of them announces.
+  const before = JSON.parse(localStorage.getItem(ALERTS) ?? "{}");
+  localStorage.setItem(ALERTS, JSON.stringify(counts));
+  const grown = Object.keys(counts).filter((kind) => kind in before && counts[kind] > before[kind]);
+  if (!grown.length) return;
+  document.body.dataset.alerted = grown.join(" ");
+  if (sound) beep();
+  if (desktop && window.Notification?.permission === "granted" && document.hidden)
+    new Notification(document.querySelector(".brand span").firstChild.textContent, { body: grown.map((kind) => alertWords[kind]).join("\n"), tag: "sapa" });
+};
+
+if (alerts) {
+  lookForAlerts();
+  setInterval(lookForAlerts, Number(document.body.dataset.alertSeconds) * 1000);
+}
+for (const box of document.querySelectorAll("[data-asks-desktop]"))
+  box.addEventListener("change", () => box.checked && window.Notification?.requestPermission());
