@@ -9,6 +9,7 @@ from starlette.routing import Route
 from sapa.console import (
     agent_pages,
     alert_pages,
+    breakdown_pages,
     bulk_pages,
     call_pages,
     carrier_pages,
@@ -98,6 +99,7 @@ PARTS = [
     template_pages,
     agent_pages,
     report_pages,
+    breakdown_pages,
 ]
 """Importing them declares their pages."""
 

@@ -52,7 +52,7 @@ async def change_password(page: PageRequest) -> Response:
 @console.post("/profile/alerts", roles=EVERYBODY, shown_by=show_profile, says="Saved")
 async def change_alerts(page: PageRequest) -> Response:
     alerts = AlertSettings(
-        kinds=page.form_values("kind"),
+        kinds=tuple(page.form_values("kind")),
         sound=bool(page.form_value("sound")),
         desktop=bool(page.form_value("desktop")),
         mail=bool(page.form_value("mail")),

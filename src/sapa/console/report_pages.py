@@ -45,23 +45,28 @@ GROUPINGS: dict[Grouping, str] = {"day": "day", "template": "template_id", "chan
 
 @console.get("/{environment}/reports", roles=DEVELOPERS)
 async def show_overview(page: PageRequest) -> Response:
-    company = await _get_company(page)
-    window = await _read_window(page, company)
+    company = await get_company(page)
+    window = await read_window(page, company)
     async with page.context.long_reads.snapshot(company.id) as db:
         overview = await reports.get_overview(db, company, window)
+        before = await reports.get_previous_window(db, company, window)
+        previous = await reports.get_totals(db, company, before)
     return page.show(
         "reports.html",
         overview=overview,
+        present=reports.sum_overview(overview),
+        previous=previous,
+        before=before,
         drawn=_draw(page, overview),
         orders=partial(_link_orders, page, window),
         transactions=partial(_link_transactions, page, window),
-        **_frame(page, window),
+        **get_frame(page, window),
     )
 
 
 @console.get("/{environment}/reports/agents", roles=DEVELOPERS)
 async def show_agents(page: PageRequest) -> Response:
-    window = await _read_window(page, await _get_company(page))
+    window = await read_window(page, await get_company(page))
     channel = _read_channel(page)
     records, kinds = await _compare(page, window, channel)
     return page.show(
@@ -72,13 +77,13 @@ async def show_agents(page: PageRequest) -> Response:
         drawn=_draw_agents(page, kinds),
         channels=list(CHANNEL_NAMES),
         channel=channel or "",
-        **_frame(page, window),
+        **get_frame(page, window),
     )
 
 
 @console.get("/{environment}/reports/costs", roles=DEVELOPERS)
 async def show_costs(page: PageRequest) -> Response:
-    company = await _get_company(page)
+    company = await get_company(page)
     window, selection, grouping = await _read_costs(page, company)
     async with page.context.long_reads.snapshot(company.id) as db:
         report = await costs.get_report(db, company, selection, grouping)
@@ -90,15 +95,15 @@ async def show_costs(page: PageRequest) -> Response:
         field=GROUPINGS[grouping],
         chosen=selection.template_id or "",
         drawn=_draw_costs(page, window, report),
-        **_frame(page, window),
+        **get_frame(page, window),
     )
 
 
 @console.get("/{environment}/reports/transactions", roles=DEVELOPERS)
 async def show_transactions(page: PageRequest) -> Response:
     """The payments and refunds behind the figures of the money report."""
-    company = await _get_company(page)
-    window = await _read_window(page, company)
+    company = await get_company(page)
+    window = await read_window(page, company)
     params = page.request.query_params
     kind = params.get("kind") if params.get("kind") in {"payment", "refund"} else None
     currency = params.get("currency") if params.get("currency") in DIGITS else None
@@ -109,7 +114,7 @@ async def show_transactions(page: PageRequest) -> Response:
         )
     query = {"from": window.first, "to": window.last, "kind": kind or "", "currency": currency or "", "page": number}
     meta = {"page": number, "total": total, "hasNextPage": number * TRANSACTIONS < total}
-    return page.show("report_transactions.html", transactions=found, query=query, meta=meta, **_frame(page, window))
+    return page.show("report_transactions.html", transactions=found, query=query, meta=meta, **get_frame(page, window))
 
 
 @console.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
@@ -118,8 +123,8 @@ async def download(page: PageRequest) -> Response:
     part, _, ending = page.request.path_params["id"].partition(".")
     if ending != "csv" or part not in {*PARTS, "agents", "costs"}:
         raise NotFound
-    company = await _get_company(page)
-    window, channel = await _read_window(page, company), _read_channel(page)
+    company = await get_company(page)
+    window, channel = await read_window(page, company), _read_channel(page)
     _, selection, grouping = await _read_costs(page, company)
     if page.error is not None:
         raise page.error
@@ -146,12 +151,12 @@ def build_csv(rows: Iterable[Sequence[object]]) -> str:
     return written.getvalue()
 
 
-async def _get_company(page: PageRequest) -> Company:
+async def get_company(page: PageRequest) -> Company:
     async with page.context.database.connection() as db:
         return await access.get_company(db, page.company_id)
 
 
-async def _read_window(page: PageRequest, company: Company) -> ReportWindow:
+async def read_window(page: PageRequest, company: Company) -> ReportWindow:
     """The date range of the address; the default one, and an error, if it is unusable."""
     params = page.request.query_params
     async with page.context.database.connection() as db:
@@ -162,7 +167,7 @@ async def _read_window(page: PageRequest, company: Company) -> ReportWindow:
             return await reports.get_window(db, company, "", "", "")
 
 
-def _frame(page: PageRequest, window: ReportWindow) -> dict[str, Any]:
+def get_frame(page: PageRequest, window: ReportWindow) -> dict[str, Any]:
     """What every report shows above its figures."""
     params = page.request.query_params
     is_preset = not params.get("from") and not params.get("to") and page.error is None
@@ -243,7 +248,7 @@ async def _compare(
 
 async def _read_costs(page: PageRequest, company: Company) -> tuple[ReportWindow, CostSelection, Grouping]:
     """The window, what to sum in it, and by what."""
-    window, params = await _read_window(page, company), page.request.query_params
+    window, params = await read_window(page, company), page.request.query_params
     template = params.get("template", "").replace("\0", "") or None
     grouping: Grouping = next((name for name in GROUPINGS if name == params.get("by")), "day")
     return window, CostSelection(window.first, window.last, template), grouping

@@ -11,6 +11,8 @@ from msgspec.structs import fields
 from sapa.db.pool import Connection
 from sapa.reports import queries
 from sapa.reports.types import (
+    CarrierShipments,
+    ChannelMessages,
     DayRange,
     DaySales,
     EndpointHealth,
@@ -18,6 +20,8 @@ from sapa.reports.types import (
     MoneyStep,
     OrderTransaction,
     Overview,
+    PeriodTotals,
+    ProductSales,
     ReportWindow,
     SalesStep,
     parse_window,
@@ -27,6 +31,7 @@ from sapa.values.company import Company
 Step = TypeVar("Step", SalesStep, MoneyStep)
 
 HEALTH_PERIOD = timedelta(hours=24)
+MOST_GROUPS = 100
 
 
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
@@ -55,6 +60,49 @@ async def get_overview(db: Connection, company: Company, window: ReportWindow) -
         endpoints=await queries.list_endpoints(db, company.id, window.start, window.end),
         shipments=await queries.list_shipments(db, company.id, window),
     )
+
+
+async def get_previous_window(db: Connection, company: Company, window: ReportWindow) -> ReportWindow:
+    """As many days, right before the window."""
+    length = timedelta(days=window.days)
+    return await get_window_of(db, company, DayRange(window.first - length, window.first - timedelta(days=1)))
+
+
+async def get_totals(db: Connection, company: Company, window: ReportWindow) -> PeriodTotals:
+    sales = _sum_by_currency(SalesStep, company.currency, await queries.list_sales(db, company.id, window))
+    money = _sum_by_currency(MoneyStep, company.currency, await queries.list_money(db, company.id, window))
+    messages = await queries.list_messages(db, company.id, window)
+    shipments = await queries.list_shipments(db, company.id, window)
+    return PeriodTotals(
+        sum(step.sent for step in messages),
+        sales[0].orders,
+        sales[0].net,
+        money[0].net,
+        sum(state.shipments for state in shipments),
+    )
+
+
+def sum_overview(overview: Overview) -> PeriodTotals:
+    return PeriodTotals(
+        sum(step.sent for step in overview.messages),
+        overview.sales_totals[0].orders,
+        overview.sales_totals[0].net,
+        overview.money_totals[0].net,
+        sum(state.shipments for state in overview.shipments),
+    )
+
+
+async def list_products(db: Connection, company: Company, window: ReportWindow) -> list[ProductSales]:
+    """What brought most, first."""
+    return await queries.list_products(db, company.id, window, company.currency, MOST_GROUPS)
+
+
+async def list_channels(db: Connection, company: Company, window: ReportWindow) -> list[ChannelMessages]:
+    return await queries.list_channels(db, company.id, window)
+
+
+async def list_carriers(db: Connection, company: Company, window: ReportWindow) -> list[CarrierShipments]:
+    return await queries.list_carriers(db, company.id, window, MOST_GROUPS)
 
 
 async def list_endpoint_health(db: Connection, company_id: int) -> list[EndpointHealth]:

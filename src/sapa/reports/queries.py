@@ -6,11 +6,14 @@ from datetime import date, datetime
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
+    CarrierShipments,
+    ChannelMessages,
     DaySales,
     EndpointHealth,
     MessageStep,
     MoneyStep,
     OrderTransaction,
+    ProductSales,
     ReportWindow,
     SalesStep,
     ShipmentState,
@@ -175,6 +178,51 @@ SHIPMENTS = sql(
 )
 
 
+# Orders that were cancelled or refunded as a whole sold nothing.
+PRODUCTS = sql(
+    """
+    SELECT l.line ->> 'title' AS name, count(DISTINCT o.id) AS orders, sum((l.line ->> 'quantity')::bigint) AS units,
+           sum(coalesce((l.line ->> 'refundedQuantity')::bigint, 0)) AS refunded_units,
+           trim_scale(sum(coalesce((l.line ->> 'charged')::numeric,
+                                   (l.line ->> 'price')::numeric * (l.line ->> 'quantity')::numeric))) AS charged
+      FROM orders o
+     CROSS JOIN LATERAL json_array_elements(o.line_items) AS l (line)
+     WHERE o.company_id = $1 AND o.created_at >= $2 AND o.created_at < $3 AND o.currency = $4
+       AND coalesce(o.archived_from, o.status) NOT IN ('cancelled', 'refunded')
+     GROUP BY 1
+     ORDER BY 5 DESC, 1
+     LIMIT $5""",
+    row=ProductSales,
+)
+
+CHANNELS = sql(
+    """
+    SELECT source, count(*) FILTER (WHERE direction = 'in') AS received,
+           count(sent_at) FILTER (WHERE direction = 'out') AS sent,
+           count(delivered_at) FILTER (WHERE direction = 'out') AS delivered,
+           count(read_at) FILTER (WHERE direction = 'out') AS read,
+           count(failed_at) FILTER (WHERE direction = 'out') AS failed
+      FROM messages
+     WHERE company_id = $1 AND created_at >= $2 AND created_at < $3
+     GROUP BY 1
+     ORDER BY 3 DESC, 1""",
+    row=ChannelMessages,
+)
+
+CARRIERS = sql(
+    """
+    SELECT provider, max(provider_label) AS label, count(*) AS shipments,
+           count(*) FILTER (WHERE shipping_status = 'delivered') AS delivered,
+           count(*) FILTER (WHERE needs_action) AS problems, trim_scale(coalesce(sum(fee), 0)) AS fees
+      FROM shipments
+     WHERE company_id = $1 AND created_at >= $2 AND created_at < $3
+     GROUP BY 1
+     ORDER BY 3 DESC, 1
+     LIMIT $4""",
+    row=CarrierShipments,
+)
+
+
 async def get_today(db: Connection, company_id: int) -> date:
     """The company's day, in its time zone."""
     today: date = await TODAY.value(db, company_id)
@@ -223,3 +271,17 @@ async def list_endpoints(db: Connection, company_id: int, start: datetime, end: 
 
 async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:
     return await SHIPMENTS.all(db, company_id, window.start, window.end)
+
+
+async def list_products(
+    db: Connection, company_id: int, window: ReportWindow, currency: str, most: int
+) -> list[ProductSales]:
+    return await PRODUCTS.all(db, company_id, window.start, window.end, currency, most)
+
+
+async def list_channels(db: Connection, company_id: int, window: ReportWindow) -> list[ChannelMessages]:
+    return await CHANNELS.all(db, company_id, window.start, window.end)
+
+
+async def list_carriers(db: Connection, company_id: int, window: ReportWindow, most: int) -> list[CarrierShipments]:
+    return await CARRIERS.all(db, company_id, window.start, window.end, most)

@@ -228,3 +228,45 @@ def _next_step(day: date, step: Step) -> date:
     if step == "month":
         return (day + timedelta(days=31)).replace(day=1)
     return day + timedelta(days=7 if step == "week" else 1)
+
+
+class PeriodTotals(Struct, frozen=True):
+    """The main figures of a window, in the company's currency."""
+
+    sent: int
+    orders: int
+    net_sales: Decimal
+    net_money: Decimal
+    shipments: int
+
+
+class ProductSales(Struct, frozen=True):
+    """What was sold of one article, in the company's currency."""
+
+    name: str
+    orders: int
+    units: int
+    refunded_units: int
+    charged: Decimal
+
+
+class ChannelMessages(Struct, frozen=True):
+    """The messages of one channel."""
+
+    source: str
+    received: int
+    sent: int
+    delivered: int
+    read: int
+    failed: int
+
+
+class CarrierShipments(Struct, frozen=True):
+    """The shipments of one carrier."""
+
+    provider: str
+    label: str
+    shipments: int
+    delivered: int
+    problems: int
+    fees: Decimal

@@ -23,7 +23,7 @@ class OpenSession(Struct, frozen=True):
 class AlertSettings(Struct, frozen=True):
     """What a user hears of in one company, and how."""
 
-    kinds: list[str] = ["assigned", "unassigned"]
+    kinds: tuple[str, ...] = ("assigned", "unassigned")
     sound: bool = True
     desktop: bool = False
     mail: bool = True

@@ -1,0 +1,55 @@
+"""Reports by product, channel and carrier, with the rows behind them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from starlette.responses import Response
+
+from sapa.console.page_request import PageRequest
+from sapa.console.rendering import HEADERS
+from sapa.console.report_pages import build_csv, get_company, get_frame, read_window
+from sapa.console.roles import DEVELOPERS
+from sapa.console.routes import console
+from sapa.db.pool import Connection
+from sapa.reports import actions as reports
+from sapa.reports.types import ReportWindow
+from sapa.values.company import Company
+
+GROUPS = {
+    "products": ("name", "orders", "units", "refunded_units", "charged"),
+    "channels": ("source", "received", "sent", "delivered", "read", "failed"),
+    "carriers": ("label", "shipments", "delivered", "problems", "fees"),
+}
+"""Each with the columns of its file."""
+LIST_ROWS: dict[str, Callable[[Connection, Company, ReportWindow], Awaitable[Sequence[object]]]] = {
+    "products": reports.list_products,
+    "channels": reports.list_channels,
+    "carriers": reports.list_carriers,
+}
+
+
+@console.get("/{environment}/reports/breakdown", roles=DEVELOPERS)
+async def show_breakdown(page: PageRequest) -> Response:
+    company = await get_company(page)
+    window = await read_window(page, company)
+    by = page.request.query_params.get("by", "")
+    by = by if by in GROUPS else "products"
+    list_rows = {
+        "products": reports.list_products,
+        "channels": reports.list_channels,
+        "carriers": reports.list_carriers,
+    }
+    async with page.context.long_reads.snapshot(company.id) as db:
+        rows = await LIST_ROWS[by](db, company, window)
+    if page.request.query_params.get("file") and page.error is None:
+        lines = [GROUPS[by], *([getattr(row, name) for name in GROUPS[by]] for row in rows)]
+        name = f"{by}-{window.first}-{window.last}.csv"
+        headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(build_csv(lines), 200, headers, "text/csv; charset=utf-8")
+    return page.show(
+        "report_breakdown.html",
+        rows=rows,
+        by=by,
+        groups=list(GROUPS),
+        currency=company.currency,
+        **get_frame(page, window),
+    )
