@@ -38,6 +38,7 @@ Addresses = dict[str, str]
 async def fill_shop(installation: Installation, database: Database, company_id: int, station: Station) -> Addresses:
     """Something of everything; the pages that show one thing."""
     key = (await make_key(database, company_id)).raw
+    managed = (await make_key(database, company_id)).id
     vault = Vault(installation.server.secret_key)
     hook = (await make_endpoint(database, vault, company_id, url=station.url("hooks"))).endpoint.id
     async with connect(installation, key) as api, connect_messaging(installation, key) as messaging:
@@ -48,6 +49,7 @@ async def fill_shop(installation: Installation, database: Database, company_id: 
         **goods,
         **talk,
         "/{environment}/webhooks/{id}": f"/webhooks/{hook}",
+        "/{environment}/keys/{id}/edit": f"/keys/{managed}/edit",
         "/{environment}/deliveries/{id}": f"/deliveries/{delivery}",
         "/{environment}/channels/{id}": "/channels/MSGAPP_CLOUD",
         "/{environment}/carriers/{id}": "/carriers/aggregator_carrier",
@@ -69,6 +71,8 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
     draft = await make_import(api, TABLE, start="false")
     return {
         "/{environment}/customers/{id}": f"/customers/{ayu}",
+        "/{environment}/customers/{id}/edit": f"/customers/{ayu}/edit",
+        "/{environment}/products/{id}/edit": f"/products/{product['id']}/edit",
         "/{environment}/loyalty/{id}": f"/loyalty/{ayu}",
         "/{environment}/rewards/{id}": f"/rewards/{reward['id']}",
         "/{environment}/products/{id}": f"/products/{product['id']}",

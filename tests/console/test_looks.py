@@ -39,6 +39,8 @@ NO_PAGES = {
     "/{environment}/exports/{file}",
     "/{environment}/reports/files/{id}",
     "/{environment}/areas",
+    "/{environment}/alerts",
+    "/{environment}/suggestions/{kind}",
     "/{environment}/labels/{id}/file",
     "/{environment}/shipments/{id}/print/{document}",
 }
@@ -186,13 +188,13 @@ async def test_a_file_comes_in_with_its_progress_and_goes_out_again(
     assert exported.count("@toko.example") == 2_000
 
 
-async def test_an_owner_connects_the_web_chat_and_sees_the_snippet_once(
+async def test_an_owner_connects_the_web_chat_and_sees_its_secret_once(
     browser: Browser, installation: Installation, database: Database, company: Environments
 ) -> None:
     email = await make_person(database, company)
     async with open_page(browser, installation.address) as page:
         await sign_in(page, email, "/console/live/channels")
-        await page.click("tr:has-text('WIDGET') a.button")
+        await page.click("tr:has-text('Web chat') a.button")
         await page.fill("[name=title]", "Tanya kami")
         await page.click("button.main")
         await page.wait_for_selector("#snippet")

@@ -33,11 +33,6 @@ async def show_breakdown(page: PageRequest) -> Response:
     window = await read_window(page, company)
     by = page.request.query_params.get("by", "")
     by = by if by in GROUPS else "products"
-    list_rows = {
-        "products": reports.list_products,
-        "channels": reports.list_channels,
-        "carriers": reports.list_carriers,
-    }
     async with page.context.long_reads.snapshot(company.id) as db:
         rows = await LIST_ROWS[by](db, company, window)
     if page.request.query_params.get("file") and page.error is None:

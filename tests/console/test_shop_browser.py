@@ -1,0 +1,116 @@
+"""The shop, its settings and defects that were found by hand, in a real browser: one session for several of them."""
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+from tests.console.people import make_person
+from tests.console.test_workplace_browser import open_seat
+from tests.factories import Environments, make_customer, make_key, make_order, make_product
+from tests.messaging.conftest import connect_messaging
+from tests.support.ticket_steps import Desk
+
+LONG = {"title": "Kopi Arabika Gayo Wine Process Premium Reserve 1 kilogram", "price": 123_456_789, "quantity": 100}
+
+
+@pytest.fixture
+async def email(database: Database, company: Environments) -> str:
+    return await make_person(database, company)
+
+
+async def is_cut_off(page: Page, selector: str) -> bool:
+    cut: bool = await page.locator(selector).first.evaluate("part => part.scrollWidth > part.clientWidth")
+    return cut
+
+
+async def test_an_order_is_made_with_the_keyboard_and_found_and_changed_in_its_list(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    variant = {"title": "250 g", "price": 85_000, "sku": "TRJ-250", "inventoryQuantity": 7}
+    await make_product(api, name="Kopi Toraja", variants=[variant])
+    ayu = await make_customer(api, firstName="Ayunda")
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto(f"/console/live/customers/{ayu['id']}")
+        await page.click("a:text-is('New order')")
+        await expect(page.locator("[name=customer]")).to_have_value("Ayunda Lestari")
+        article = page.locator("[name=title]").first
+        await article.fill("toraja")
+        option = page.locator(".options [role=option]").first
+        await expect(option).to_contain_text("× 7")
+        await article.press("Enter")
+        await expect(article).to_have_value("Kopi Toraja · 250 g")
+        await page.click("button.main:text-is('Create order')")
+        await expect(page.locator(".toasts")).to_contain_text("created")
+        order = (await api.get("/orders")).json()["data"][0]
+        assert (order["customer"]["id"], order["total"]) == (ayu["id"], 85_000)
+        await page.goto("/console/live/orders?status=active")
+        await page.fill("form.search [type=search]", "nobody at all")
+        await expect(page.locator("#list")).to_contain_text("No orders match")
+        await page.fill("form.search [type=search]", order["orderNumber"])
+        await expect(page.locator("#list tbody tr")).to_have_count(1)
+        await expect(page.locator("[data-bulk-actions]")).to_be_hidden()
+        await page.check("[data-all]")
+        await page.click("button:text-is('Mark as paid')")
+        await expect(page.locator(".toasts")).to_contain_text("1 changed")
+        assert (await api.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
+        await page.goto("/console/live/orders?status=active&search=ayunda")
+        await page.click("#list tbody th a")
+        await expect(page.locator(".crumbs a")).to_have_attribute(
+            "href", "/console/live/orders?status=active&search=ayunda"
+        )
+
+
+async def test_the_lines_of_an_order_are_whole_beside_the_side_column(
+    browser: Browser, installation: Installation, database: Database, api: httpx.AsyncClient, email: str
+) -> None:
+    line = LONG | {"discount": {"percentage": 5}}
+    order = await make_order(api, lineItems=[line, LONG], discounts=[{"percentage": 10}])
+    await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    refund = {"lineItems": [{"id": order["lineItems"][0]["id"], "quantity": 3}]}
+    assert (await api.post(f"/orders/{order['id']}/refunds", json=refund)).status_code == 201
+    async with open_seat(browser, installation, database, email) as page:
+        for width in (1440, 1280, 1100, 390):
+            await page.set_viewport_size({"width": width, "height": 900})
+            await page.goto(f"/console/live/orders/{order['id']}")
+            assert not await is_cut_off(page, ".scroll:has(.lines)"), width
+
+
+async def test_the_chat_is_dressed_previewed_and_its_snippet_stays_at_hand(
+    browser: Browser, installation: Installation, database: Database, email: str
+) -> None:
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto("/console/live/channels/WIDGET")
+        await page.fill("[name=title]", "Tanya kami")
+        await page.fill("[name=color]", "#b3261e")
+        await page.fill("[name=greeting]", "Halo kak")
+        await expect(page.locator("[data-chat-preview] [data-text=title]")).to_have_text("Tanya kami")
+        await expect(page.locator("[data-chat-preview] [data-fill]").first).to_have_attribute("fill", "#b3261e")
+        await page.click("button.main")
+        snippet = await page.inner_text("#snippet")
+        await page.click("a:text-is('Done')")
+        await expect(page.locator("#snippet")).to_have_text(snippet)
+        await page.reload()
+        await expect(page.locator("#snippet")).to_have_text(snippet)
+        await expect(page.locator("main")).not_to_contain_text("WIDGET")
+
+
+async def test_a_new_conversation_is_announced_in_the_title_and_a_profile_says_of_what(
+    browser: Browser, installation: Installation, database: Database, company: Environments, email: str
+) -> None:
+    async with open_seat(browser, installation, database, email) as page:
+        await page.goto("/console/profile")
+        await page.check("[name=kind][value=order]")
+        await page.uncheck("[name=mail]")
+        await page.click("#alerts button.main")
+        await expect(page.locator(".toasts")).to_be_visible()
+        await expect(page.locator("[name=kind][value=order]")).to_be_checked()
+        await expect(page.locator("[name=mail]")).not_to_be_checked()
+        await expect(page.locator("main")).to_contain_text("this browser")
+        await page.evaluate("localStorage.setItem('sapa-alerts', JSON.stringify({ unassigned: 0 }))")
+        async with connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging:
+            await Desk(messaging).receive("Halo kak", "+628123456790")
+        await page.goto("/console/test/products")
+        await expect(page).to_have_title("(1) Products – Sapa")
+        await expect(page.locator("body")).to_have_attribute("data-alerted", "unassigned")
