@@ -1415,6 +1415,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "source": "api",
      "edit_log": "firstName: Ayu → Ayu Putri",
      "notes": "Asked by phone",
+     "actorName": "sari@toko.example",
      "createdAt": "2026-01-31T09:30:00.000Z",
      "updatedAt": "2026-01-31T09:30:00.000Z"
     }
@@ -7928,7 +7929,10 @@ export const OPERATIONS: Record<string, OperationExample> = {
       "Content-Type",
       "X-Service-Webhook-Id"
      ],
-     "body": "{\"id\":\"cust_01jc9y3q5me8w92v7x4t6r0n1k\"}"
+     "body": "{\"id\":\"cust_01jc9y3q5me8w92v7x4t6r0n1k\"}",
+     "headerValues": {
+      "Content-Type": "application/json"
+     }
     },
     "attemptLog": [
      {

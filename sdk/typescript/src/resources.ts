@@ -866,10 +866,9 @@ export class ApiKeysResource extends Resource {
   }
 
   /**
-   * Open a key to AI agents, or close it.
+   * Change a key: its name, scopes, products, addresses and rate limit, and whether AI agents may use it.
    *
-   * Every server follows within a second. A key can open keys that have at most its own rights, if it is open itself.
-   * Its scopes, products and addresses never change: create another key.
+   * Every server follows within a second. The changed key can have at most the rights of your key.
    *
    * Needs the scope `keys:WRITE`.
    */

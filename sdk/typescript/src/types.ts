@@ -943,6 +943,13 @@ export interface ApiKeyPage {
 
 /** Changes to a key: a field that you leave out keeps its value. */
 export interface ApiKeyPatch {
+  name?: string | undefined;
+  scopes?: readonly Scope[] | undefined;
+  products?: readonly KeyProduct[] | undefined;
+  /** None allows all. */
+  allowList?: readonly string[] | undefined;
+  /** Calls a minute. */
+  rateLimit?: number | undefined;
   /** Whether AI agents may use it with MCP. */
   allowsMcp?: boolean | undefined;
 }
@@ -1828,6 +1835,11 @@ export interface DeliveryRequest {
   url: string | null;
   headers: string[];
   body: string | null;
+  /**
+   * The headers with their values, signed for the time of the last attempt with the secrets that sign now. The values
+   * of custom headers are masked.
+   */
+  headerValues: Record<string, string>;
 }
 
 /** A discount on the whole order. It is spread over the lines: see discountAllocation of each line. */
@@ -5463,6 +5475,8 @@ export interface TimelineEntry {
   edit_log: string | null;
   /** A note written by a person. */
   notes: string | null;
+  /** The person or API key behind it, where known. */
+  actorName: string | null;
   createdAt: string;
   updatedAt: string;
 }

@@ -362,15 +362,25 @@ class AsyncApiKeysResource(AsyncResource):
         return await self._call(models.ApiKey, Request("GET", build_path("/customer/v1/api-keys/{}", id)))
 
     async def update(
-        self, id: str, *, allows_mcp: bool | NotGiven = NOT_GIVEN, idempotency_key: str | None = None
+        self,
+        id: str,
+        *,
+        name: str | NotGiven = NOT_GIVEN,
+        scopes: Sequence[models.Scope] | NotGiven = NOT_GIVEN,
+        products: Sequence[models.KeyProduct] | NotGiven = NOT_GIVEN,
+        allow_list: Sequence[str] | NotGiven = NOT_GIVEN,
+        rate_limit: int | NotGiven = NOT_GIVEN,
+        allows_mcp: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
     ) -> models.ApiKey:
-        """Open a key to AI agents, or close it.
+        """Change a key: its name, scopes, products, addresses and rate limit, and whether AI agents may use it.
 
-        Every server follows within a second. A key can open keys that have at most its own rights, if it is
-        open itself. Its scopes, products and addresses never change: create another key.
+        Every server follows within a second. The changed key can have at most the rights of your key.
 
         Needs the scope `keys:WRITE`.
 
+        - allow_list: None allows all.
+        - rate_limit: Calls a minute.
         - allows_mcp: Whether AI agents may use it with MCP.
         """
         return await self._call(
@@ -378,7 +388,14 @@ class AsyncApiKeysResource(AsyncResource):
             Request(
                 "PUT",
                 build_path("/customer/v1/api-keys/{}", id),
-                body=models.ApiKeyPatch(allows_mcp=allows_mcp),
+                body=models.ApiKeyPatch(
+                    name=name,
+                    scopes=scopes,
+                    products=products,
+                    allow_list=allow_list,
+                    rate_limit=rate_limit,
+                    allows_mcp=allows_mcp,
+                ),
                 idempotency_key=idempotency_key,
             ),
         )

@@ -671,6 +671,13 @@ class ApiKeyPage(Struct, kw_only=True, frozen=True):
 class ApiKeyPatch(Struct, kw_only=True, rename="camel"):
     """Changes to a key: a field that you leave out keeps its value."""
 
+    name: str | NotGiven = NOT_GIVEN
+    scopes: Sequence[Scope] | NotGiven = NOT_GIVEN
+    products: Sequence[KeyProduct] | NotGiven = NOT_GIVEN
+    allow_list: Sequence[str] | NotGiven = NOT_GIVEN
+    """None allows all."""
+    rate_limit: int | NotGiven = NOT_GIVEN
+    """Calls a minute."""
     allows_mcp: bool | NotGiven = NOT_GIVEN
     """Whether AI agents may use it with MCP."""
 
@@ -1637,12 +1644,16 @@ class DeliveryAttempt(Struct, kw_only=True, frozen=True, rename="camel"):
     """The beginning of the response's body, at most 4 KB."""
 
 
-class DeliveryRequest(Struct, kw_only=True, frozen=True):
+class DeliveryRequest(Struct, kw_only=True, frozen=True, rename="camel"):
     """The request that is sent; the body is null once the event is past its retention."""
 
     url: str | None = None
     headers: list[str] = []
     body: str | None = None
+    header_values: dict[str, str] = {}
+    """The headers with their values, signed for the time of the last attempt with the secrets that sign now. The
+    values of custom headers are masked.
+    """
 
 
 class Discount(Struct, kw_only=True, frozen=True):
@@ -5599,7 +5610,12 @@ class TimelineEntry(
     Struct,
     kw_only=True,
     frozen=True,
-    rename={"customer_id": "customerId", "created_at": "createdAt", "updated_at": "updatedAt"},
+    rename={
+        "customer_id": "customerId",
+        "actor_name": "actorName",
+        "created_at": "createdAt",
+        "updated_at": "updatedAt",
+    },
 ):
     """One event in a customer's history."""
 
@@ -5632,6 +5648,8 @@ class TimelineEntry(
     """A readable description of the change."""
     notes: str | None = None
     """A note written by a person."""
+    actor_name: str | None = None
+    """The person or API key behind it, where known."""
     created_at: datetime
     updated_at: datetime
 
