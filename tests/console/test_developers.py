@@ -183,7 +183,7 @@ async def test_a_suspended_webhook_is_seen_on_every_page_of_those_who_can_resume
     assert "A webhook is suspended" not in await read_home()
     assert "accepted a probe with 200" in (await owner.get("/test/webhooks")).text
     shown = [(await owner.get(path)).text for path in re.findall(r"/console(/test/deliveries/[^\"]+)", page)]
-    assert sum("<h3>Probe ·" in delivery for delivery in shown) == 1
+    assert sum("</span> Probe ·" in delivery for delivery in shown) == 1
 
 
 async def test_the_lines_that_failed_come_as_a_file(

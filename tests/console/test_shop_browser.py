@@ -10,6 +10,7 @@ from tests.console.people import make_person
 from tests.console.test_workplace_browser import open_seat
 from tests.factories import Environments, make_customer, make_key, make_order, make_product
 from tests.messaging.conftest import connect_messaging
+from tests.messaging.shop_site import Chat, open_site
 from tests.support.ticket_steps import Desk
 
 LONG = {"title": "Kopi Arabika Gayo Wine Process Premium Reserve 1 kilogram", "price": 123_456_789, "quantity": 100}
@@ -85,6 +86,7 @@ async def test_the_chat_is_dressed_previewed_and_its_snippet_stays_at_hand(
         await page.fill("[name=title]", "Tanya kami")
         await page.fill("[name=color]", "#b3261e")
         await page.fill("[name=greeting]", "Halo kak")
+        await page.select_option("[name=form]", "contact")
         await expect(page.locator("[data-chat-preview] [data-text=title]")).to_have_text("Tanya kami")
         await expect(page.locator("[data-chat-preview] [data-fill]").first).to_have_attribute("fill", "#b3261e")
         await page.click("button.main")
@@ -94,6 +96,19 @@ async def test_the_chat_is_dressed_previewed_and_its_snippet_stays_at_hand(
         await page.reload()
         await expect(page.locator("#snippet")).to_have_text(snippet)
         await expect(page.locator("main")).not_to_contain_text("WIDGET")
+        key = snippet.partition('data-key="')[2].partition('"')[0]
+        async with open_site(Chat(installation.address, key, "")) as site:
+            await page.goto(site)
+            launch = page.locator("button.launch")
+            await expect(launch).to_have_css("background-color", "rgb(179, 38, 30)")
+            await launch.click()
+            await expect(page.get_by_role("dialog", name="Tanya kami")).to_contain_text("Halo kak")
+            await page.get_by_label("Nama Anda").fill("Ayu")
+            await page.get_by_label("Email atau nomor telepon").fill("0812345678")
+            await page.get_by_role("button", name="Mulai mengobrol").click()
+            await page.get_by_role("textbox", name="Tulis pesan").fill("Masih buka?")
+            await page.get_by_role("button", name="Kirim", exact=True).click()
+            await expect(page.get_by_role("log")).to_contain_text("Ayu · 0812345678\nMasih buka?")
 
 
 async def test_a_new_conversation_is_announced_in_the_title_and_a_profile_says_of_what(

@@ -57,11 +57,9 @@ async def change_details(page: PageRequest) -> Response:
     """The address, with what the form does not show of it; the notes and the tags."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    body = {"notes": page.form_value("notes") or None, "tags": split_words(page.form_value("tags"))}
-    address = _gather_address(page)
-    if address and order["shippingAddress"]:
-        address = order["shippingAddress"] | address
-    await page.call("PUT", f"/orders/{id}", body=body | {"shippingAddress": address})
+    body: Json = {"notes": page.form_value("notes") or None, "tags": split_words(page.form_value("tags"))}
+    body["shippingAddress"] = _gather_address(page, order["shippingAddress"])
+    await page.call("PUT", f"/orders/{id}", body=body)
     return go_to(page.path(f"/orders/{id}"))
 
 
@@ -73,7 +71,7 @@ async def change_draft_details(page: PageRequest) -> Response:
     body: Json = {
         "notes": page.form_value("notes") or None,
         "tags": split_words(page.form_value("tags")),
-        "shippingAddress": _gather_address(page),
+        "shippingAddress": _gather_address(page, draft["shippingAddress"]),
     }
     customer_id = page.form_value("customerId")
     if not customer_id and (words := page.form_value("customer")):
@@ -137,12 +135,14 @@ async def _gather_body(page: PageRequest) -> Json:
     }
 
 
-def _gather_address(page: PageRequest) -> Json | None:
-    names = [f"to.{name}" for name in ADDRESS]
-    address: Json | None = gather(page, names).get("to")
-    if address and not address["address1"]:
+def _gather_address(page: PageRequest, stored: Json | None = None) -> Json | None:
+    """The form's address, with what the form does not show of the stored one."""
+    address: Json | None = gather(page, [f"to.{name}" for name in ADDRESS]).get("to")
+    if address is None:
+        return None
+    if not address["address1"]:
         raise Invalid.field("to.address1", "is required")
-    return address
+    return (stored or {}) | address
 
 
 def _list_fields(page: PageRequest) -> list[tuple[str, ...]]:

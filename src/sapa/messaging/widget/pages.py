@@ -262,8 +262,9 @@ async def _send_script(request: Request) -> Response:
 
 @cache
 def read_script() -> tuple[bytes, str]:
-    """The script and its ETag."""
-    script = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
+    """The script, without its indentation, and its ETag."""
+    text = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
+    script = b"\n".join(line.strip() for line in text.splitlines())
     return script, f'"{sha256(script).hexdigest()[:32]}"'
 
 

@@ -36,6 +36,11 @@ _ACCOUNTS: Mapping[str, str] = {
     "smtp_port": "25",
     "security": "plain",
     "title": "Sandbox",
+    "color": "",
+    "greeting": "",
+    "hours": "",
+    "agent": "",
+    "form": "",
     "origins": "",
     "username": "shop-{company}",
 }
