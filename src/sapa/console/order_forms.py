@@ -97,7 +97,8 @@ async def _show_form(page: PageRequest) -> Response:
     values = {name: page.form_value(name) for name in (*names, *(f"to.{name}" for name in ADDRESS))}
     if not page.form:
         values |= await _read_customer(page, page.request.query_params.get("customerId", ""))
-    return page.show("order_new.html", values=values, lines=_list_fields(page))
+    is_draft = page.request.url.path == page.path("/draft-orders/new")
+    return page.show("order_new.html", values=values, lines=_list_fields(page), is_draft=is_draft)
 
 
 async def _read_customer(page: PageRequest, id: str) -> dict[str, str]:
