@@ -247,3 +247,21 @@ def test_charts_stay_inside_their_frame() -> None:
     assert all(0 <= x <= 400 and 0 <= y <= 200 for line in lines.lines for x, y in line.dots)
     assert len(columns.along) <= 5
     assert [shorten(number) for number in (950, 1500, 20_000_000, 3_000_000_000)] == ["950", "1.5k", "20M", "3B"]
+
+
+async def test_figures_are_compared_and_broken_down_to_their_rows(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    lines = [{"title": "Kopi Gayo", "price": 85_000, "quantity": 2}, {"title": "Mug", "price": 40_000, "quantity": 1}]
+    await make_order(api, lineItems=lines)
+    cancelled = await make_order(api, lineItems=lines)
+    await api.put(f"/orders/{cancelled['id']}", json={"status": "cancelled"})
+    page = (await owner.get("/live/reports")).text
+    assert "Compared with" in page
+    assert "before: Rp" in unescape(page).replace("\u00a0", " ")
+    rows = read_csv(await owner.get("/live/reports/breakdown", params={"by": "products", "file": "1"}))
+    assert rows[1:] == [["Kopi Gayo", "1", "2", "0", "170000"], ["Mug", "1", "1", "0", "40000"]]
+    for by in ("products", "channels", "carriers"):
+        assert (await owner.get("/live/reports/breakdown", params={"by": by})).status_code == 200
+    await owner.post("/live/settings/agents", data={"token": await read_token(owner), "name": "Sari", "type": "human"})
+    assert "00:00:00" not in (await owner.get("/live/reports/agents")).text

@@ -165,6 +165,27 @@ async def test_a_key_is_closed_to_agents_and_only_an_open_one_opens_it_again(
     assert opened.json()["data"]["allowsMcp"] is True
 
 
+async def test_a_keys_rights_change_within_those_of_the_caller(
+    installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
+) -> None:
+    maker = await make_key(database, company.live, scopes=["keys:WRITE", "keys:READ", "orders:READ"], products=[])
+    async with connect(installation, maker.raw) as client:
+        key = (await create(client)).json()["data"]
+        path = f"/api-keys/{key['id']}"
+        changed = (await client.put(path, json={"name": "ERP", "allowList": ["10.0.0.0/8"], "rateLimit": 7})).json()[
+            "data"
+        ]
+        assert (changed["name"], changed["allowList"], changed["rateLimit"]) == ("ERP", ["10.0.0.0/8"], 7)
+        assert changed["scopes"] == key["scopes"]
+        refused = await client.put(path, json={"scopes": ["customers:READ"]})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "BEYOND_OWN_RIGHTS")
+    assert (await api.get(path)).json()["data"]["scopes"] == key["scopes"]
+    widened = await api.put(path, json={"scopes": ["customers:READ", "orders:READ"]})
+    assert widened.json()["data"]["scopes"] == ["customers:READ", "orders:READ"]
+    await api.delete(path)
+    assert (await api.put(path, json={"name": "late"})).json()["error"]["code"] == "KEY_NOT_ACTIVE"
+
+
 async def test_a_key_rotates_itself_and_lesser_keys_but_never_a_stronger_one(
     installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
 ) -> None:
