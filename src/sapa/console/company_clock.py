@@ -1,6 +1,8 @@
 """A company's own time on its pages. A test environment's clock may be ahead."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,3 +33,22 @@ class CompanyTime(Struct, frozen=True):
         if minutes >= 60:
             return translate(language, "{h} h {m} min", h=minutes // 60, m=minutes % 60)
         return translate(language, "{n} min", n=minutes)
+
+    def find_tone(self, ticket: Mapping[str, Any]) -> str:
+        """How urgent a wait is: amber past half of the time until its target, red past it; empty before."""
+        since, due = ticket["waitingSince"], find_due(ticket)
+        if since is None or due is None:
+            return ""
+        if self.is_over(due):
+            return "bad"
+        start, end = datetime.fromisoformat(since), datetime.fromisoformat(due)
+        return "wait" if self.now >= start + (end - start) / 2 else ""
+
+
+def find_due(ticket: Mapping[str, Any]) -> str | None:
+    """The target that comes next: the first response, then the resolution."""
+    sla = ticket["sla"]
+    if sla is None or ticket["status"] == "resolved":
+        return None
+    due: str | None = sla["resolutionDue"] if sla["firstRespondedAt"] else sla["firstResponseDue"]
+    return due

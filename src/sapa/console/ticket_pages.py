@@ -1,17 +1,30 @@
-"""One ticket: the conversation, its actions and its customer."""
+"""One conversation in the inbox: its messages, replies, notes and files, and its customer."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from markupsafe import Markup, escape
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from sapa.console.inbox_pages import Team, build_fingerprint, is_script, list_channels, read_clock, read_team, watch
+from sapa.console.inbox_pages import build_screen, is_script, path_of, watch
+from sapa.console.inbox_queue import (
+    Team,
+    ask,
+    build_fingerprint,
+    find_next,
+    read_all,
+    read_people,
+    read_queue,
+    read_team,
+)
 from sapa.console.page_request import PageRequest
 from sapa.console.reply_parts import split_reply
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.snooze_choices import list_choices
 from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
@@ -19,11 +32,17 @@ from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
 from sapa.http.uploads import FileStream
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES
+from sapa.support.drafts import actions as drafts
+from sapa.support.types import AnsweredMeanwhile
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send approved templates only."""
 MAX_NAME_LENGTH = 255
 PIECE_BYTES = 65_536
+LIVE = "live"
+COMPOSER = "composer"
+PARTS = {LIVE: "inbox_live.html", COMPOSER: "composer.html"}
+"""What the script asks for: what others change, or the form to reply with."""
 
 Json = dict[str, Any]
 
@@ -38,60 +57,93 @@ class FileNotThere(Conflict):
 @console.get("/{environment}/inbox/{id}", roles=EVERYBODY)
 async def show_ticket(page: PageRequest) -> Response:
     params = page.request.query_params
-    ticket, team = await _get_ticket(page), await read_team(page)
+    ticket, team = await get_ticket(page), await read_team(page)
+    screen = await build_screen(page, team)
+    screen["queue"]["people"] |= await read_people(page, [ticket])
+    typing = await _list_typing(page, ticket, team)
     is_latest = not params.get("before")
-    context: Json = {
+    screen |= {
         "ticket": ticket,
-        "team": team,
+        "pane": params.get("pane", ""),
+        "typing": typing,
         "lines": build_lines(ticket, team.names, is_latest),
+        "mark_names": _build_name_marker(team),
         "files": await _read_files(page, ticket),
-        "is_latest": is_latest,
-        "clock": await read_clock(page),
-        "channels": list_channels(),
-        "seen": _build_fingerprint(ticket, team),
-        "given": {name: page.form_value(name) for name in ("body", "note", "name", "mediaUrl")},
-        "params": page.form_values("param"),
         "images": IMAGE_TYPES,
+        "is_latest": is_latest,
+        "snoozes": list_choices(page, screen["clock"].now),
+        "macros": await read_all(page, "/macros"),
+        "seen": build_fingerprint([screen["queue"], team.names, ticket, typing]),
     }
-    if params.get("part"):
-        return page.show("ticket_part.html", **context)
-    others = await _read_templates(page, ticket) | await _read_person(page, ticket)
-    return page.show("ticket.html", **context, **others)
+    part = params.get("part", "")
+    if part != LIVE:
+        screen |= await _read_composer(page, ticket, team)
+    if part not in PARTS:
+        screen |= await _read_person(page, ticket)
+    return page.show(PARTS.get(part, "inbox.html"), **screen)
 
 
 @console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
 async def watch_ticket(page: PageRequest) -> Response:
     """A stream for the page's script; other visitors are redirected to the page."""
-    id = page.request.path_params["id"]
     if not is_script(page):
-        return go_to(page.path(f"/inbox/{id}"))
-    await _get_ticket(page)
+        return go_to(page.path(f"/inbox/{page.request.path_params['id']}"))
+    await get_ticket(page)
 
     async def read() -> object:
-        return _list_shown(await _get_ticket(page), await read_team(page))
+        ticket, team = await get_ticket(page), await read_team(page)
+        queue = await read_queue(page, team)
+        queue["people"] |= await read_people(page, [ticket])
+        return [queue, team.names, ticket, await _list_typing(page, ticket, team)]
 
-    return watch(page, read)
+    return await watch(page, read)
+
+
+@console.post("/{environment}/inbox/{id}/draft", roles=EVERYBODY)
+async def keep_draft(page: PageRequest) -> Response:
+    """What is typed and not sent, for this agent on any device. Others see that somebody is writing."""
+    team = await read_team(page)
+    await ask(page, f"/tickets/{page.request.path_params['id']}", {"limit": "1"})
+    await save_draft(page, team.my_id, page.form_value("body"))
+    return Response(status_code=204)
 
 
 @console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
 async def reply_to_ticket(page: PageRequest) -> Response:
     """A text, files, or both; several messages on a channel whose messages have one file."""
     text, my_id = page.form_value("body").replace("\r\n", "\n"), (await read_team(page)).my_id
-    files = await _upload_files(page)
-    if not files:
-        return await _do(page, "replies", {"agentId": my_id, "body": text}, "#talk")
-    id, once, source = page.request.path_params["id"], page.form_value("once"), (await _get_ticket(page))["source"]
-    for number, reply in enumerate(split_reply(source, text, files)):
+    id, once, files = page.request.path_params["id"], page.form_value("once"), await _upload_files(page)
+    replies = [{"body": text}] if not files else split_reply((await get_ticket(page))["source"], text, files)
+    for number, reply in enumerate(replies):
+        body = {"agentId": my_id, **reply, **({} if number else _read_seen(page))}
         try:
             await page.call(
-                "POST", f"/tickets/{id}/replies", body={"agentId": my_id, **reply}, base=Base.MESSAGING,
-                once=f"{once}-{number}" if once else None,
+                "POST", f"/tickets/{id}/replies", body=body, base=Base.MESSAGING,
+                once=f"{once}-{number}" if once and files else None,
             )  # fmt: skip
         except ApiError:
             if number:  # what was sent is in the conversation, and is not offered again
                 page.form = FormData()
             raise
-    return go_to(page.path(f"/inbox/{id}#talk"))
+    await save_draft(page, my_id, "")
+    if not page.form_value("resolve"):
+        return go_to(path_of(page, id, "#talk"))
+    await page.call("POST", f"/tickets/{id}/resolve", body={"agentId": my_id}, base=Base.MESSAGING)
+    page.say("Sent and resolved")
+    return await go_to_next(page, id)
+
+
+def _read_seen(page: PageRequest) -> Json:
+    """What the agent saw when the form was opened: a newer answer of somebody else stops this one, and the form that
+    asks whether to send it anyway has seen that answer."""
+    seen = page.form_value("seen")
+    return {"seenSequence": int(seen)} if seen.isascii() and seen.isdigit() and len(seen) < 10 else {}
+
+
+async def go_to_next(page: PageRequest, id: str) -> Response:
+    """To who waits longest in the queue as the agent sees it."""
+    following = find_next(await read_queue(page, await read_team(page)), id)
+    return go_to(path_of(page, following or "", "#talk" if following else ""))
 
 
 async def _upload_files(page: PageRequest) -> list[Json]:
@@ -116,39 +168,21 @@ async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:
 
 @console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket, says="Note added")
 async def add_note(page: PageRequest) -> Response:
-    text = page.form_value("note").replace("\r\n", "\n")
+    id, text = page.request.path_params["id"], page.form_value("note").replace("\r\n", "\n")
+    body = {"agentId": (await read_team(page)).my_id, "body": text}
     try:
-        return await _do(page, "notes", {"agentId": (await read_team(page)).my_id, "body": text}, "#talk")
+        await page.call("POST", f"/tickets/{id}/notes", body=body, base=Base.MESSAGING)
     except Invalid as error:
         raise Invalid.field("note", error.details[0].message if error.details else error.message) from None
-
-
-@console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket, says="Assigned")
-async def assign_ticket(page: PageRequest) -> Response:
-    return await _do(page, "assign", {"agentId": await _find_chosen(page)})
-
-
-@console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket, says="Transferred")
-async def hand_over_ticket(page: PageRequest) -> Response:
-    return await _do(page, "handover", {"agentId": await _find_chosen(page)})
-
-
-@console.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket, says="Resolved")
-async def resolve_ticket(page: PageRequest) -> Response:
-    return await _do(page, "resolve", {"agentId": (await read_team(page)).my_id})
-
-
-@console.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket, says="Reopened")
-async def reopen_ticket(page: PageRequest) -> Response:
-    return await _do(page, "reopen", None)
+    return go_to(path_of(page, id, "#talk"))
 
 
 @console.post(
     "/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket, has_file=True, says="Template sent"
 )
 async def send_template(page: PageRequest) -> Response:
-    ticket, team = await _get_ticket(page), await read_team(page)
-    template = (await _ask(page, "GET", f"/templates/{page.form_value('template')}"))["data"]
+    ticket, team = await get_ticket(page), await read_team(page)
+    template = (await ask(page, f"/templates/{page.form_value('template')}"))["data"]
     files = await _upload_files(page)
     body = {
         "to": ticket["clientNumber"],
@@ -162,59 +196,68 @@ async def send_template(page: PageRequest) -> Response:
         "agentId": team.my_id,
     }
     await page.call("POST", "/messages/send-template", body=body, base=Base.MESSAGING)
-    return go_to(page.path(f"/inbox/{ticket['id']}#talk"))
+    return go_to(path_of(page, ticket["id"], "#talk"))
 
 
 @console.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
 async def open_file(page: PageRequest) -> Response:
     """Redirects to a file of this ticket, at an address that expires."""
     ticket_id, message_id = page.request.path_params["id"], page.request.path_params["message"]
-    message = (await _ask(page, "GET", f"/messages/{message_id}"))["data"]
+    message = (await ask(page, f"/messages/{message_id}"))["data"]
     if message["ticketId"] != ticket_id:
         raise NotFound
-    files = (await _ask(page, "GET", f"/messages/{message_id}/media"))["data"]["files"]
+    files = (await ask(page, f"/messages/{message_id}/media"))["data"]["files"]
     params = page.request.query_params
     wanted = [file for place, file in enumerate(files) if str(place) == params.get("number", "0") and file["url"]]
     if not wanted:
         raise FileNotThere
-    if params.get("thumbnail"):  # on this site, whatever its public address is: a page shows pictures of its own only
+    # On this site, whatever its public address is: a page shows pictures of its own only.
+    if params.get("thumbnail"):
         return go_to(urlsplit(wanted[0]["thumbnailUrl"] or wanted[0]["url"]).path)
-    return go_to(wanted[0]["url"])
+    return go_to(urlsplit(wanted[0]["url"]).path if params.get("inline") else wanted[0]["url"])
 
 
-async def _ask(page: PageRequest, method: str, path: str, query: dict[str, str] | None = None) -> Any:
-    return await page.call(method, path, query, base=Base.MESSAGING)
-
-
-async def _do(page: PageRequest, verb: str, body: object, place: str = "") -> Response:
-    """A form that is sent twice changes the ticket once."""
-    id = page.request.path_params["id"]
-    await page.call("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING)
-    return go_to(page.path(f"/inbox/{id}{place}"))
-
-
-async def _get_ticket(page: PageRequest) -> Json:
+async def get_ticket(page: PageRequest) -> Json:
     id, before = page.request.path_params["id"], page.request.query_params.get("before", "")
-    found: Json = (await _ask(page, "GET", f"/tickets/{id}", {"before": before}))["data"]
+    found: Json = (await ask(page, f"/tickets/{id}", {"before": before}))["data"]
     return found
 
 
-async def _find_chosen(page: PageRequest) -> int | None:
-    """The chosen agent; None for no agent."""
-    text = page.form_value("agentId")
-    if text == "me":
-        return (await read_team(page)).my_id
-    if text and not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise Invalid.field("agentId", "must be an agent of this company")
-    return int(text) if text else None
+async def save_draft(page: PageRequest, agent_id: int, text: str) -> None:
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.transaction() as tx:
+        await drafts.save(tx, company, page.request.path_params["id"], agent_id, text)
 
 
-def _list_shown(ticket: Json, team: Team) -> object:
-    return [ticket, team.names, team.me]
+async def _list_typing(page: PageRequest, ticket: Json, team: Team) -> list[str]:
+    """The names of other agents who are writing here."""
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.connection() as db:
+        writing = await drafts.list_typing(db, company, ticket["id"], team.me["id"] if team.me else 0)
+    return [agent.name for agent in writing]
 
 
-def _build_fingerprint(ticket: Json, team: Team) -> str:
-    return build_fingerprint(_list_shown(ticket, team))
+async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
+    """The form to reply with: what was refused, else a saved reply that was chosen, else the draft."""
+    params = page.request.query_params
+    values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl")}
+    is_refused = "body" in page.form
+    if team.me and not is_refused and (chosen := params.get("reply")):
+        query = {"agentId": str(team.my_id)}
+        values["body"] = (await ask(page, f"/tickets/{ticket['id']}/saved-replies/{chosen}", query))["data"]["text"]
+    elif team.me and not is_refused:
+        company = await page.api.get_company(page.company_id)
+        async with page.context.database.connection() as db:
+            draft = await drafts.find_draft(db, company, ticket["id"], team.my_id)
+        values["body"] = draft.body if draft else ""
+    sent = [message for message in ticket["messages"] if message["direction"] == "out"]
+    return {
+        "given": {"name": page.form_value("name") or page.session.name, **values},
+        "params": page.form_values("param"),
+        "answered": sent[-1] if sent and isinstance(page.error, AnsweredMeanwhile) else None,
+        "saved_replies": await read_all(page, "/saved-replies"),
+        **await _read_templates(page, ticket),
+    }
 
 
 async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
@@ -224,13 +267,13 @@ async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
         for one in ticket["messages"]
         if one["attachments"] or (one["direction"] == "in" and one["mediaUrl"])
     ]
-    return {id: (await _ask(page, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
+    return {id: (await ask(page, f"/messages/{id}/media"))["data"]["files"] for id in with_files}
 
 
 async def _read_templates(page: PageRequest, ticket: Json) -> Json:
     """The templates that can be sent now, and the chosen one with its parameters."""
     approved = {"status": "APPROVED"} if ticket["source"] in APPROVING else {}
-    found = (await _ask(page, "GET", "/templates", {"limit": "100", **approved}))["data"]
+    found = (await ask(page, "/templates", {"limit": "100", **approved}))["data"]
     templates = [template for template in found if is_plain(template)]
     wanted = page.form_value("template") or page.request.query_params.get("template", "")
     chosen = next((template for template in templates if template["id"] == wanted), None)
@@ -239,9 +282,11 @@ async def _read_templates(page: PageRequest, ticket: Json) -> Json:
 
 
 async def _read_person(page: PageRequest, ticket: Json) -> Json:
-    """The customer, if the contact is one and still exists."""
-    id = ticket["customerId"]
-    empty: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}
+    """The customer, if the contact is one and still exists; else those whom the agent looks for."""
+    id, find = ticket["customerId"], page.request.query_params.get("find", "").strip()
+    empty: Json = {"customer": None, "orders": [], "order_total": 0, "wallet": None, "parcels": [], "earlier": []}
+    found = (await page.call("GET", "/customers", {"search": find, "limit": "8"}))["data"] if find else []
+    empty |= {"find": find, "found": found}
     if id is None:
         return empty
     try:
@@ -249,6 +294,27 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     except NotFound:
         return empty
     orders = await page.call("GET", "/orders", {"customerId": id, "limit": "5"})
-    wallet = (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"]
-    timeline = await page.call("GET", f"/loyalty/customers/{id}/timeline", {"limit": "8"})
-    return {"customer": customer, "orders": orders["data"], "wallet": wallet, "timeline": timeline["data"]}
+    newest = {"orderId": orders["data"][0]["id"], "limit": "3"} if orders["data"] else None
+    tickets = (await ask(page, "/tickets", {"customerId": id, "limit": "10", "sort": "createdAt:desc"}))["data"]
+    return empty | {
+        "customer": customer,
+        "orders": orders["data"],
+        "order_total": orders["meta"]["total"],
+        "wallet": (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"],
+        "parcels": (await page.call("GET", "/shipping/shipments", newest))["data"] if newest else [],
+        "earlier": [one for one in tickets if one["id"] != ticket["id"]],
+    }
+
+
+def _build_name_marker(team: Team) -> Any:
+    """Marks the agents whom a note mentions."""
+    names = sorted((re.escape(str(escape(agent["name"]))) for agent in team.agents), key=len, reverse=True)
+    pattern = re.compile(rf"@(?:{'|'.join(names)})(?!\w)", re.IGNORECASE) if names else None
+
+    def mark(text: str) -> Markup:
+        escaped = str(escape(text))
+        if pattern is None:
+            return Markup(escaped)  # noqa: S704 - escaped above
+        return Markup(pattern.sub(r"<mark>\g<0></mark>", escaped))  # noqa: S704 - escaped above
+
+    return mark

@@ -115,6 +115,12 @@ async def find_by_contact(tx: Tx, company: Company, phone_numbers: Sequence[str]
     return await queries.find_shared_by_contact(tx, company.id, phone_numbers, email)
 
 
+async def list_names(db: Connection, company_id: int, ids: Sequence[str]) -> dict[str, str]:
+    """The names of those of these customers who have one."""
+    found = await queries.list_refs(db, company_id, ids)
+    return {one.id: name for one in found if (name := " ".join(filter(None, (one.first_name, one.last_name))))}
+
+
 async def list_all(db: Connection, company_id: int) -> list[Customer]:
     """All customers of the company, the oldest first."""
     return await queries.list_all_customers(db, company_id)

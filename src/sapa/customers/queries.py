@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from msgspec import Struct
 
 from sapa.customers.profile import Profile
-from sapa.customers.types import Customer
+from sapa.customers.types import Customer, CustomerRef
 from sapa.db.listing import Listing
 from sapa.db.planning import without_sorting
 from sapa.db.pool import Connection, Tx
@@ -19,6 +19,11 @@ COLUMNS = ", ".join(Customer.__struct_fields__)
 WRITTEN = WriteColumns(Profile, "email_key", "search_text")
 
 GET = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2", row=Customer)
+
+LIST_REFS = sql(
+    f"SELECT {', '.join(CustomerRef.__struct_fields__)} FROM customers WHERE company_id = $1 AND id = ANY($2::text[])",
+    row=CustomerRef,
+)
 
 LOCK = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Customer)
 
@@ -271,6 +276,10 @@ async def list_customers(
 ) -> tuple[list[Customer], int]:
     """One page, and the total number of matches."""
     return await LISTING.page(db, company_id, filters, sort, limit, offset)
+
+
+async def list_refs(db: Connection, company_id: int, ids: Sequence[str]) -> list[CustomerRef]:
+    return await LIST_REFS.all(db, company_id, list(ids))
 
 
 async def list_all_customers(db: Connection, company_id: int) -> list[Customer]:

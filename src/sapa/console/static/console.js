@@ -151,54 +151,6 @@ document.addEventListener("keydown", (event) => {
   isGoing = !isGoing && event.key === "g";
 });
 
-// Files for a reply: picked, pasted or dropped. They are in the form's own field, so they are sent as without a script.
-for (const form of document.querySelectorAll("[data-files]")) {
-  const field = form.querySelector("input[type=file]");
-  const list = form.querySelector("[data-chosen]");
-  let files = [];
-
-  const put = (chosen) => {
-    files = chosen;
-    const all = new DataTransfer();
-    for (const file of files) all.items.add(file);
-    field.files = all.files;
-    list.hidden = !files.length;
-    list.replaceChildren(...files.map((file) => {
-      const row = document.createElement("li");
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = "✕";
-      button.setAttribute("aria-label", `${list.dataset.remove} ${file.name}`);
-      button.addEventListener("click", () => put(files.filter((other) => other !== file)));
-      row.append(`${file.name} (${Math.ceil(file.size / 1024)} KB)`, button);
-      return row;
-    }));
-  };
-
-  const add = (more) => put(field.multiple ? [...files, ...more].slice(0, 10) : [...more].slice(0, 1));
-
-  field.addEventListener("change", () => add(field.files));
-  form.addEventListener("paste", (event) => {
-    if (!event.clipboardData?.files.length) return;
-    event.preventDefault();
-    add(event.clipboardData.files);
-  });
-  form.addEventListener("dragover", (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    form.classList.add("dropping");
-  });
-  form.addEventListener("dragleave", (event) => {
-    if (!form.contains(event.relatedTarget)) form.classList.remove("dropping");
-  });
-  form.addEventListener("drop", (event) => {
-    form.classList.remove("dropping");
-    if (!event.dataTransfer.files.length) return;
-    event.preventDefault();
-    add(event.dataTransfer.files);
-  });
-}
-
 const countDown = () => {
   for (const time of document.querySelectorAll("[data-until]")) {
     const seconds = Math.max(0, (new Date(time.dataset.until) - Date.now()) / 1000);
@@ -219,83 +171,6 @@ const refresh = async () => {
   setTimeout(refresh, 1000);
 };
 setTimeout(refresh, 1000);
-
-// What others change, too: a stream says when, and the parts that differ are put in place. Rows are matched by their id,
-// so that a screen reader hears of the new ones only; a part that somebody is typing in is left alone.
-const watched = document.querySelector("[data-events]");
-let stream, isLooking, isDue;
-
-const isInUse = (part) =>
-  part.contains(document.activeElement) ||
-  [...part.querySelectorAll("textarea, input")].some((field) => field.value !== field.defaultValue);
-
-const mergeRows = (old, fresh) => {
-  const rows = [...fresh.children];
-  const wanted = new Set(rows.map((row) => row.id));
-  for (const row of [...old.children]) if (!wanted.has(row.id)) row.remove();
-  rows.forEach((row, place) => {
-    const known = [...old.children].find((other) => other.id === row.id);
-    if (!known) old.insertBefore(row, old.children[place] ?? null);
-    else if (!known.isEqualNode(row)) known.replaceWith(row);
-  });
-};
-
-const putInPlace = (fresh) => {
-  const old = document.getElementById(fresh.id);
-  if (!old || old.isEqualNode(fresh)) return;
-  if (fresh.dataset.live === "rows") return mergeRows(old, fresh);
-  if (fresh.dataset.stand && (fresh.dataset.stand === old.dataset.stand || isInUse(old))) return;
-  const link = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
-  old.replaceWith(fresh);
-  if (link) [...fresh.querySelectorAll("a")].find((other) => other.getAttribute("href") === link)?.focus();
-};
-
-const look = async () => {
-  isDue = true;
-  if (isLooking) return;
-  isLooking = true;
-  try {
-    while (isDue) {
-      isDue = false;
-      const answer = await fetch(watched.dataset.part);
-      if (answer.redirected) location.reload();
-      if (!answer.ok || answer.redirected) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
-      countDown();
-    }
-  } catch {
-    // The network is away: the stream notices that, too, and comes back.
-  } finally {
-    isLooking = false;
-  }
-};
-
-const setLost = (isLost) => {
-  for (const link of document.querySelectorAll("[data-lost]")) link.hidden = !isLost;
-};
-
-const watch = () => {
-  const address = new URL(watched.dataset.events, location.href);
-  address.searchParams.set("seen", watched.querySelector("[data-seen]").dataset.seen);
-  const opened = (stream = new EventSource(address));
-  opened.addEventListener("open", () => setLost(false));
-  opened.addEventListener("changed", look);
-  opened.addEventListener("error", () => {
-    if (opened !== stream) return;
-    setLost(true);
-    if (opened.readyState === EventSource.CLOSED) setTimeout(() => opened === stream && !document.hidden && watch(), 15000);
-  });
-};
-
-// Browsers keep few connections to one server: a page that nobody looks at gives its own back.
-if (watched) {
-  watch();
-  document.addEventListener("visibilitychange", () => {
-    stream.close();
-    if (!document.hidden) watch();
-  });
-}
 
 // One field for an area: results appear while somebody types, and choosing one fills the hidden fields.
 for (const field of document.querySelectorAll("[data-areas]")) {

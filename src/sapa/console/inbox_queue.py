@@ -1,0 +1,205 @@
+"""The inbox's queue: which conversations it shows, in which order, and whose they are."""
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sapa.console.page_request import PageRequest
+from sapa.customers import actions as customers
+from sapa.http.endpoints import Base
+from sapa.http.errors import Conflict, Invalid
+
+VIEWS = ("mine", "unassigned", "all", "snoozed", "resolved")
+FILTERS = ("channel", "labelId", "teamId", "agentId", "priority")
+QUERY = ("view", "saved", "search", *FILTERS, "page")
+PRIORITIES = ("urgent", "high", "normal", "low")
+GROUP = 50
+"""How many conversations of a group are shown at first, and more with each page."""
+MOST_SHOWN = 100
+MOST_AGENTS = 1_000
+SHORTEST_SEARCH = 3
+
+Json = dict[str, Any]
+
+
+class NoAgent(Conflict):
+    """You are not an agent yet; choose a name to answer customers with."""
+
+    code = "NO_AGENT"
+    fix = "Choose the name that customers see, in the inbox."
+
+
+class QueueQuery(dict[str, str]):
+    """What the address says about the queue; empty for the rest."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+class Team(Struct, frozen=True):
+    """The company's agents, and the one who is signed in."""
+
+    agents: list[Json]
+    me: Json | None
+
+    @property
+    def names(self) -> dict[int, str]:
+        return {agent["id"]: agent["name"] for agent in self.agents}
+
+    @property
+    def able(self) -> list[Json]:
+        return [agent for agent in self.agents if agent["active"]]
+
+    @property
+    def my_id(self) -> int:
+        if self.me is None:
+            raise NoAgent
+        return int(self.me["id"])
+
+
+async def ask(page: PageRequest, path: str, query: dict[str, str] | None = None) -> Any:
+    return await page.call("GET", path, query, base=Base.MESSAGING)
+
+
+async def read_all(page: PageRequest, path: str, query: dict[str, str] | None = None) -> list[Json]:
+    """Every page of a short list, by name."""
+    found: list[Json] = []
+    has_more, number = True, 1
+    while has_more and len(found) < MOST_AGENTS:
+        listed = await ask(page, path, {"limit": "100", "page": str(number), **(query or {})})
+        found += listed["data"]
+        has_more, number = listed["meta"]["hasNextPage"], number + 1
+    return sorted(found, key=lambda one: str(one.get("name") or one.get("shortcut")).casefold())
+
+
+async def read_team(page: PageRequest) -> Team:
+    agents = await read_all(page, "/agents")
+    return Team(agents, next((agent for agent in agents if agent["userId"] == page.session.user_id), None))
+
+
+def read_query(page: PageRequest) -> dict[str, str]:
+    """What the address says about the queue, without what is empty."""
+    params = page.request.query_params
+    return {name: text for name in QUERY if (text := params.get(name, "").strip())}
+
+
+async def read_queue(page: PageRequest, team: Team) -> Json:
+    """Everything in the queue that comes from the database."""
+    query = read_query(page)
+    mine = {"agentId": str(team.me["id"])} if team.me else {}
+    counts = (await ask(page, "/tickets/counts", mine))["data"]
+    if query.get("view") not in VIEWS:
+        query["view"] = "mine" if counts["mine"] else "unassigned"
+    views = await read_all(page, "/views", mine)
+    groups: list[Json] = []
+    try:
+        groups = await _read_groups(page, query, team, views)
+    except Invalid as error:
+        page.error = error
+    tickets = [ticket for group in groups for ticket in group["items"]]
+    return {
+        "query": query,
+        "counts": counts,
+        "views": [view for view in views if view["agentId"] in {None, mine and team.my_id}],
+        "groups": groups,
+        "labels": {label["id"]: label for label in await read_all(page, "/labels")},
+        "teams": await read_all(page, "/teams"),
+        "people": await read_people(page, tickets),
+    }
+
+
+async def read_people(page: PageRequest, tickets: list[Json]) -> dict[str, str]:
+    """The names of the tickets' customers, by id: the same in the queue as in the conversation."""
+    ids = sorted({ticket["customerId"] for ticket in tickets if ticket["customerId"]})
+    if not ids:
+        return {}
+    async with page.context.database.connection() as db:
+        return await customers.list_names(db, page.company_id, ids)
+
+
+async def _read_groups(page: PageRequest, query: dict[str, str], team: Team, views: list[Json]) -> list[Json]:
+    if text := query.get("search"):
+        return [await _search(page, text)]
+    filters = {name: query[name] for name in FILTERS if name in query}
+    number = query.get("page", "1")
+    limit = GROUP * int(number) if number.isascii() and number.isdigit() and len(number) < 3 else GROUP
+    if view := next((one for one in views if one["id"] == query.get("saved")), None):
+        return [await _list(page, _build_view_query(view["filters"], team), min(limit, MOST_SHOWN))]
+    if query["view"] == "resolved":
+        return [await _list(page, {"status": "resolved", "sort": "lastMessageAt:desc", **filters}, limit=MOST_SHOWN)]
+    if query["view"] == "snoozed":
+        return [await _list(page, {"snoozed": "true", "sort": "lastMessageAt:desc", **filters}, limit=MOST_SHOWN)]
+    statuses = {"unassigned": ["open"], "mine": ["assigned"], "all": ["open", "assigned"]}[query["view"]]
+    if query["view"] == "mine":
+        if team.me is None:
+            return []
+        filters["agentId"] = str(team.my_id)
+    filters["snoozed"] = "false"
+    waiting = [
+        await _list(
+            page, {"status": status, "waiting": "true", "sort": "waitingSince:asc", **filters}, min(limit, MOST_SHOWN)
+        )
+        for status in statuses
+    ]
+    answered = [
+        await _list(
+            page,
+            {"status": status, "waiting": "false", "sort": "lastMessageAt:desc", **filters},
+            min(limit, MOST_SHOWN),
+        )
+        for status in statuses
+    ]
+    return [
+        {**_join(waiting, "waitingSince"), "name": "Waiting for you"},
+        {**_join(answered, "lastMessageAt", is_newest_first=True), "name": "Answered"},
+    ]
+
+
+async def _list(page: PageRequest, query: dict[str, str], limit: int) -> Json:
+    found = await ask(page, "/tickets", {**query, "limit": str(limit)})
+    return {"name": "", "items": found["data"], "total": found["meta"]["total"], "texts": {}}
+
+
+def _join(lists: list[Json], by: str, *, is_newest_first: bool = False) -> Json:
+    items = sorted((item for one in lists for item in one["items"]), key=lambda item: item[by], reverse=is_newest_first)
+    return {"items": items, "total": sum(one["total"] for one in lists), "texts": {}}
+
+
+async def _search(page: PageRequest, text: str) -> Json:
+    """Over every contact and message, in any state; the newest first."""
+    if len(text) < SHORTEST_SEARCH:
+        return {"name": "Type at least three letters", "items": [], "total": 0, "texts": {}}
+    found = (await ask(page, "/tickets/search", {"query": text[:200]}))["data"]
+    texts = {match["ticket"]["id"]: match["text"] for match in found if match["text"]}
+    return {
+        "name": "Search results",
+        "items": [match["ticket"] for match in found],
+        "total": len(found),
+        "texts": texts,
+    }
+
+
+def _build_view_query(filters: Json, team: Team) -> dict[str, str]:
+    """The filters of a saved view as the query of the list."""
+    query = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in filters.items()}
+    if query.pop("mine", None) == "true" and team.me:
+        query["agentId"] = str(team.my_id)
+    return query
+
+
+def find_next(queue: Json, id: str) -> str | None:
+    """The conversation to open when this one is done: who waits longest."""
+    waiting = [ticket for group in queue["groups"] for ticket in group["items"] if ticket["waitingSince"]]
+    return next((str(ticket["id"]) for ticket in waiting if ticket["id"] != id), None)
+
+
+def build_fingerprint(content: object) -> str:
+    """Changes when the content changes."""
+    return sha256(msgspec.json.encode(content)).hexdigest()[:16]
+
+
+def build_hue(name: str) -> int:
+    """The colour of a person's initials, from 1 to 6."""
+    return sum(name.encode()) % 6 + 1

@@ -1,0 +1,33 @@
+"""When a snoozed conversation returns: the usual choices, in the company's time zone."""
+
+from datetime import datetime, time, timedelta
+
+from msgspec import Struct
+
+from sapa.console.formats import DEFAULT_ZONE, get_zone
+from sapa.console.page_request import PageRequest
+from sapa.values.instants import format_instant
+
+MORNING, AFTERNOON = time(9), time(16)
+
+
+class SnoozeChoice(Struct, frozen=True):
+    """A label and the instant that it stands for."""
+
+    label: str
+    until: str
+
+
+def list_choices(page: PageRequest, now: datetime) -> list[SnoozeChoice]:
+    zone = get_zone(page.company.time_zone if page.company else DEFAULT_ZONE)
+    local = now.astimezone(zone)
+
+    def at(days: int, clock: time) -> str:
+        return format_instant(datetime.combine(local.date() + timedelta(days=days), clock, zone))
+
+    choices = [
+        SnoozeChoice("In an hour", format_instant(now + timedelta(hours=1))),
+        SnoozeChoice("Tomorrow morning", at(1, MORNING)),
+        SnoozeChoice("Monday morning", at(7 - local.weekday(), MORNING)),
+    ]
+    return choices if local.time() >= AFTERNOON else [SnoozeChoice("This afternoon", at(0, AFTERNOON)), *choices]

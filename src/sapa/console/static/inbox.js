@@ -1,0 +1,488 @@
+// The inbox as one screen: conversations open, and forms are sent, without loading the page again. Links and forms do the
+// same without this script.
+"use strict";
+
+{
+  const inbox = document.querySelector(".inbox");
+  const find = (selector) => inbox.querySelector(selector);
+  const parse = (text) => new DOMParser().parseFromString(text, "text/html");
+  const getReply = () => find("#reply textarea");
+  let stream, isLooking, isDue, number = 0;
+
+  // Drafts: what is typed is kept on the server, and others see that somebody is writing.
+  let draftTimer, draftText;
+  const saveDraft = () => {
+    clearTimeout(draftTimer);
+    draftTimer = null;
+    const form = find("#reply");
+    if (!form || form.elements.body.value === draftText) return;
+    draftText = form.elements.body.value;
+    const body = new URLSearchParams({ token: form.elements.token.value, body: draftText });
+    fetch(form.dataset.draft, { method: "POST", body, keepalive: true }).catch(() => (draftText = undefined));
+  };
+  inbox.addEventListener("input", (event) => {
+    if (event.target === getReply()) draftTimer ??= setTimeout(saveDraft, 1000);
+  });
+  addEventListener("pagehide", saveDraft);
+
+  // Files for a reply: picked, pasted or dropped. They are in the form's own field, so they are sent as without a script.
+  const setFiles = (form, files) => {
+    const field = form.querySelector("input[type=file]");
+    const list = form.querySelector("[data-chosen]");
+    const all = new DataTransfer();
+    for (const file of files) all.items.add(file);
+    field.files = all.files;
+    form.chosenFiles = files;
+    list.hidden = !files.length;
+    list.replaceChildren(...files.map((file) => {
+      const button = make("button", { type: "button", "aria-label": `${list.dataset.remove} ${file.name}` }, "✕");
+      button.addEventListener("click", () => setFiles(form, files.filter((other) => other !== file)));
+      return make("li", {}, `${file.name} (${Math.ceil(file.size / 1024)} KB)`, button);
+    }));
+  };
+  const addFiles = (form, more) => {
+    const isMultiple = form.querySelector("input[type=file]").multiple;
+    setFiles(form, isMultiple ? [...(form.chosenFiles ?? []), ...more].slice(0, 10) : [...more].slice(0, 1));
+  };
+  const getFileForm = (event) => event.target.closest?.("[data-files]");
+  inbox.addEventListener("change", (event) => {
+    if (event.target.type === "file" && getFileForm(event)) addFiles(getFileForm(event), event.target.files);
+  });
+  inbox.addEventListener("paste", (event) => {
+    if (!getFileForm(event) || !event.clipboardData?.files.length) return;
+    event.preventDefault();
+    addFiles(getFileForm(event), event.clipboardData.files);
+  });
+  inbox.addEventListener("dragover", (event) => {
+    if (!getFileForm(event) || ![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    getFileForm(event).classList.add("dropping");
+  });
+  inbox.addEventListener("dragleave", (event) => {
+    if (getFileForm(event) && !getFileForm(event).contains(event.relatedTarget)) getFileForm(event).classList.remove("dropping");
+  });
+  inbox.addEventListener("drop", (event) => {
+    const form = getFileForm(event);
+    form?.classList.remove("dropping");
+    if (!form || !event.dataTransfer.files.length) return;
+    event.preventDefault();
+    addFiles(form, event.dataTransfer.files);
+  });
+
+  // What others change, too: a stream says when, and the parts that differ are put in place. Rows are matched by their id,
+  // so that a screen reader hears of the new ones only; a part that somebody uses is left alone.
+  const isInUse = (part) => part.contains(document.activeElement) || part.querySelector("details[open]") !== null;
+
+  const mergeRows = (old, fresh) => {
+    const rows = [...fresh.children];
+    const ids = new Set(rows.map((row) => row.id));
+    for (const row of [...old.children]) if (!ids.has(row.id) && !row.classList.contains("sending")) row.remove();
+    rows.forEach((row, place) => {
+      const existing = [...old.children].find((other) => other.id === row.id);
+      if (existing && existing.isEqualNode(row)) {
+        if (old.children[place] !== existing && !existing.contains(document.activeElement)) old.insertBefore(existing, old.children[place]);
+        return;
+      }
+      const isChosen = existing?.querySelector(".pick:checked");
+      const hasFocus = existing?.contains(document.activeElement);
+      existing?.remove();
+      old.insertBefore(row, old.children[place] ?? null);
+      if (isChosen) row.querySelector(".pick").checked = true;
+      if (hasFocus) row.querySelector("a")?.focus();
+    });
+  };
+
+  // Rows never move under the pointer: new ones wait behind a button.
+  let waitingRows;
+  const showWaiting = () => {
+    if (!waitingRows) return;
+    mergeRows(find("#rows"), waitingRows);
+    waitingRows = null;
+    find("[data-fresh]").hidden = true;
+  };
+  const putRows = (old, fresh) => {
+    const news = [...fresh.children].filter((row) => !document.getElementById(row.id)).length;
+    if (old.id !== "rows" || !news || !find("#tickets").matches(":hover") || !old.querySelector(".ticket")) return mergeRows(old, fresh);
+    waitingRows = fresh;
+    const button = find("[data-fresh]");
+    button.textContent = button.dataset.fresh.replace("{n}", news);
+    button.hidden = false;
+  };
+  inbox.addEventListener("click", (event) => event.target.closest("[data-fresh]") && showWaiting());
+  find(".queue").addEventListener("mouseleave", showWaiting);
+
+  const putInPlace = (fresh) => {
+    const old = document.getElementById(fresh.id);
+    if (!old || old.isEqualNode(fresh)) return;
+    if (fresh.dataset.live === "rows") return putRows(old, fresh);
+    if (isInUse(old)) return;
+    old.replaceWith(fresh);
+  };
+
+  const showCounts = () => {
+    const { waiting, unassigned } = find("#queue-tabs").dataset;
+    document.title = (Number(waiting) ? `(${waiting}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+    for (const link of document.querySelectorAll(".nav a[data-key=i], .tabbar a[href$='/inbox']")) {
+      const count = link.querySelector(".count") ?? link.appendChild(make("span", { class: "count hot" }));
+      count.firstChild ? (count.firstChild.data = unassigned) : count.append(unassigned);
+      count.hidden = !Number(unassigned);
+    }
+  };
+
+  const hasLeft = (answer) => {
+    if (new URL(answer.url).pathname !== "/console/sign-in") return false;
+    location.assign(answer.url);
+    return true;
+  };
+
+  const look = async () => {
+    isDue = true;
+    if (isLooking || !inbox.dataset.part) return;
+    isLooking = true;
+    try {
+      while (isDue) {
+        isDue = false;
+        const asked = inbox.dataset.part;
+        const answer = await fetch(asked);
+        if (!answer.ok || hasLeft(answer)) return;
+        const page = parse(await answer.text());
+        if (asked !== inbox.dataset.part) continue;
+        for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
+        const state = page.querySelector(".inbox").dataset;
+        inbox.dataset.seen = state.seen;
+        const form = find("#reply");
+        if (form && !form.elements.body.value) form.elements.seen.value = state.sequence;
+        showCounts();
+        countDown();
+      }
+    } catch {
+      // The network is away: the stream notices that, too, and comes back.
+    } finally {
+      isLooking = false;
+    }
+  };
+  setInterval(() => document.hidden || look(), 60000); // how long people wait, in minutes
+
+  const setLost = (isLost) => {
+    for (const link of document.querySelectorAll("[data-lost]")) link.hidden = !isLost;
+  };
+
+  // Browsers keep few connections to one server: a page that nobody looks at gives its own back.
+  const connect = () => {
+    stream?.close();
+    if (!inbox.dataset.events || document.hidden) return;
+    const address = new URL(inbox.dataset.events, location.href);
+    address.searchParams.set("seen", inbox.dataset.seen);
+    const opened = (stream = new EventSource(address));
+    opened.addEventListener("open", () => setLost(false));
+    opened.addEventListener("changed", look);
+    opened.addEventListener("error", () => {
+      if (opened !== stream) return;
+      setLost(true);
+      if (opened.readyState === EventSource.CLOSED) setTimeout(() => opened === stream && connect(), 15000);
+    });
+  };
+  document.addEventListener("visibilitychange", connect);
+
+  // Opens what an address shows: the queue stays where it is, the conversation and the customer are replaced.
+  const showNotices = (page) => {
+    const main = document.querySelector("main");
+    for (const old of main.querySelectorAll(":scope > .toasts, :scope > .alert")) old.remove();
+    for (const fresh of [...page.querySelectorAll("main > .toasts, main > .alert")].reverse()) main.prepend(document.adoptNode(fresh));
+    for (const toast of main.querySelectorAll(".toasts p")) setTimeout(() => toast.remove(), 6000);
+  };
+
+  const show = (page) => {
+    const fresh = page.querySelector(".inbox");
+    for (const name of ["view", "ticket", "events", "part", "seen"]) {
+      if (fresh.dataset[name] === undefined) delete inbox.dataset[name];
+      else inbox.dataset[name] = fresh.dataset[name];
+    }
+    showNotices(page);
+    for (const selector of ["#talk", "#about", "#bulk", "#queue-tabs", ".queue-head"]) {
+      const old = find(selector), put = fresh.querySelector(selector);
+      if (!old || !put) continue;
+      if (selector === ".queue-head" && old.contains(document.activeElement)) {
+        old.querySelector(".find").setAttribute("action", put.querySelector(".find").getAttribute("action"));
+        continue;
+      }
+      old.replaceWith(document.adoptNode(put));
+    }
+    find("#queue-kept")?.remove();
+    const kept = fresh.querySelector("#queue-kept");
+    if (kept) find("#tickets").before(document.adoptNode(kept));
+    waitingRows = null;
+    mergeRows(find("#rows"), document.adoptNode(fresh.querySelector("#rows")));
+    document.title = page.title;
+    draftText = getReply()?.value;
+    showCounts();
+    countDown();
+    connect();
+  };
+
+  const open = async (address, { options, history: step = "pushState" } = {}) => {
+    saveDraft();
+    const mine = ++number;
+    const answer = await fetch(address, options);
+    if (hasLeft(answer)) return null;
+    const page = parse(await answer.text());
+    if (mine !== number) return null;
+    if (!page.querySelector(".inbox")) {
+      const typed = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+      if (typed) sessionStorage.setItem(KEPT, JSON.stringify({ ...typed, isLost: true }));
+      location.reload();
+      return null;
+    }
+    if (answer.ok && step && answer.url !== location.href) history[step](null, "", answer.url);
+    show(page);
+    return answer;
+  };
+
+  const openTicket = async (link) => {
+    for (const row of inbox.querySelectorAll(".ticket[aria-current]")) row.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "true");
+    await open(link.href);
+    find(".ticket[aria-current]")?.scrollIntoView({ block: "nearest" });
+  };
+
+  inbox.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href]");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || link.target) return;
+    const photo = link.dataset.photo;
+    const view = link.dataset.viewTo;
+    if (photo) {
+      event.preventDefault();
+      return showPhoto(photo, link.querySelector("img").alt);
+    }
+    if (link.dataset.shortcut) {
+      event.preventDefault();
+      link.closest("details").open = false;
+      return insertReply(find(`.canned [data-shortcut="${CSS.escape(link.dataset.shortcut)}"]`), "");
+    }
+    if (view && view !== "queue") {
+      event.preventDefault();
+      return view === "customer" ? togglePane() : (inbox.dataset.view = view);
+    }
+    if (!/^\/console\/(live|test)\/inbox(\/tkt_\w+)?$/.test(new URL(link.href).pathname)) return;
+    event.preventDefault();
+    link.closest("details.pop")?.removeAttribute("open");
+    if (link.classList.contains("ticket")) openTicket(link);
+    else open(link.href);
+  });
+  addEventListener("popstate", () => open(location.href, { history: null }));
+
+  const togglePane = () => {
+    if (matchMedia("(min-width: 80.01rem)").matches) inbox.toggleAttribute("data-folded");
+    else inbox.dataset.view = inbox.dataset.view === "customer" ? "talk" : "customer";
+  };
+
+  const showPhoto = (address, words) => {
+    const dialog = make("dialog", { class: "lightbox", "aria-label": words }, make("img", { src: address, alt: words }));
+    dialog.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+
+  // Forms. A reply is shown at once as being sent, and comes back into its field if it was not.
+  const showSending = (text) => {
+    const line = make("li", { class: "line out sending", id: "line-sending" }, make("p", { class: "words" }, text));
+    find("#conversation").append(line);
+    return line;
+  };
+  const addUndo = (form, token) => {
+    const toast = document.querySelector(".toasts p");
+    if (!toast) return;
+    const button = make("button", { type: "button", class: "plain" }, form.dataset.undo);
+    button.addEventListener("click", () => {
+      open(form.dataset.undoTo, { options: { method: "POST", body: new URLSearchParams({ token }) } });
+    });
+    toast.append(" ", button);
+  };
+
+  document.addEventListener("submit", async (event) => {
+    const form = event.target, button = event.submitter;
+    if (event.defaultPrevented || !inbox.contains(form) || form.method === "dialog") return;
+    if (form.method === "get") {
+      if (form.dataset.stay === undefined) return;
+      event.preventDefault();
+      return open(getAddress(form));
+    }
+    event.preventDefault();
+    const data = new FormData(form, button);
+    const isReply = form.id === "reply", isWriting = isReply || form.id === "note";
+    const text = isReply ? form.elements.body.value : "", files = form.chosenFiles;
+    const body = form.enctype === "multipart/form-data" ? data : new URLSearchParams(data);
+    const line = isReply && !files?.length && text.trim() ? showSending(text) : null;
+    if (isReply) {
+      clearTimeout(draftTimer);
+      draftTimer = null;
+      form.elements.body.value = draftText = "";
+    }
+    try {
+      const answer = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options: { method: "POST", body } });
+      if (answer?.ok && form.dataset.undo) addUndo(form, data.get("token"));
+      if (answer && !answer.ok && files?.length && find("#reply")) setFiles(find("#reply"), files);
+      if (isWriting) find(form.id === "note" && !answer?.ok ? "#note textarea" : "#reply textarea")?.focus();
+      else find(".ticket[aria-current]")?.focus({ preventScroll: true });
+      document.querySelector(".inbox [aria-invalid=true]")?.focus();
+    } catch {
+      line?.remove();
+      button?.removeAttribute("aria-busy");
+      if (isReply) form.elements.body.value = text;
+      document.querySelector("main").prepend(make("div", { class: "toasts", role: "status" }, make("p", {}, inbox.dataset.failed)));
+      setTimeout(() => document.querySelector("main > .toasts")?.remove(), 6000);
+    }
+  });
+
+  const getAddress = (form) => {
+    const address = new URL(form.getAttribute("action"), location.href);
+    for (const [name, value] of new FormData(form)) if (value) address.searchParams.set(name, value);
+    return address.href;
+  };
+
+  // Search while somebody types.
+  let searchTimer;
+  inbox.addEventListener("input", (event) => {
+    const form = event.target.closest("[data-typed]");
+    if (!form) return;
+    clearTimeout(searchTimer);
+    searchTimer = setTimeout(() => open(getAddress(form), { history: "replaceState" }), 300);
+  });
+
+  // "/" offers saved replies, "@" the team.
+  const findTyped = (field) => {
+    const before = field.value.slice(0, field.selectionStart);
+    return before.match(field.name === "body" ? /(?:^|\s)\/([a-z0-9_-]*)$/i : /(?:^|\s)@([^\s@]*)$/);
+  };
+  const listOptions = (list) => [...list.children].filter((option) => !option.hidden);
+  const closeOptions = (field) => {
+    field.form.querySelector(".canned").hidden = true;
+    field.removeAttribute("aria-activedescendant");
+  };
+  const mark = (field, options, place) => {
+    options.forEach((option, at) => option.setAttribute("aria-selected", String(at === place)));
+    field.setAttribute("aria-activedescendant", options[place].id);
+    options[place].scrollIntoView({ block: "nearest" });
+  };
+  const offer = (field) => {
+    const list = field.form.querySelector(".canned"), typed = findTyped(field);
+    if (!typed) return closeOptions(field);
+    const words = typed[1].toLowerCase();
+    for (const option of list.children)
+      option.hidden = !(option.dataset.shortcut ?? option.dataset.mention.toLowerCase()).startsWith(words) && !(option.dataset.shortcut && option.textContent.toLowerCase().includes(words));
+    const options = listOptions(list);
+    list.hidden = !options.length;
+    if (options.length) mark(field, options, 0);
+  };
+  const insert = (field, typed, text) => {
+    const end = field.selectionStart, start = end - typed.length;
+    field.setRangeText(text, start, end, "end");
+    closeOptions(field);
+    field.focus();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const insertReply = async (option, typed) => {
+    const page = parse(await (await fetch(option.dataset.fill)).text());
+    const field = getReply();
+    insert(field, typed, page.querySelector("[name=body]").value);
+  };
+  const choose = (field, option) => {
+    const typed = findTyped(field)[1];
+    if (option.dataset.mention) insert(field, `@${typed}`, `@${option.dataset.mention} `);
+    else insertReply(option, `/${typed}`);
+  };
+  const isBox = (field) => field.matches?.("#reply textarea, #note textarea");
+  inbox.addEventListener("input", (event) => isBox(event.target) && offer(event.target));
+  inbox.addEventListener("focusout", (event) => isBox(event.target) && closeOptions(event.target));
+  inbox.addEventListener("pointerdown", (event) => {
+    const option = event.target.closest(".canned [role=option]");
+    if (!option) return;
+    event.preventDefault();
+    choose(option.closest("form").querySelector("textarea"), option);
+  });
+
+  // Keys.
+  const openPop = (id) => {
+    const pop = document.getElementById(id);
+    if (!pop) return;
+    pop.open = true;
+    pop.querySelector(".sheet button, .sheet input:not([type=hidden]), .sheet select")?.focus();
+  };
+  const press = (selector) => {
+    const button = find(selector);
+    button?.form.requestSubmit(button);
+  };
+  const write = (kind) => {
+    const radio = document.getElementById(`kind-${kind}`);
+    if (!radio) return;
+    radio.checked = true;
+    find(`#${kind} textarea`).focus();
+  };
+  const step = (by) => {
+    const links = [...inbox.querySelectorAll("#rows a.ticket")];
+    const place = links.findIndex((link) => link.hasAttribute("aria-current"));
+    const link = links[place < 0 ? 0 : Math.min(links.length - 1, Math.max(0, place + by))];
+    if (!link) return;
+    link.focus({ preventScroll: true });
+    openTicket(link);
+  };
+  const KEYS = {
+    j: () => step(1), k: () => step(-1), r: () => write("reply"), n: () => write("note"), i: togglePane,
+    "/": () => find(".find [type=search]").focus(), e: () => press("#resolve"), m: () => press("#take"),
+    a: () => openPop("pop-assign"), l: () => openPop("pop-labels"), s: () => openPop("pop-snooze"), p: () => openPop("pop-priority"),
+    "?": () => document.getElementById("keys").showModal(),
+  };
+  const SINGLE = "sapa-single-keys";
+  const single = document.querySelector("[data-single-keys]");
+  single.checked = localStorage.getItem(SINGLE) !== "off";
+  single.addEventListener("change", () => localStorage.setItem(SINGLE, single.checked ? "on" : "off"));
+  let wasGo = false;
+
+  const useBox = (event) => {
+    const field = event.target, list = field.form.querySelector(".canned");
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      const button = (event.shiftKey && field.form.querySelector("[name=resolve]")) || field.form.querySelector("[data-send]");
+      field.form.requestSubmit(button);
+    } else if (list.hidden) {
+      if (event.key !== "Escape") return;
+      field.blur();
+    } else {
+      const options = listOptions(list), place = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
+      if (event.key === "ArrowDown" || event.key === "ArrowUp") mark(field, options, (place + (event.key === "ArrowDown" ? 1 : -1) + options.length) % options.length);
+      else if (event.key === "Enter" || event.key === "Tab") choose(field, options[Math.max(0, place)]);
+      else if (event.key === "Escape") closeOptions(field);
+      else return;
+    }
+    event.preventDefault();
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (isBox(event.target)) return useBox(event);
+    if (document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") {
+      const pop = find("details.pop[open]");
+      if (pop) {
+        pop.open = false;
+        pop.querySelector("summary").focus();
+      } else if (event.target.matches("input")) event.target.blur();
+      else if (inbox.dataset.view === "customer") inbox.dataset.view = "talk";
+      return;
+    }
+    const isAfterGo = wasGo;
+    wasGo = event.key === "g";
+    if (event.ctrlKey || event.metaKey || event.altKey || isAfterGo || !single.checked) return;
+    if (event.target.closest("input:not([type=checkbox], [type=radio]), select, textarea")) return;
+    const digit = /^[1-9]$/.test(event.key) && `[data-digit="${event.key}"]`;
+    if (!digit && !(event.key in KEYS)) return;
+    event.preventDefault();
+    if (digit) press(digit);
+    else KEYS[event.key]();
+  });
+  document.addEventListener("click", (event) => {
+    for (const pop of inbox.querySelectorAll("details.pop[open]")) if (!pop.contains(event.target)) pop.open = false;
+  });
+
+  draftText = getReply()?.value;
+  connect();
+}
