@@ -25,7 +25,8 @@ KINDS = {
     "customers": "cust_", "loyalty": "cust_", "orders": "order_", "products": "prod_", "shipments": "shp_",
     "stores": "loc_", "rewards": "rwd_", "imports": "imp_", "templates": "tpl_", "settings/agents": "agent",
     "inbox": "tkt_", "draft-orders": "dord_", "settlements": "stl_", "cod-differences": "cdf_",
-    "labels": "lbl_",
+    "labels": "lbl_", "settings/labels": "lab_", "settings/teams": "team_", "settings/saved-replies": "srep_",
+    "settings/macros": "mac_", "settings/views": "view_", "settings/targets": "sla_",
 }  # fmt: skip
 """The resource of an id in an address, by the segment before it."""
 NAMES = {"channels", "carriers", "reports/files"}
@@ -34,7 +35,8 @@ FORM = {
     "role": "agent", "missed": "skip", "since": "2026-01-01T00:00", "name": "Sari", "points": "1", "direction": "add",
     "reason": "x", "status": "cancelled", "body": "x", "note": "x", "agentId": "", "outcome": "failed", "failure": "x",
     "address": "Jl. Satu", "rewardName": "x", "costToRedeem": "1", "discountType": "free_shipping", "type": "human",
-    "amount": "1", "method": "cash",
+    "amount": "1", "method": "cash", "shortcut": "x", "text": "x", "color": "#0f766e", "firstResponseMinutes": "5",
+    "priority": "high",
 }  # fmt: skip
 """The fields that a form needs to get as far as the id."""
 WITH_IDS = [page for page in console.pages if page.roles is not None and "{id}" in page.path]

@@ -45,7 +45,7 @@ class Seat:
         response = await self.browser.post(f"/test/inbox/{path}", data=data)
         assert response.status_code == status, response.text
         if status == 303:  # back to the conversation, or to the inbox
-            assert re.fullmatch(r"/console/test/inbox(/tkt_\w+)?(#\w+)?", response.headers["location"])
+            assert re.fullmatch(r"/console/test/inbox(/tkt_\w+)?(\?[\w=&]+)?(#\w+)?", response.headers["location"])
         return response
 
     async def count(self, **query: str) -> dict[str, str]:
@@ -116,18 +116,20 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
     await seat.post(f"{mine['id']}/assign", agentId="me")
     await seat.post(f"{other['id']}/assign", agentId=str(await desk.create_agent("Budi")))
     await seat.post(f"{done['id']}/resolve")
-    assert await seat.count() == {"open": "2", "mine": "1", "others": "1", "resolved": "1"}
-    assert (await seat.count(channel="MAIL"))["open"] == "1"
-    page = await seat.open()
-    assert list_shown(page) == [mailed["id"], waiting["id"]]
+    assert await seat.count() == {"mine": "1", "unassigned": "2", "all": "4", "snoozed": "0"}
+    assert list_shown(await seat.open(view="unassigned", channel="mail")) == [mailed["id"]]
+    page = await seat.open(view="unassigned")
+    assert list_shown(page) == [waiting["id"], mailed["id"]], "the longest wait comes first"
     assert "Halo &lt;b&gt;kak" in page
     assert "WhatsApp" in page
     assert "waiting 0 min" in read(page)
-    for view, ticket in (("mine", mine), ("others", other), ("resolved", done)):
-        assert list_shown(await seat.open(view=view)) == [ticket["id"]]
-    assert "Budi" in read(await seat.open(view="others"))
+    for view, tickets in (("mine", [mine]), ("all", [waiting, mine, other, mailed]), ("resolved", [done])):
+        assert list_shown(await seat.open(view=view)) == [ticket["id"] for ticket in tickets]
+    assert list_shown(await seat.open()) == [mine["id"]], "an agent who has conversations starts with them"
+    assert "Budi" in read(await seat.open(view="all"))
     assert list_shown(await seat.open(search="lestari")) == [waiting["id"]]
     assert "No conversations match" in await seat.open(search="somebody else")
+    assert "Type at least three letters" in await seat.open(search="le")
     found = await seat.browser.get("/test/inbox", params={"search": done["id"]})
     assert found.headers["location"] == f"/console/test/inbox/{done['id']}"
 
@@ -299,8 +301,13 @@ async def test_another_companys_ticket_is_out_of_reach(
     for path in ("", "/events", f"/files/{foreign['messages'][0]['messageId2']}"):
         response = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
         assert response.status_code == 404
-    for verb in ("replies", "notes", "assign", "handover", "resolve", "reopen", "template"):
-        await seat.post(f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", template=foreign["id"])
+    for verb in (
+        "replies", "notes", "assign", "handover", "resolve", "reopen", "template", "update", "macro", "merge", "customer",
+        "draft",
+    ):  # fmt: skip
+        await seat.post(
+            f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", priority="low", template=foreign["id"]
+        )
     assert foreign["id"] not in await seat.open(search="62812")
     own = await desk.receive()
     assert (await seat.browser.get(f"/live/inbox/{own['id']}")).status_code == 404

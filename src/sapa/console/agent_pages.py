@@ -9,6 +9,7 @@ from sapa.console.listing import read_list
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
+from sapa.console.support_setting_pages import LISTS
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 from sapa.people import actions as people
@@ -16,6 +17,7 @@ from sapa.people import actions as people
 TYPES = ("human", "ai")
 ASSIGNEES = ("previous", "queue")
 HOURS = ("reopenWindowHours", "autoResolveHours")
+SWITCHES = ("askRating", "autoAssign")
 MOST_CHOICES = 50
 """With more people than this, they are listed for one agent at a time."""
 
@@ -59,14 +61,15 @@ async def change_agent(page: PageRequest) -> Response:
 @console.get("/{environment}/settings/support", roles=DEVELOPERS)
 async def show_support_settings(page: PageRequest) -> Response:
     stored = (await page.call("GET", "/support/settings", base=Base.MESSAGING))["data"]
-    typed = {name: page.form_value(name) for name in (*HOURS, "reopenAssignee")}
-    return page.show("support_settings.html", settings=typed if page.form else stored, assignees=ASSIGNEES)
+    typed = {name: page.form_value(name) for name in (*HOURS, "reopenAssignee", *SWITCHES)}
+    return page.show("support_settings.html", settings=typed if page.form else stored, assignees=ASSIGNEES, lists=LISTS)
 
 
 @console.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings, says="Saved")
 async def change_support_settings(page: PageRequest) -> Response:
     body: dict[str, Any] = {name: _parse_hours(name, page.form_value(name)) for name in HOURS}
     body["reopenAssignee"] = page.form_value("reopenAssignee")
+    body |= {name: bool(page.form_value(name)) for name in SWITCHES}
     noted = ("settings.changed", "support")
     await page.call("PUT", "/support/settings", body=body, base=Base.MESSAGING, noted=noted)
     return go_to(page.path("/settings/support"))

@@ -37,7 +37,11 @@ from sapa.support.types import TICKET_ID
 
 PRESENCE_SECONDS = 60
 """An agent is online for so long after the inbox was last seen open; its stream looks every 15 seconds."""
-BULK: dict[str, dict[str, Any]] = {"resolve": {"resolve": True}, "unassign": {"unassign": True}, "snooze": {"snoozeMinutes": 60}}
+BULK: dict[str, dict[str, Any]] = {
+    "resolve": {"resolve": True},
+    "unassign": {"unassign": True},
+    "snooze": {"snoozeMinutes": 60},
+}
 
 Json = dict[str, Any]
 

@@ -84,7 +84,12 @@ MENU = [
             MenuEntry("/stores", "Store locations"),
             MenuEntry("/settings/tracking", "Tracking page"),
             MenuEntry("/settings/loyalty", "Loyalty rules"),
-            MenuEntry("/settings/support", "Conversations"),
+            MenuEntry(
+                "/settings/support",
+                "Conversations",
+                others=[f"/settings/{name}" for name in ("labels", "teams", "macros", "views", "targets", "hours")],
+            ),
+            MenuEntry("/settings/saved-replies", "Saved replies"),
             MenuEntry("/settings/consent", "Consent"),
             MenuEntry("/imports", "Import and export"),
             MenuEntry("/audit", "Audit log"),
@@ -116,7 +121,7 @@ class MenuCounts:
             return counts
         to_ship = {"status": "active", "financialStatus": "paid", "fulfillmentStatus": "unfulfilled"}
         numbers = [
-            ("/inbox", True, await self._count(company_id, "/tickets", {"status": "open"}, Base.MESSAGING)),
+            ("/inbox", True, await self._count_waiting(company_id)),
             ("/orders", False, await self._count(company_id, "/orders", to_ship)),
             ("/shipments", True, await self._count(company_id, "/shipping/shipments", {"needsAction": "true"})),
         ]
@@ -124,6 +129,11 @@ class MenuCounts:
         self._cached[company_id] = (counts, now + COUNT_SECONDS)
         return counts
 
-    async def _count(self, company_id: int, path: str, query: dict[str, str], base: Base = Base.CUSTOMER) -> int:
-        found = await self._api.call(company_id, Role.AGENT, "GET", path, query | {"limit": "1"}, base=base)
+    async def _count_waiting(self, company_id: int) -> int:
+        """Conversations that nobody has taken, and whose customer waits."""
+        counts = await self._api.call(company_id, Role.AGENT, "GET", "/tickets/counts", base=Base.MESSAGING)
+        return int(counts["data"]["unassignedWaiting"])
+
+    async def _count(self, company_id: int, path: str, query: dict[str, str]) -> int:
+        found = await self._api.call(company_id, Role.AGENT, "GET", path, query | {"limit": "1"})
         return int(found["meta"]["total"])

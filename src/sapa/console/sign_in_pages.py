@@ -8,16 +8,18 @@ from sapa.console.routes import COOKIE, LANGUAGE_COOKIE, console, go_to, open_se
 from sapa.console.translations import LANGUAGES
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
-from sapa.people.types import OneTimeLink
+from sapa.people.types import OneTimeLink, Role
 
-HOME = "/console/live"
+HOME = "/console"
+"""Leads to the page that a person starts with."""
 LINK_COOKIE = "sapa_link"
 LINK_SECONDS = 3600
 
 
 @console.get("", roles=EVERYBODY)
 async def begin(page: PageRequest) -> Response:
-    return go_to(HOME)
+    """Agents start in the inbox."""
+    return go_to("/console/live/inbox" if page.session.role == Role.AGENT else "/console/live")
 
 
 @console.get("/sign-in", roles=None)
