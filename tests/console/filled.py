@@ -139,12 +139,19 @@ async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
     record = (await list_records(messaging))["data"][0]
     await desk.create_agent("Sari", "human")
     bot = await desk.create_agent("Sapa Bot", "ai")
+    label = await desk.post("/labels", 201, name="Retur", color="#864c00")
+    await desk.post("/teams", 201, name="Gudang")
+    await desk.post("/saved-replies", 201, shortcut="resi", text="Pesanan {pesanan} sudah dikirim: {resi}.")
+    await desk.post("/macros", 201, name="Minta foto", actions={"snoozeMinutes": 60}, reply="Boleh kirim fotonya?")
+    await desk.post("/views", 201, name="Mendesak", filters={"priority": "urgent"})
+    await desk.post("/sla-policies", 201, name="Biasa", firstResponseMinutes=60, resolutionMinutes=1440)
     ticket = await desk.receive("Halo kak, pesanan saya sudah dikirim belum ya?", str(AYU["phoneNumber"]))
     await desk.reply(ticket, bot, "Halo Ayu! Sebentar ya, saya sambungkan ke tim kami.", handover=True)
+    await messaging.put(f"/tickets/{ticket['id']}", json={"labelIds": [label["id"]], "priority": "urgent"})
     return {
         "/{environment}/templates/{id}": f"/templates/{template['id']}?param=Ayu&param=INV-7",
         "/{environment}/requests/{id}": f"/requests/{record['id']}?at={record['createdAt']}",
-        "/{environment}/inbox/{id}": f"/inbox/{ticket['id']}",
+        "/{environment}/inbox/{id}": f"/inbox/{ticket['id']}?view=all",
     }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from html import unescape
 from typing import Any
 
 import httpx
@@ -15,6 +14,7 @@ from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import TLS, Installation, connect
 from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import Seat, list_shown, read
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
@@ -24,64 +24,7 @@ from tests.messaging.send_steps import make_template
 from tests.support.ticket_steps import NUMBER, Desk
 
 EVENTS = {"accept": "text/event-stream"}
-_TAGS = re.compile(r"<[^>]*>")
-_COUNT = re.compile(r'view=(\w+)[^>]*>[^<]*<span class="count">([0-9,]+)')
 _ONCE = re.compile(r'name="once" value="(\w+)"')
-
-
-class Seat:
-    """An agent's browser at the test environment's inbox."""
-
-    def __init__(self, browser: httpx.AsyncClient) -> None:
-        self.browser = browser
-
-    async def open(self, path: str = "", **query: str) -> str:
-        response = await self.browser.get(f"/test/inbox{path}", params=query)
-        assert response.status_code == 200, response.text
-        return response.text
-
-    async def post(self, path: str, status: int = 303, **fields: Any) -> httpx.Response:
-        data = {"token": await read_token(self.browser), **fields}
-        response = await self.browser.post(f"/test/inbox/{path}", data=data)
-        assert response.status_code == status, response.text
-        if status == 303:  # back to the conversation, or to the inbox
-            assert re.fullmatch(r"/console/test/inbox(/tkt_\w+)?(\?[\w=&]+)?(#\w+)?", response.headers["location"])
-        return response
-
-    async def count(self, **query: str) -> dict[str, str]:
-        return dict(_COUNT.findall(await self.open(**query)))
-
-    async def wait_for(self, path: str, words: str) -> str:
-        async def look() -> str | None:
-            page = await self.open(path)
-            return page if words in page else None
-
-        return await eventually(look)
-
-
-def read(page: str) -> str:
-    """The text of a page, in one line."""
-    return unescape(" ".join(_TAGS.sub(" ", page).split()))
-
-
-def list_shown(page: str) -> list[str]:
-    """The tickets of a list."""
-    return re.findall(r'<li id="(tkt_\w+)"', page)
-
-
-@pytest.fixture
-async def desk(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Desk]:
-    async with connect_messaging(installation, (await make_key(database, company.test)).raw) as client:
-        yield Desk(client)
-
-
-@pytest.fixture
-async def seat(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Seat]:
-    """A person with the role agent, who answers as Sari."""
-    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as browser:
-        seat = Seat(browser)
-        await seat.post("agent", name="Sari")
-        yield seat
 
 
 async def test_a_new_person_chooses_the_name_of_their_agent(
@@ -302,8 +245,8 @@ async def test_another_companys_ticket_is_out_of_reach(
         response = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
         assert response.status_code == 404
     for verb in (
-        "replies", "notes", "assign", "handover", "resolve", "reopen", "template", "update", "macro", "merge", "customer",
-        "draft",
+        "replies", "notes", "assign", "handover", "resolve", "reopen", "template", "update", "macro", "merge",
+        "customer", "draft",
     ):  # fmt: skip
         await seat.post(
             f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", priority="low", template=foreign["id"]

@@ -63,6 +63,8 @@ async def build_screen(page: PageRequest, team: Team) -> Json:
     return {
         "queue": queue,
         "query": QueueQuery(queue["query"]),
+        "screen": page.path("/inbox"),
+        "suffix": f"?{urlencode(queue['query'])}",
         "kept": {name: queue["query"][name] for name in FILTERS if name in queue["query"]},
         "team": team,
         "ticket": None,

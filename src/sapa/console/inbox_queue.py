@@ -186,7 +186,7 @@ def _build_view_query(filters: Json, team: Team) -> dict[str, str]:
     query = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in filters.items()}
     if query.pop("mine", None) == "true" and team.me:
         query["agentId"] = str(team.my_id)
-    return query
+    return {"sort": "waitingSince:asc", **query}
 
 
 def find_next(queue: Json, id: str) -> str | None:

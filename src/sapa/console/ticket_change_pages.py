@@ -21,7 +21,9 @@ Json = dict[str, Any]
 
 @console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket, says="Assigned")
 async def assign_ticket(page: PageRequest) -> Response:
-    return await _do(page, "assign", {"agentId": await _find_chosen(page)})
+    """Of several agents who take one from the queue at once, one gets it."""
+    is_from_queue = page.form_value("agentId") == "me" and page.form.get("owner") == ""
+    return await _do(page, "take" if is_from_queue else "assign", {"agentId": await _find_chosen(page)})
 
 
 @console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket, says="Transferred")

@@ -64,6 +64,7 @@ async def show_ticket(page: PageRequest) -> Response:
     is_latest = not params.get("before")
     screen |= {
         "ticket": ticket,
+        "screen": page.path(f"/inbox/{ticket['id']}"),
         "pane": params.get("pane", ""),
         "typing": typing,
         "lines": build_lines(ticket, team.names, is_latest),

@@ -1,0 +1,157 @@
+"""What agents do with conversations, without scripts: labels, snooze, macros, merging, views, drafts and new ones."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import Seat, list_shown, read
+from tests.factories import Environments, make_customer, make_key, make_order
+from tests.support.ticket_steps import NUMBER, Desk
+
+OTHER = "+628123456702"
+
+
+@pytest.fixture
+async def api(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with connect(installation, (await make_key(database, company.test)).raw) as client:
+        yield client
+
+
+async def test_labels_priority_team_and_snooze(desk: Desk, seat: Seat) -> None:
+    label = await desk.post("/labels", 201, name="Retur", color="#864c00")
+    team = await desk.post("/teams", 201, name="Gudang")
+    first, second = await desk.receive(), await desk.receive(sender=OTHER)
+    path = first["id"]
+    await seat.post(f"{path}/update", labels=["", label["id"]])
+    await seat.post(f"{path}/update", priority="urgent")
+    await seat.post(f"{path}/update", teamId=team["id"])
+    page = await seat.open(f"/{path}", view="unassigned", labelId=label["id"])
+    assert list_shown(page) == [path]
+    assert [words for words in ("Labels: Retur", "Priority: Urgent", "Team: Gudang") if words not in read(page)] == []
+    assert 'fill="#864c00"' in page
+    choices = re.findall(r'name="snooze" value="([^"]+)"', page)
+    snoozed = await seat.post(f"{path}/update?view=unassigned", snooze=choices[0])
+    assert second["id"] in snoozed.headers["location"], "the next one opens"
+    assert list_shown(await seat.open(view="snoozed")) == [path]
+    assert list_shown(await seat.open(view="unassigned")) == [second["id"]]
+    await seat.post(f"{path}/update", snooze="")
+    await seat.post(f"{path}/update", 400, snooze="own", until="")
+    await seat.post(f"{path}/update", snooze="own", until="2026-01-01T09:00", status=400)
+    await seat.post(f"{path}/update", labels="")
+    seen = await desk.look(first)
+    assert (seen["labelIds"], seen["snoozedUntil"], seen["teamId"]) == ([], None, team["id"])
+
+
+async def test_several_are_changed_at_once_and_filters_get_a_name(desk: Desk, seat: Seat) -> None:
+    tickets = [await desk.receive(sender=sender) for sender in (NUMBER, OTHER)]
+    ids = [ticket["id"] for ticket in tickets]
+    changed = await seat.post("bulk?view=unassigned", ids=ids, change="priority:high")
+    assert changed.headers["location"].endswith("/inbox?view=unassigned")
+    await seat.post("bulk", ids=[*ids, "tkt_" + "0" * 26], change="assign:me")
+    notice = (await seat.browser.get("/test/inbox")).text
+    assert "2 conversations changed, 1 refused" in notice
+    await seat.post("bulk", 400, ids=ids, change="")
+    assert list_shown(await seat.open(view="mine", priority="high")) == ids
+    saved = await seat.browser.post(
+        "/test/inbox/views?view=mine&priority=high", data={"token": await read_token(seat.browser), "name": "Penting"}
+    )
+    view = saved.headers["location"].partition("saved=")[2]
+    page = await seat.open(saved=view)
+    assert list_shown(page) == ids
+    assert "Penting" in page
+    await seat.post("bulk", ids=ids, change="resolve")
+    assert list_shown(await seat.open(view="mine")) == []
+
+
+async def test_a_macro_acts_and_its_text_becomes_the_draft(desk: Desk, seat: Seat) -> None:
+    actions = {"priority": "high"}
+    macro = await desk.post("/macros", 201, name="Minta foto", actions=actions, reply="Halo, saya {agen}. Fotonya?")
+    reply = await desk.post("/saved-replies", 201, shortcut="resi", text="Ditangani {agen}.")
+    ticket = await desk.receive()
+    path = f"/{ticket['id']}"
+    await seat.post(f"{ticket['id']}/macro", macro=macro["id"])
+    page = await seat.open(path)
+    assert ">Halo, saya Sari. Fotonya?</textarea>" in page
+    assert (await desk.look(ticket))["priority"] == "high"
+    assert ">Ditangani Sari.</textarea>" in await seat.open(path, reply=reply["id"])
+    await seat.post(f"{ticket['id']}/draft", 204, body="Sebentar <ya>")
+    assert ">Sebentar &lt;ya&gt;</textarea>" in await seat.open(path)
+    await seat.post(f"{ticket['id']}/replies", body="Halo, fotonya?")
+    assert 'maxlength="65536"' in (page := await seat.open(path))
+    assert "Sebentar" not in page, "what was sent is no draft any more"
+
+
+async def test_a_second_answer_asks_first(
+    installation: Installation, database: Database, company: Environments, desk: Desk, seat: Seat
+) -> None:
+    ticket = await desk.receive()
+    seen = str((await desk.look(ticket))["sequence"])
+    async with open_browser(installation, await make_person(database, company)) as browser:
+        other = Seat(browser)
+        await other.post("agent", name="Budi")
+        await other.post(f"{ticket['id']}/draft", 204, body="Ma")
+        assert "Budi is replying" in await seat.open(f"/{ticket['id']}")
+        await other.post(f"{ticket['id']}/replies", body="Masih.", seen=seen)
+    asked = await seat.post(f"{ticket['id']}/replies", 409, body="Masih ada.", seen=seen)
+    assert "Budi replied while you were writing." in read(asked.text)
+    assert ">Masih ada.</textarea>" in asked.text
+    again = re.findall(r'name="seen" value="(\d+)"', asked.text)[0]
+    await seat.post(f"{ticket['id']}/replies?view=all", body="Masih ada.", seen=again, resolve="1")
+    seen_again = await desk.look(ticket)
+    assert [message["body"] for message in seen_again["messages"]] == ["Masih ada?", "Masih.", "Masih ada."]
+    assert seen_again["status"] == "resolved"
+
+
+async def test_a_visitor_becomes_a_customer_and_their_conversations_one(
+    desk: Desk, seat: Seat, api: httpx.AsyncClient
+) -> None:
+    ayu = await make_customer(api, firstName="Ayunda", phoneNumber=NUMBER)
+    known = await desk.receive("Dari WhatsApp")
+    stranger = await desk.receive("Dari Instagram", "17841400123", "PHOTO_SOCIAL")
+    page = await seat.open(f"/{stranger['id']}", find="ayunda", pane="customer")
+    assert f'value="{ayu["id"]}"' in page
+    await seat.post(f"{stranger['id']}/customer", customer=ayu["id"])
+    page = await seat.open(f"/{stranger['id']}", view="all")
+    assert re.findall(r'<span class="name">([^<]+)', page) == ["Ayunda"] * 2, "one person has one name"
+    assert "<h2>Ayunda</h2>" in page
+    await seat.post(f"{stranger['id']}/merge", ticket=known["id"])
+    assert "Dari WhatsApp" in await seat.open(f"/{stranger['id']}")
+    assert (await desk.look(known))["resolvedReason"] == "merged"
+
+
+async def test_a_conversation_starts_from_a_customer_and_from_an_order(
+    desk: Desk, seat: Seat, api: httpx.AsyncClient
+) -> None:
+    ayu = await make_customer(api, firstName="Ayunda", email="ayunda@example.com", phoneNumber=None)
+    order = await make_order(api, customerId=ayu["id"])
+    assert f"customerId={ayu['id']}" in await seat.open("/new", find="ayunda")
+    page = await seat.open("/new", orderId=order["id"])
+    assert "To Ayunda" in page
+    started = await seat.post("new", orderId=order["id"], source="MAIL", body="Pesanan Anda siap.")
+    ticket: dict[str, Any] = await desk.get(f"/tickets/{started.headers['location'].rpartition('/')[2]}")
+    assert ticket["messages"][0]["body"] == "Pesanan Anda siap."
+    empty = await seat.post("new", 400, customerId=ayu["id"], body="")
+    assert "Ayunda" in empty.text
+
+
+async def test_every_contact_is_found(desk: Desk, seat: Seat, api: httpx.AsyncClient) -> None:
+    """Those without a customer record, and a name that many customers have."""
+    for number in range(12):
+        await make_customer(api, firstName="Ayu", lastName=f"Ke{number}", phoneNumber=f"+62812000{number:04}")
+    first = await desk.receive("Halo", "+628120000000")
+    channels = (("PHOTO_SOCIAL", "17841400123"), ("SOCIAL_NETWORK", "24001"), ("SHORT_VIDEO", "tt-77001"))
+    others = {}
+    for source, sender in channels:
+        others[source] = (await desk.receive(f"Dari {source.lower()}", sender, source))["id"]
+    assert list_shown(await seat.open(search="Ayu")) == [first["id"]]
+    for source, sender in channels:
+        assert list_shown(await seat.open(search=sender)) == [others[source]], source
+        assert list_shown(await seat.open(search=f"dari {source.lower()}")) == [others[source]], source

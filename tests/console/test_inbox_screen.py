@@ -1,0 +1,286 @@
+"""The inbox as one screen in a real browser: nothing is loaded again, nothing is lost, nobody answers twice."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from sapa.console.routes import COOKIE
+from sapa.db.pool import Database
+from sapa.people import actions as people
+from sapa.people.types import Role
+from tests import depth
+from tests.browsers import new_context
+from tests.conftest import Installation
+from tests.console.people import PASSWORD, make_person
+from tests.factories import Environments
+from tests.http.wire import eventually
+from tests.messaging.conversation_steps import simulate_inbound
+from tests.messaging.files.corpus import make_image
+from tests.support.ticket_steps import Desk
+
+SENDERS = [f"+62812345670{number}" for number in range(5)]
+
+
+@asynccontextmanager
+async def open_seat(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str, name: str, **options: Any
+) -> AsyncIterator[Page]:
+    """An agent's tab at the test environment's inbox; browser errors fail the test."""
+    secret = await people.sign_in(database, email, PASSWORD, people.Origin("127.0.0.1", "test"))
+    async with database.connection() as db:
+        session = await people.find_session(db, secret)
+    assert session is not None
+    if name not in [agent["name"] for agent in await desk.get("/agents")]:
+        await desk.create_agent(name, userId=session.user_id)
+    size = {"width": 1440, "height": 900}
+    context = await new_context(
+        browser, base_url=installation.address, reduced_motion="reduce", **{"viewport": size, **options}
+    )
+    await context.add_cookies([{"name": COOKIE, "value": secret, "url": f"{installation.address}/console"}])
+    page = await context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    await page.goto("/console/test/inbox?view=all")
+    await page.evaluate("window.neverLeft = true")
+    yield page
+    await context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+async def email(database: Database, company: Environments) -> str:
+    return await make_person(database, company, Role.AGENT)
+
+
+async def test_a_conversation_is_answered_with_the_keyboard_and_nothing_is_loaded_again(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
+) -> None:
+    await desk.post("/saved-replies", 201, shortcut="halo", text="Halo, saya {agen}.")
+    await desk.post("/macros", 201, name="Mendesak", actions={"priority": "urgent"})
+    tickets = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS[:3])]
+    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+        await expect(page).to_have_title("(3) Inbox – Sapa")
+        await page.keyboard.press("j")
+        await expect(page.locator("#conversation")).to_contain_text("Pertanyaan 0")
+        await expect(page.locator(f"#{tickets[0]['id']} a")).to_have_attribute("aria-current", "true")
+        await page.keyboard.press("1")
+        await expect(page.locator("#ticket-head")).to_contain_text("Urgent")
+        await page.keyboard.press("r")
+        await page.keyboard.type("/ha")
+        await expect(page.locator("#reply [role=option]:visible")).to_have_count(1)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#reply textarea")).to_have_value("Halo, saya Sari.")
+        await page.keyboard.press("Control+Enter")
+        await expect(page.locator(".line.out:not(.sending)")).to_contain_text("Halo, saya Sari.")
+        await expect(page.locator("#reply textarea")).to_have_value("")
+        await expect(page.locator("#reply textarea")).to_be_focused()
+        await page.keyboard.type("Sampai jumpa")
+        await page.keyboard.press("Control+Shift+Enter")
+        await page.wait_for_url(f"**/{tickets[1]['id']}?view=all")
+        await expect(page).to_have_title("(2) Sandbox customer – Sapa")
+        assert (await desk.look(tickets[0]))["status"] == "resolved"
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("n")
+        await page.keyboard.type("Tolong @sa")
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Control+Enter")
+        await expect(page.locator(".line.note mark")).to_have_text("@Sari")
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("e")
+        await page.wait_for_url(f"**/{tickets[2]['id']}?view=all")
+        await page.click(".toasts button:text-is('Undo')")
+        await expect(page.locator("#conversation")).to_contain_text("Reopened")
+        await page.go_back()
+        await page.wait_for_url(f"**/{tickets[2]['id']}?view=all")
+        await expect(page.locator("#conversation")).to_contain_text("Pertanyaan 2")
+        await page.keyboard.press("?")
+        await expect(page.locator("#keys")).to_be_visible()
+        await page.keyboard.press("Escape")
+        assert await page.evaluate("window.neverLeft"), "no page was loaded"
+
+
+async def test_what_was_typed_survives_other_messages_a_reload_another_device_and_an_expired_session(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
+) -> None:
+    first, second = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS[:2])]
+    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+        await page.click(f"#{first['id']} a")
+        await page.fill("#reply textarea", "Sebentar ya, saya cek")
+        await desk.receive("Halo?", SENDERS[0])
+        await expect(page.locator("#conversation")).to_contain_text("Halo?")
+        assert await page.input_value("#reply textarea") == "Sebentar ya, saya cek"
+        await page.click(f"#{second['id']} a")
+        await expect(page.locator("#reply textarea")).to_have_value("")
+        await page.click(f"#{first['id']} a")
+        await expect(page.locator("#reply textarea")).to_have_value("Sebentar ya, saya cek")
+        phone = {"width": 390, "height": 844}
+        async with open_seat(browser, installation, database, desk, email, "Sari", viewport=phone) as other:
+            await other.click(f"#{first['id']} a")
+            await expect(other.locator("#reply textarea")).to_have_value("Sebentar ya, saya cek")
+            await expect(other.locator(".queue")).to_be_hidden()
+            await other.click(".talk [data-view-to=customer]")
+            await expect(other.locator(".about")).to_be_visible()
+            await other.click(".about .back")
+            await other.click(".talk .back")
+            await expect(other.locator(".queue")).to_be_visible()
+            assert other.url.endswith("/inbox?view=all"), "the way back keeps the filters"
+        await page.fill("#reply textarea", "Sudah saya cek")
+        await page.context.clear_cookies(name=COOKIE)
+        await page.click("#reply [data-send]")
+        await page.wait_for_url("**/console/sign-in**")
+        await page.fill("[name=email]", email)
+        await page.fill("[name=password]", PASSWORD)
+        await page.click("button.main")
+        await page.wait_for_url(f"**/{first['id']}?view=all")
+        assert await page.input_value("#reply textarea") == "Sudah saya cek"
+        await page.click("#reply [data-send]")
+        await expect(page.locator(".line.out:not(.sending)")).to_contain_text("Sudah saya cek")
+
+
+async def test_two_agents_see_each_other_and_answer_once(
+    browser: Browser, installation: Installation, database: Database, company: Environments, desk: Desk, email: str
+) -> None:
+    ticket = await desk.receive("Masih ada?", SENDERS[0])
+    email_2 = await make_person(database, company, Role.AGENT)
+    async with (
+        open_seat(browser, installation, database, desk, email, "Sari") as sari,
+        open_seat(browser, installation, database, desk, email_2, "Budi") as budi,
+    ):
+        for page in (sari, budi):
+            await page.click(f"#{ticket['id']} a")
+            await expect(page.locator("#conversation")).to_contain_text("Masih ada?")
+        await budi.locator("#reply textarea").press_sequentially("Masih, kak")
+        await expect(sari.locator("#typing")).to_have_text("Budi is replying")
+        await sari.fill("#reply textarea", "Masih ada, kak")
+        await expect(budi.locator("#typing")).to_have_text("Sari is replying")
+        await budi.click("#reply [data-send]")
+        await expect(budi.locator(".line.out:not(.sending)")).to_have_count(1)
+        await expect(sari.locator(".line.out")).to_have_count(1)
+        await sari.click("#reply [data-send]")
+        await expect(sari.locator("#reply .asked")).to_contain_text("Budi replied while you were writing.")
+        await expect(sari.locator("#reply textarea")).to_have_value("Masih ada, kak")
+        sent = [one for one in (await desk.look(ticket))["messages"] if one["direction"] == "out"]
+        assert [one["body"] for one in sent] == ["Masih, kak"]
+        await sari.click("#reply .asked button")
+        await expect(sari.locator(".line.out:not(.sending)")).to_have_count(2)
+
+
+async def test_the_queue_searches_filters_and_changes_several(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
+) -> None:
+    tickets = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS)]
+    photo = make_image("PNG", (640, 480))
+    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+        await page.keyboard.press("/")
+        await page.keyboard.type("tanyaan 3")
+        await expect(page.locator("#rows .ticket")).to_have_count(1)
+        await page.click("#rows .ticket")
+        await page.wait_for_url(f"**/{tickets[3]['id']}?**search=**")
+        await page.set_input_files(
+            "#reply [name=files]", [{"name": "kopi.png", "mimeType": "image/png", "buffer": photo}]
+        )
+        await page.click("#reply [data-send]")
+        await page.locator(".photo img").scroll_into_view_if_needed()
+        await page.click(".photo")
+        await expect(page.locator("dialog.lightbox img")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await page.fill(".find [type=search]", "")
+        await expect(page.locator("#rows .ticket")).to_have_count(5)
+        for ticket in tickets[:2]:
+            await page.locator(f"#{ticket['id']} .pick").check(force=True)
+        await page.select_option("#bulk select", "resolve")
+        await page.click("#bulk button")
+        await expect(page.locator(".toasts")).to_contain_text("2 conversations changed")
+        await expect(page.locator("#rows .ticket")).to_have_count(3)
+        assert await page.evaluate("window.neverLeft")
+
+
+class Worker:
+    """An agent who answers whoever waits until nobody does."""
+
+    def __init__(self, page: Page, name: str, place: int, *, uses_keys: bool) -> None:
+        self.page, self.name, self.place, self.uses_keys = page, name, place, uses_keys
+        self.loads = 0
+        page.on("load", lambda _: self._count_load())
+
+    def _count_load(self) -> None:
+        self.loads += 1
+
+    async def work(self) -> None:
+        while id := await self._open():
+            await self._answer(id)
+
+    async def _open(self) -> str | None:
+        """Another conversation that waits; None if there is none."""
+        if self.uses_keys:
+            await self.page.keyboard.press("Escape")
+            await self.page.keyboard.press("j")
+        else:
+            await self.page.evaluate(
+                """(place) => { const rows = [...document.querySelectorAll('#rows .ticket.new')];
+                    rows[place % rows.length]?.click(); }""",
+                self.place,
+            )
+        if not await self.page.locator("#rows .ticket").count():
+            return None
+        await self.page.wait_for_function(
+            "() => document.querySelector('.inbox').dataset.ticket && document.querySelector('#reply')"
+        )
+        found: str = await self.page.evaluate("() => document.querySelector('.inbox').dataset.ticket")
+        return found
+
+    async def _answer(self, id: str) -> None:
+        if self.uses_keys:
+            await self.page.keyboard.press("r")
+            await self.page.keyboard.type(f"Dari {self.name}")
+            await self.page.keyboard.press("Control+Shift+Enter")
+        else:
+            await self.page.fill("#reply textarea", f"Dari {self.name}")
+            await self.page.click("#reply [name=resolve], #reply [data-send]")
+        await self.page.wait_for_function(
+            """(id) => document.querySelector('.inbox').dataset.ticket !== id || document.querySelector('.asked')""",
+            arg=id,
+        )
+        if await self.page.locator(".asked").count():  # somebody was faster
+            await self.page.fill("#reply textarea", "")
+            await self.page.keyboard.press("Escape")
+
+
+@pytest.mark.timeout(1800)
+async def test_a_day_of_three_agents(
+    browser: Browser, installation: Installation, database: Database, company: Environments, desk: Desk
+) -> None:
+    """One of them with the keyboard only. Nobody answers twice, and no page is loaded again."""
+    count = 200 if depth.is_long() else 9
+    for number in range(count):
+        await simulate_inbound(
+            desk.client, source="MSGAPP_CLOUD", text=f"Tanya {number}", **{"from": f"+6281300{number:05}"}
+        )
+
+    async def is_there() -> bool | None:
+        return (await desk.get("/tickets/counts"))["unassignedWaiting"] == count or None
+
+    await eventually(is_there)
+    people_there = [(await make_person(database, company, Role.AGENT), name) for name in ("Sari", "Budi", "Citra")]
+    async with AsyncExitStack() as seats:
+        workers = [
+            Worker(
+                await seats.enter_async_context(open_seat(browser, installation, database, desk, email, name)),
+                name, place * 5, uses_keys=not place,
+            )
+            for place, (email, name) in enumerate(people_there)
+        ]  # fmt: skip
+        await asyncio.gather(*(worker.work() for worker in workers))
+        assert [worker.loads for worker in workers] == [0, 0, 0]
+    async with database.connection() as db:
+        answers = await db.fetch(
+            """SELECT ticket_id, count(*) AS sent FROM messages
+                WHERE company_id = $1 AND direction = 'out' GROUP BY ticket_id""",
+            company.test,
+        )
+    assert sorted(row["sent"] for row in answers) == [1] * count
+    assert (await desk.get("/tickets/counts"))["all"] == 0

@@ -1,0 +1,85 @@
+"""Settings of the inbox: lists that are added to, changed and deleted, and business hours."""
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments
+from tests.support.ticket_steps import Desk
+
+LISTS: dict[str, tuple[str, dict[str, object], str]] = {
+    "labels": ("labels", {"name": "Retur", "color": "#864c00"}, "color"),
+    "teams": ("teams", {"name": "Gudang", "autoAssign": "1"}, "autoAssign"),
+    "saved-replies": ("saved-replies", {"shortcut": "resi", "text": "Halo {nama}"}, "text"),
+    "macros": ("macros", {"name": "Foto", "actions.priority": "high", "reply": "Fotonya?"}, "actions"),
+    "views": ("views", {"name": "Lewat", "filters.breached": "true", "filters.status": "open"}, "filters"),
+    "targets": ("sla-policies", {"name": "Biasa", "firstResponseMinutes": "60", "position": "2"}, "position"),
+}
+STORED = {
+    "labels": "#864c00", "teams": True, "saved-replies": "Halo {nama}", "macros": {"priority": "high"},
+    "views": {"breached": True, "status": "open"}, "targets": 2,
+}  # fmt: skip
+WRONG = {"targets": {"firstResponseMinutes": "soon"}, "saved-replies": {"text": "Halo {siapa}"}}
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("page", LISTS)
+async def test_a_list_is_added_to_changed_and_deleted(owner: httpx.AsyncClient, desk: Desk, page: str) -> None:
+    path, form, field = LISTS[page]
+    address, data = f"/test/settings/{page}", {"token": await read_token(owner), **form}
+    assert (await owner.post(address, data=data)).status_code == 303
+    (made,) = await desk.get(f"/{path}")
+    assert made[field] == STORED[page]
+    shown = (await owner.get(address)).text
+    assert f"{address}/{made['id']}" in shown
+    name = {"shortcut": "kirim"} if page == "saved-replies" else {"name": "Lain"}
+    assert (await owner.post(f"{address}/{made['id']}", data={**data, **name})).status_code == 303
+    (changed,) = await desk.get(f"/{path}")
+    assert changed == {**made, **name, "updatedAt": changed["updatedAt"]}
+    again = await owner.post(address, data={**data, **name})
+    assert again.status_code == 409
+    refused = await owner.post(f"{address}/{made['id']}", data={**data, **WRONG.get(page, name)})
+    assert refused.status_code == (400 if page in WRONG else 303)
+    assert (await owner.post(f"{address}/{made['id']}/delete", data=data)).status_code == 303
+    assert await desk.get(f"/{path}") == []
+
+
+async def test_business_hours_and_holidays(owner: httpx.AsyncClient, desk: Desk) -> None:
+    form = {
+        "token": await read_token(owner), "timeZone": "Asia/Makassar", "monday-opens": ["08:00", "13:00"],
+        "monday-closes": ["12:00", "17:00"], "holiday": ["2026-12-25", ""], "holidayName": ["Natal", ""],
+    }  # fmt: skip
+    assert (await owner.post("/test/settings/hours", data=form)).status_code == 303
+    hours = await desk.get("/business-hours")
+    assert [(one["day"], one["opens"], one["closes"]) for one in hours["weekly"]] == [
+        ("monday", "08:00", "12:00"), ("monday", "13:00", "17:00"),
+    ]  # fmt: skip
+    assert (hours["timeZone"], hours["holidays"]) == ("Asia/Makassar", [{"date": "2026-12-25", "name": "Natal"}])
+    page = (await owner.get("/test/settings/hours")).text
+    assert re.findall(r'name="monday-opens" value="([^"]*)"', page) == ["08:00", "13:00", ""]
+    refused = await owner.post("/test/settings/hours", data={**form, "monday-opens": ["25:00", "13:00"]})
+    assert (refused.status_code, 'value="25:00"' in refused.text) == (400, True)
+    wrong = await owner.post("/test/settings/hours", data={**form, "holiday": ["soon", ""]})
+    assert wrong.status_code == 400
+
+
+async def test_ratings_and_automatic_assignment_are_switched(owner: httpx.AsyncClient, desk: Desk) -> None:
+    form = {
+        "token": await read_token(owner), "reopenWindowHours": "24", "autoResolveHours": "72",
+        "reopenAssignee": "queue", "askRating": "1",
+    }  # fmt: skip
+    assert (await owner.post("/test/settings/support", data=form)).status_code == 303
+    stored = await desk.get("/support/settings")
+    assert (stored["askRating"], stored["autoAssign"]) == (True, False)
