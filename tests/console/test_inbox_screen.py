@@ -236,6 +236,11 @@ class Worker:
     async def _answer(self, id: str) -> None:
         if self.uses_keys:
             await self.page.keyboard.press("r")
+        else:
+            await self.page.focus("#reply textarea")
+        if await self.page.locator(".line.out").count():  # somebody was faster
+            return
+        if self.uses_keys:
             await self.page.keyboard.type(f"Dari {self.name}")
             await self.page.keyboard.press("Control+Shift+Enter")
         else:
@@ -245,7 +250,7 @@ class Worker:
             """(id) => document.querySelector('.inbox').dataset.ticket !== id || document.querySelector('.asked')""",
             arg=id,
         )
-        if await self.page.locator(".asked").count():  # somebody was faster
+        if await self.page.locator(".asked").count():  # somebody was faster by a moment
             await self.page.fill("#reply textarea", "")
             await self.page.keyboard.press("Escape")
 

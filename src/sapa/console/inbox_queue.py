@@ -102,7 +102,7 @@ async def read_queue(page: PageRequest, team: Team) -> Json:
     return {
         "query": query,
         "counts": counts,
-        "views": [view for view in views if view["agentId"] in {None, mine and team.my_id}],
+        "views": [view for view in views if view["agentId"] in {None, team.me and team.me["id"]}],
         "groups": groups,
         "labels": {label["id"]: label for label in await read_all(page, "/labels")},
         "teams": await read_all(page, "/teams"),

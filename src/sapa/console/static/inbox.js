@@ -150,8 +150,9 @@
         for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
         const state = page.querySelector(".inbox").dataset;
         inbox.dataset.seen = state.seen;
+        // Who has begun to write has seen what was there before: a newer answer of somebody else stops the reply.
         const form = find("#reply");
-        if (form && !form.elements.body.value) form.elements.seen.value = state.sequence;
+        if (form && !form.elements.body.value && document.activeElement !== form.elements.body) form.elements.seen.value = state.sequence;
         showCounts();
         countDown();
       }
