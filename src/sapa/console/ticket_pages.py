@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,6 +35,7 @@ from sapa.http.uploads import FileStream
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES
 from sapa.support.drafts import actions as drafts
+from sapa.support.drafts.types import ReplyDraft
 from sapa.support.types import AnsweredMeanwhile
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
@@ -102,11 +105,28 @@ async def watch_ticket(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/{id}/draft", roles=EVERYBODY)
 async def keep_draft(page: PageRequest) -> Response:
-    """What is typed and not sent, for this agent on any device. Others see that somebody is writing."""
-    team = await read_team(page)
-    await ask(page, f"/tickets/{page.request.path_params['id']}", {"limit": "1"})
-    await save_draft(page, team.my_id, page.form_value("body"))
+    """What is typed and not sent, for this agent on any device. Others see that somebody is writing, and so does the
+    customer where the channel shows it."""
+    ticket, my_id, text = await get_ticket(page), (await read_team(page)).my_id, page.form_value("body")
+    draft = await _find_draft(page, ticket, my_id)
+    await save_draft(page, my_id, text)
+    if text and (draft is None or datetime.now(UTC) - draft.updated_at > timedelta(seconds=drafts.TYPING_SECONDS)):
+        await _show_typing(page, ticket)
     return Response(status_code=204)
+
+
+async def _show_typing(page: PageRequest, ticket: Json) -> None:
+    """Once at the beginning. A channel that cannot is no reason to stop."""
+    received = [message["messageId2"] for message in ticket["messages"] if message["direction"] == "in"]
+    if received:
+        with suppress(ApiError):
+            await page.call("POST", f"/messages/{received[-1]}/typing", base=Base.MESSAGING)
+
+
+async def _find_draft(page: PageRequest, ticket: Json, agent_id: int) -> ReplyDraft | None:
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.connection() as db:
+        return await drafts.find_draft(db, company, ticket["id"], agent_id)
 
 
 @console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
@@ -247,9 +267,7 @@ async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
         query = {"agentId": str(team.my_id)}
         values["body"] = (await ask(page, f"/tickets/{ticket['id']}/saved-replies/{chosen}", query))["data"]["text"]
     elif team.me and not is_refused:
-        company = await page.api.get_company(page.company_id)
-        async with page.context.database.connection() as db:
-            draft = await drafts.find_draft(db, company, ticket["id"], team.my_id)
+        draft = await _find_draft(page, ticket, team.my_id)
         values["body"] = draft.body if draft else ""
     sent = [message for message in ticket["messages"] if message["direction"] == "out"]
     return {

@@ -1,0 +1,34 @@
+"""How urgent a wait is, by its target."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from sapa.console.company_clock import CompanyTime, find_due
+
+CLOCK = CompanyTime(0)
+
+
+def build_ticket(waited: int, goal: int | None, *, is_answered: bool = False, status: str = "open") -> dict[str, Any]:
+    """Someone has waited for so many minutes, and should wait at most so many."""
+    now = CLOCK.now
+    due = None if goal is None else (now + timedelta(minutes=goal - waited)).isoformat()
+    sla = None if goal is None else {"firstResponseDue": due, "resolutionDue": None, "firstRespondedAt": None}
+    if sla and is_answered:
+        sla |= {"firstRespondedAt": now.isoformat(), "resolutionDue": (now + timedelta(days=1)).isoformat()}
+    return {"waitingSince": (now - timedelta(minutes=waited)).isoformat(), "sla": sla, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("waited", "goal", "tone"), [(5, None, ""), (5, 60, ""), (29, 60, ""), (31, 60, "wait"), (61, 60, "bad")]
+)
+def test_a_wait_turns_amber_past_half_of_its_target_and_red_past_it(waited: int, goal: int | None, tone: str) -> None:
+    assert CLOCK.find_tone(build_ticket(waited, goal)) == tone
+
+
+def test_the_next_target_is_the_reply_then_the_resolution_then_none() -> None:
+    waiting, answered = build_ticket(5, 60), build_ticket(5, 60, is_answered=True)
+    assert find_due(waiting) == waiting["sla"]["firstResponseDue"]
+    assert find_due(answered) == answered["sla"]["resolutionDue"]
+    assert find_due(build_ticket(5, 60, status="resolved")) is None
