@@ -6,13 +6,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, FilePayload, Page, expect
 
 from sapa.console.routes import COOKIE
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from sapa.people.types import Role
-from tests import depth
 from tests.browsers import new_context
 from tests.conftest import Installation
 from tests.console.people import PASSWORD, make_person
@@ -22,6 +21,7 @@ from tests.messaging.conversation_steps import simulate_inbound
 from tests.messaging.files.corpus import make_image
 from tests.support.ticket_steps import Desk
 
+TICKETS = 200
 SENDERS = [f"+62812345670{number}" for number in range(5)]
 
 
@@ -175,16 +175,14 @@ async def test_the_queue_searches_filters_and_changes_several(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:
     tickets = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS)]
-    photo = make_image("PNG", (640, 480))
+    photo = FilePayload(name="kopi.png", mimeType="image/png", buffer=make_image("PNG", (640, 480)))
     async with open_seat(browser, installation, database, desk, email, "Sari") as page:
         await page.keyboard.press("/")
         await page.keyboard.type("tanyaan 3")
         await expect(page.locator("#rows .ticket")).to_have_count(1)
         await page.click("#rows .ticket")
         await page.wait_for_url(f"**/{tickets[3]['id']}?**search=**")
-        await page.set_input_files(
-            "#reply [name=files]", [{"name": "kopi.png", "mimeType": "image/png", "buffer": photo}]
-        )
+        await page.set_input_files("#reply [name=files]", [photo])
         await page.click("#reply [data-send]")
         await page.locator(".photo img").scroll_into_view_if_needed()
         await page.click(".photo")
@@ -257,19 +255,19 @@ class Worker:
             await self.page.keyboard.press("Escape")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 async def test_a_day_of_three_agents(
     browser: Browser, installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
     """One of them with the keyboard only. Nobody answers twice, and no page is loaded again."""
-    count = 200 if depth.is_long() else 9
-    for number in range(count):
+    for number in range(TICKETS):
         await simulate_inbound(
             desk.client, source="MSGAPP_CLOUD", text=f"Tanya {number}", **{"from": f"+6281300{number:05}"}
         )
 
     async def is_there() -> bool | None:
-        return (await desk.get("/tickets/counts"))["unassignedWaiting"] == count or None
+        return (await desk.get("/tickets/counts"))["unassignedWaiting"] == TICKETS or None
 
     await eventually(is_there)
     people_there = [(await make_person(database, company, Role.AGENT), name) for name in ("Sari", "Budi", "Citra")]
@@ -289,5 +287,5 @@ async def test_a_day_of_three_agents(
                 WHERE company_id = $1 AND direction = 'out' GROUP BY ticket_id""",
             company.test,
         )
-    assert sorted(row["sent"] for row in answers) == [1] * count
+    assert sorted(row["sent"] for row in answers) == [1] * TICKETS
     assert (await desk.get("/tickets/counts"))["all"] == 0

@@ -12,7 +12,6 @@ from sapa.access import actions as access
 from sapa.console.company_clock import CompanyTime, find_due
 from sapa.console.inbox_queue import (
     FILTERS,
-    MOST_SHOWN,
     PRIORITIES,
     VIEWS,
     QueueQuery,
@@ -74,7 +73,6 @@ async def build_screen(page: PageRequest, team: Team) -> Json:
         "channel_names": list(CHANNEL_NAMES),
         "tabs": VIEWS,
         "priorities": PRIORITIES,
-        "most_shown": MOST_SHOWN,
         "hue": build_hue,
         "find_due": find_due,
         "given": {"name": page.form_value("name") or page.session.name},

@@ -15,10 +15,15 @@ VIEWS = ("mine", "unassigned", "all", "snoozed", "resolved")
 FILTERS = ("channel", "labelId", "teamId", "agentId", "priority")
 QUERY = ("view", "saved", "search", *FILTERS, "page")
 PRIORITIES = ("urgent", "high", "normal", "low")
+STATUSES = {"mine": ["assigned"], "unassigned": ["open"], "all": ["open", "assigned"]}
+LATER = {"snoozed": {"snoozed": "true"}, "resolved": {"status": "resolved"}}
+"""Views of conversations that nobody works on now."""
+LONGEST, NEWEST = "waitingSince:asc", "lastMessageAt:desc"
 GROUP = 50
-"""How many conversations of a group are shown at first, and more with each page."""
+"""How many conversations of a group are shown at first."""
 MOST_SHOWN = 100
-MOST_AGENTS = 1_000
+MOST_LISTED = 1_000
+"""Of agents, labels and the like."""
 SHORTEST_SEARCH = 3
 
 Json = dict[str, Any]
@@ -67,7 +72,7 @@ async def read_all(page: PageRequest, path: str, query: dict[str, str] | None = 
     """Every page of a short list, by name."""
     found: list[Json] = []
     has_more, number = True, 1
-    while has_more and len(found) < MOST_AGENTS:
+    while has_more and len(found) < MOST_LISTED:
         listed = await ask(page, path, {"limit": "100", "page": str(number), **(query or {})})
         found += listed["data"]
         has_more, number = listed["meta"]["hasNextPage"], number + 1
@@ -123,38 +128,21 @@ async def _read_groups(page: PageRequest, query: dict[str, str], team: Team, vie
     if text := query.get("search"):
         return [await _search(page, text)]
     filters = {name: query[name] for name in FILTERS if name in query}
-    number = query.get("page", "1")
-    limit = GROUP * int(number) if number.isascii() and number.isdigit() and len(number) < 3 else GROUP
     if view := next((one for one in views if one["id"] == query.get("saved")), None):
-        return [await _list(page, _build_view_query(view["filters"], team), min(limit, MOST_SHOWN))]
-    if query["view"] == "resolved":
-        return [await _list(page, {"status": "resolved", "sort": "lastMessageAt:desc", **filters}, limit=MOST_SHOWN)]
-    if query["view"] == "snoozed":
-        return [await _list(page, {"snoozed": "true", "sort": "lastMessageAt:desc", **filters}, limit=MOST_SHOWN)]
-    statuses = {"unassigned": ["open"], "mine": ["assigned"], "all": ["open", "assigned"]}[query["view"]]
+        return [await _list(page, _build_view_query(view["filters"], team), MOST_SHOWN)]
+    if query["view"] in LATER:
+        return [await _list(page, {**LATER[query["view"]], "sort": NEWEST, **filters}, MOST_SHOWN)]
     if query["view"] == "mine":
         if team.me is None:
             return []
         filters["agentId"] = str(team.my_id)
-    filters["snoozed"] = "false"
-    waiting = [
-        await _list(
-            page, {"status": status, "waiting": "true", "sort": "waitingSince:asc", **filters}, min(limit, MOST_SHOWN)
-        )
-        for status in statuses
-    ]
-    answered = [
-        await _list(
-            page,
-            {"status": status, "waiting": "false", "sort": "lastMessageAt:desc", **filters},
-            min(limit, MOST_SHOWN),
-        )
-        for status in statuses
-    ]
-    return [
-        {**_join(waiting, "waitingSince"), "name": "Waiting for you"},
-        {**_join(answered, "lastMessageAt", is_newest_first=True), "name": "Answered"},
-    ]
+    limit = MOST_SHOWN if query.get("page", "1") != "1" else GROUP
+    groups = []
+    for name, waiting, sort in (("Waiting for you", "true", LONGEST), ("Answered", "false", NEWEST)):
+        wanted = {**filters, "snoozed": "false", "waiting": waiting, "sort": sort}
+        lists = [await _list(page, {**wanted, "status": status}, limit) for status in STATUSES[query["view"]]]
+        groups.append({**_join(lists, sort), "name": name})
+    return groups
 
 
 async def _list(page: PageRequest, query: dict[str, str], limit: int) -> Json:
@@ -162,8 +150,11 @@ async def _list(page: PageRequest, query: dict[str, str], limit: int) -> Json:
     return {"name": "", "items": found["data"], "total": found["meta"]["total"], "texts": {}}
 
 
-def _join(lists: list[Json], by: str, *, is_newest_first: bool = False) -> Json:
-    items = sorted((item for one in lists for item in one["items"]), key=lambda item: item[by], reverse=is_newest_first)
+def _join(lists: list[Json], sort: str) -> Json:
+    """Lists of several states as one, in the same order."""
+    field, _, direction = sort.partition(":")
+    items = [item for one in lists for item in one["items"]]
+    items.sort(key=lambda item: str(item[field]), reverse=direction == "desc")
     return {"items": items, "total": sum(one["total"] for one in lists), "texts": {}}
 
 
@@ -186,7 +177,7 @@ def _build_view_query(filters: Json, team: Team) -> dict[str, str]:
     query = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in filters.items()}
     if query.pop("mine", None) == "true" and team.me:
         query["agentId"] = str(team.my_id)
-    return {"sort": "waitingSince:asc", **query}
+    return {"sort": LONGEST, **query}
 
 
 def find_next(queue: Json, id: str) -> str | None:
