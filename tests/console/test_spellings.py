@@ -47,9 +47,9 @@ async def test_what_people_type_is_stored_as_meant(
             made = await browser.post("/live/customers/new", data=typed)
             customer = (await api.get(f"/customers/{made.headers['location'].rpartition('/')[2]}")).json()["data"]
             assert customer["phoneNumber"] == f"+6281234567{800 + number}", spelling
-        for text, meant in TIMES:
+        for text, instant in TIMES:
             typed = form | {"name": text, "scope": "customers:READ", "rate_limit": "100", "expires_at": text}
             assert (await browser.post("/live/keys", data=typed)).status_code == 200
             async with database.connection() as db:
                 keys = await access.list_keys(db, company.live)
-            assert next(key.expires_at for key in keys if key.name == text) == meant
+            assert next(key.expires_at for key in keys if key.name == text) == instant

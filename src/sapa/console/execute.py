@@ -9,7 +9,7 @@ import msgspec
 
 from sapa.access import actions as access
 from sapa.access.types import DATA_SCOPES, KeyProduct, Scope
-from sapa.context import AppContext, SecretKeyMissing
+from sapa.context import AppContext
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
 from sapa.http.endpoints import Base, Routes, RouteTable
@@ -22,6 +22,7 @@ from sapa.http.uploads import FileStream, UploadCall
 from sapa.people.types import Role
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
+from sapa.values.sealing import SecretKeyMissing
 
 AGENT_SCOPES = frozenset(scope for scope in DATA_SCOPES if not scope.endswith(":DELETE"))
 SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.AGENT: AGENT_SCOPES}

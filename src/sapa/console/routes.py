@@ -31,7 +31,7 @@ from sapa.console.menu import MenuCounts
 from sapa.console.page_request import SAID_COOKIE, SAID_SECONDS, PageRequest
 from sapa.console.rendering import HEADERS, protect
 from sapa.console.roles import DEVELOPERS
-from sapa.context import AppContext, SecretKeyMissing
+from sapa.context import AppContext
 from sapa.http.errors import (
     ApiError,
     InternalError,
@@ -43,6 +43,7 @@ from sapa.http.errors import (
 from sapa.people import actions as people
 from sapa.people.profile import actions as profile
 from sapa.people.types import Role
+from sapa.values.sealing import SecretKeyMissing
 from sapa.webhooks.endpoints import actions as webhooks
 
 COOKIE = "sapa_session"
