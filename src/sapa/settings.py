@@ -157,7 +157,7 @@ class BackupSettings(Struct, frozen=True):
 
 
 class RetentionSettings(Struct, frozen=True):
-    """How many months rows are kept, by kind; by default for ever."""
+    """After how many months rows are purged, by kind; by default never."""
 
     messages: int
     """SAPA_MESSAGES_MONTHS: messages, with what their channels reported; those of open tickets stay."""
@@ -174,9 +174,6 @@ class RetentionSettings(Struct, frozen=True):
     def months(self) -> dict[str, int]:
         """Of the kinds that are purged."""
         return {kind: months for kind, months in asdict(self).items() if months}
-
-
-RETAINED_KINDS = RetentionSettings.__struct_fields__
 
 
 class Settings(Struct, frozen=True):
@@ -254,7 +251,11 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         upstreams=_upstreams(environ),
         history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
         retention=RetentionSettings(
-            **{kind: _number(environ, f"SAPA_{kind.upper()}_MONTHS", 0, 1, 120) for kind in RETAINED_KINDS}
+            messages=_number(environ, "SAPA_MESSAGES_MONTHS", 0, 1, 120),
+            timeline=_number(environ, "SAPA_TIMELINE_MONTHS", 0, 1, 120),
+            shipment_events=_number(environ, "SAPA_SHIPMENT_EVENTS_MONTHS", 0, 1, 120),
+            audit=_number(environ, "SAPA_AUDIT_MONTHS", 0, 1, 120),
+            notices=_number(environ, "SAPA_NOTICES_MONTHS", 0, 1, 120),
         ),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
         log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),

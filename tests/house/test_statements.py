@@ -221,6 +221,7 @@ CROSSING = {
     "sapa.work.queries.RELEASE_LEASES",
     "sapa.work.queries.TAKE_LEASE",
     "sapa.work.queries.PURGE_IDEMPOTENCY",
+    "sapa.work.queries.PURGE_ROWS",
     "sapa.work.queries.KEEP_MONTHS",
     "sapa.work.queries.KEEP_DAYS",
 }

@@ -54,6 +54,7 @@ COMMANDS: dict[str, Endpoint | OnlyForPeople] = {
     "company create": INSTALLATION,
     "company list": INSTALLATION,
     "database move": OPERATOR,
+    "database size": OPERATOR,
     "database upgrade": OPERATOR,
     "demo": OPERATOR,
     "doctor": OPERATOR,

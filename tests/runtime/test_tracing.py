@@ -1,10 +1,11 @@
 """One trace from the call over the database and the provider to the worker and the webhook, as a collector gets it."""
 
+import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -23,6 +24,7 @@ from tests.faults.api_servers import run_api
 from tests.webhooks.shop import open_shop
 
 PATIENCE = 120
+CALL = "POST /messaging/v1/messages/send"
 
 pytestmark = pytest.mark.processes
 
@@ -48,20 +50,24 @@ class Collector:
             id = self.spans[id].parent_span_id
         return names
 
+    def find(self, path: list[str]) -> list[Span]:
+        """The spans with this path."""
+        return [span for id, span in self.spans.items() if self.path_to_root(id) == path]
+
 
 def read(span: Span) -> dict[str, str]:
     """Its attributes."""
     return {attribute.key: attribute.value.string_value for attribute in span.attributes}
 
 
-@contextmanager
-def run_worker(environ: dict[str, str]) -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, "-m", "sapa", "worker"], env=os.environ | environ)
+@asynccontextmanager
+async def run_worker(environ: dict[str, str]) -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "sapa", "worker", env=os.environ | environ)
     try:
         yield
     finally:
         process.terminate()
-        assert process.wait(PATIENCE) == 0
+        assert await process.wait() == 0
 
 
 @asynccontextmanager
@@ -99,21 +105,23 @@ async def test_a_call_and_its_webhook_are_one_trace(installation: Installation, 
             "SAPA_WEBHOOK_ALLOW_INSECURE": "1",
             "OTEL_BSP_SCHEDULE_DELAY": "100",
         }
-        with run_worker(environ), run_api(installation, **environ) as server:
-            async with httpx.AsyncClient(base_url=server.address, headers={"x-api-key": key}) as api:
-                response = await api.post("/customer/v1/customers", json={"email": "budi@example.com"})
-            assert response.status_code == 201
-            path = ["POST", "deliver webhook", "POST /customer/v1/customers"]
-            assert await wait_until(
-                lambda: any(map(path.__eq__, map(collector.path_to_root, collector.spans))), PATIENCE
-            )
-    delivery = next(id for id in collector.spans if collector.path_to_root(id) == path)
-    trace = collector.spans[delivery].trace_id
+        async with run_worker(environ):
+            with run_api(installation, **environ) as server:
+                async with httpx.AsyncClient(base_url=server.address, headers={"x-api-key": key}) as api:
+                    body = {"to": "+12015550100", "sources": "MSGAPP_CLOUD", "message": "Halo Budi"}
+                    response = await api.post("/messaging/v1/messages/send", json=body, timeout=PATIENCE)
+                assert response.status_code == 200, response.text
+                # The call to the provider, and the one to the receiver of the webhook.
+                assert await wait_until(lambda: collector.find(["POST", CALL]), PATIENCE)
+                assert await wait_until(lambda: collector.find(["POST", "deliver webhook", CALL]), PATIENCE)
+    trace = collector.find([CALL])[0].trace_id
+    assert {span.trace_id for span in collector.find(["POST", CALL])} == {trace}
+    assert trace in {span.trace_id for span in collector.find(["POST", "deliver webhook", CALL])}
     statements = [span for span in collector.spans.values() if span.trace_id == trace and "db.query.text" in read(span)]
     assert {"BEGIN;", "COMMIT;"} <= {span.name for span in statements}
     texts = [read(span)["db.query.text"] for span in statements]
     assert any("INSERT INTO events" in text for text in texts)
-    assert not any("budi@example.com" in text for text in texts)
+    assert not any("Halo Budi" in text for text in texts)
 
 
 def test_nothing_is_imported_when_traces_are_off() -> None:

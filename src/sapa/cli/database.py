@@ -29,10 +29,10 @@ app = typer.Typer(no_args_is_help=True, help="Move the database, upgrade Postgre
 # Partitions count as their table. `n_live_tup` is exact after an ANALYZE, and close to it otherwise.
 _SIZES = """
     SELECT c.relname::text AS name, sum(coalesce(s.n_live_tup, 0))::bigint AS rows,
-           sum(pg_total_relation_size(p.relid))::bigint AS bytes
+           sum(pg_total_relation_size(part.relid))::bigint AS bytes
       FROM pg_class c
-     CROSS JOIN LATERAL pg_partition_tree(c.oid) AS p
-      LEFT JOIN pg_stat_user_tables s ON s.relid = p.relid
+     CROSS JOIN LATERAL (SELECT c.oid AS relid UNION SELECT relid FROM pg_partition_tree(c.oid)) AS part
+      LEFT JOIN pg_stat_user_tables s ON s.relid = part.relid
      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
      GROUP BY c.relname
      ORDER BY bytes DESC, name"""

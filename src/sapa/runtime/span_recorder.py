@@ -15,7 +15,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from sapa import __version__
 from sapa.traces import Attributes, SpanKind
 
-EXPORT_SECONDS = 2
+EXPORT_SECONDS = 5
 """How long one batch may take: a process that stops waits for the last one."""
 
 _KINDS = {"server": OtelKind.SERVER, "client": OtelKind.CLIENT, "consumer": OtelKind.CONSUMER}

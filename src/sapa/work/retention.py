@@ -34,10 +34,10 @@ async def keep_partitions(database: Database, history_months: int = HISTORY_MONT
 
 
 async def purge_rows(database: Database, months: Mapping[str, int]) -> None:
-    """`months` says by kind how long rows are kept. In small batches, each a transaction of its own."""
+    """`months` is the retention by kind. In small batches, each a transaction of its own."""
     deadline = time.monotonic() + PURGE_SECONDS
-    for kind, kept in months.items():
+    for kind, retention in months.items():
         purged = _BATCH
         while purged == _BATCH and time.monotonic() < deadline:
             async with database.transaction() as tx:
-                purged = await queries.purge_rows(tx, kind, kept, _BATCH)
+                purged = await queries.purge_rows(tx, kind, retention, _BATCH)
