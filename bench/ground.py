@@ -47,6 +47,7 @@ class Ground(Struct, frozen=True):
             "SAPA_DATABASE_URL": self.app_url,
             "SAPA_DATABASE_POOL": str(POOL),
             "SAPA_PROCESSES": "1",
+            "SAPA_DRAIN_SECONDS": "0",
             "SAPA_SECRET_KEY": self.server.secret_key,
             "SAPA_WEBHOOK_ALLOW_INSECURE": "1",
             "PROMETHEUS_MULTIPROC_DIR": str(metrics),

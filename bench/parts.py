@@ -16,6 +16,7 @@ from bench.loyalty.part import measure_loyalty
 from bench.mcp.part import measure_mcp
 from bench.messaging.part import measure_messaging
 from bench.shipping.part import measure_shipping
+from bench.traces.part import measure_traces
 from bench.webhooks.part import measure_webhooks
 
 
@@ -37,5 +38,6 @@ PARTS = [
     Part("calls", "the log of API calls, against a get and a short log", measure_calls),
     Part("console", "pages, against the calls behind them", measure_console),
     Part("idle", "an installation without anything to do", measure_idle),
+    Part("traces", "calls that are traced, against calls that are not", measure_traces),
     Part("mcp", "tool calls, against the same calls of the API", measure_mcp),
 ]
