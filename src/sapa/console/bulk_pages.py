@@ -51,8 +51,8 @@ async def change_customers(page: PageRequest) -> Response:
 
     async def change(id: str) -> None:
         tags = (await page.call("GET", f"/customers/{id}"))["data"]["tags"]
-        kept = [tag for tag in tags if tag not in words]
-        await page.call("PUT", f"/customers/{id}", body={"tags": kept if is_removal else [*kept, *words]})
+        others = [tag for tag in tags if tag not in words]
+        await page.call("PUT", f"/customers/{id}", body={"tags": others if is_removal else [*others, *words]})
 
     return await _change_all(page, "/customers", change)
 

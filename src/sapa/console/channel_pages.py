@@ -52,13 +52,13 @@ async def show_channel(page: PageRequest) -> Response:
         events = await channel_events.list_latest(db, company, info.id) if info else []
         statuses = await channel_status.list_statuses(db, company)
         snippet = await connections.find_snippet(page.context, db, company, channel.source)
-    heard = await page.call("GET", "/tickets", {"channel": channel.names[0], "limit": "1"}, base=Base.MESSAGING)
+    received = await page.call("GET", "/tickets", {"channel": channel.names[0], "limit": "1"}, base=Base.MESSAGING)
     return page.show(
         "channel.html",
         channel=channel,
         info=info,
         guide=GUIDES[channel.source],
-        has_heard=heard["meta"]["total"] > 0,
+        has_received=received["meta"]["total"] > 0,
         snippet=snippet,
         forms=FORMS,
         status=next((status for status in statuses if info and status.id == info.id), None),
