@@ -88,8 +88,9 @@ async def test_a_role_opens_its_own_pages_and_no_others(
 
 
 AGENTS_PAGES = (
-    "/areas", "/companies", "/customers", "/draft-orders", "/inbox", "/labels", "/loyalty", "/orders", "/products",
-    "/rewards", "/scorecards", "/search", "/shipments", "/sign-out", "/stores",
+    "/alerts", "/areas", "/companies", "/customers", "/draft-orders", "/filters", "/inbox", "/labels", "/loyalty",
+    "/orders", "/products", "/profile", "/rewards", "/scorecards", "/search", "/shipments", "/sign-out", "/stores",
+    "/suggestions",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from sapa.console.routes import console
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.keys import PREFIXES
+from sapa.messaging.history.actions import ENDPOINT_TYPES
 
 PAGE = 25
 MOST_AT_ONCE = "100"
@@ -69,16 +70,17 @@ async def show_request(page: PageRequest) -> Response:
         to=show_recipient(masked["request"]["body"]),
         request_text=build_text(masked["request"]),
         response_text=build_text(masked["response"]),
-        curl=_build_curl(page, masked["request"]),
+        curl=_build_curl(page, masked),
         most=MOST_SHOWN,
     )
 
 
-def _build_curl(page: PageRequest, request: dict[str, Any]) -> str:
+def _build_curl(page: PageRequest, record: dict[str, Any]) -> str:
     """The call again, with a place for the key."""
-    address = page.context.settings.server.address
+    path = next(path for path, type in ENDPOINT_TYPES.items() if type == record["endpointType"])
+    url = f"{page.context.settings.server.address}{record['request']['baseUrl']}{path}"
     headers = {"content-type": "application/json", "x-api-key": "$SAPA_KEY"}
-    return build_curl(request["method"], f"{address}{request['path']}", headers, build_text(request["body"]))
+    return build_curl("POST", url, headers, build_text(record["request"]["body"]))
 
 
 async def _find_pricing(page: PageRequest, message_id: str | None) -> dict[str, Any] | None:
