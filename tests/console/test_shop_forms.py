@@ -165,19 +165,19 @@ async def test_rows_are_changed_together_and_what_cannot_change_is_counted(
 ) -> None:
     first, second = (await make_order(api))["id"], (await make_order(api))["id"]
     await api.put(f"/orders/{second}", json={"status": "cancelled"})
-    done = await send(agent, "/orders/bulk", action="fulfilled", id=[first, second])
+    done = await send(agent, "/orders/bulk", change="fulfilled", id=[first, second])
     assert done.status_code == 303
     assert "1%20changed%2C%201%20not%20possible" in done.headers["set-cookie"]
     assert (await api.get(f"/orders/{first}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
     customer = (await make_customer(api, tags=["vip"]))["id"]
-    await send(agent, "/customers/bulk", action="add", tags="reseller", id=[customer])
+    await send(agent, "/customers/bulk", change="add", tags="reseller", id=[customer])
     assert (await api.get(f"/customers/{customer}")).json()["data"]["tags"] == ["vip", "reseller"]
-    await send(agent, "/customers/bulk", action="remove", tags="vip", id=[customer])
+    await send(agent, "/customers/bulk", change="remove", tags="vip", id=[customer])
     assert (await api.get(f"/customers/{customer}")).json()["data"]["tags"] == ["reseller"]
     product = (await make_product(api))["id"]
-    await send(agent, "/products/bulk", action="archived", id=[product])
+    await send(agent, "/products/bulk", change="archived", id=[product])
     assert (await api.get(f"/products/{product}")).json()["data"]["status"] == "archived"
-    assert (await send(agent, "/orders/bulk", action="paid")).status_code == 400
+    assert (await send(agent, "/orders/bulk", change="paid")).status_code == 400
 
 
 async def test_a_list_is_sorted_its_filter_is_saved_and_its_rows_are_exported(

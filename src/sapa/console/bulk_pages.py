@@ -25,17 +25,17 @@ Change = Callable[[str], Awaitable[Any]]
 
 @console.post("/{environment}/orders/bulk", roles=EVERYBODY)
 async def change_orders(page: PageRequest) -> Response:
-    body = ORDER_ACTIONS.get(page.form_value("action"))
+    body = ORDER_ACTIONS.get(page.form_value("change"))
     if body is None:
-        raise Invalid.field("action", "choose what to do")
+        raise Invalid.field("change", "choose what to do")
     return await _change_all(page, "/orders", lambda row: page.call("PUT", f"/orders/{row}", body=body))
 
 
 @console.post("/{environment}/products/bulk", roles=EVERYBODY)
 async def change_products(page: PageRequest) -> Response:
-    status = page.form_value("action")
+    status = page.form_value("change")
     if status not in PRODUCT_ACTIONS:
-        raise Invalid.field("action", "choose what to do")
+        raise Invalid.field("change", "choose what to do")
     return await _change_all(
         page, "/products", lambda row: page.call("PUT", f"/products/{row}", body={"status": status})
     )
@@ -47,7 +47,7 @@ async def change_customers(page: PageRequest) -> Response:
     words = split_words(page.form_value("tags"))
     if not words:
         raise Invalid.field("tags", "is required")
-    is_removal = page.form_value("action") == "remove"
+    is_removal = page.form_value("change") == "remove"
 
     async def change(id: str) -> None:
         tags = (await page.call("GET", f"/customers/{id}"))["data"]["tags"]

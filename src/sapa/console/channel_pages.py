@@ -6,7 +6,6 @@ import msgspec
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.channel_steps import GUIDES
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
@@ -57,7 +56,7 @@ async def show_channel(page: PageRequest) -> Response:
         "channel.html",
         channel=channel,
         info=info,
-        guide=GUIDES[channel.source],
+        guide=channel.guide,
         has_received=received["meta"]["total"] > 0,
         snippet=snippet,
         forms=FORMS,

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from sapa.console.order_pages import MOST_LINES, build_edit
+from sapa.console.order_pages import MOST_LINES, gather_edit
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
@@ -28,7 +28,7 @@ async def show_draft(page: PageRequest) -> Response:
 async def change_draft(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     draft = (await page.call("GET", f"/draft-orders/{id}"))["data"]
-    await page.call("PUT", f"/draft-orders/{id}", body=await build_edit(page, draft))
+    await page.call("PUT", f"/draft-orders/{id}", body=await gather_edit(page, draft))
     return go_to(page.path(f"/draft-orders/{id}"))
 
 

@@ -133,11 +133,11 @@ async def edit_order(page: PageRequest) -> Response:
     """New quantities (0 removes a line), one more line, the shipping and the discount."""
     id = page.request.path_params["id"]
     order = (await page.call("GET", f"/orders/{id}"))["data"]
-    await page.call("PUT", f"/orders/{id}", body=await build_edit(page, order))
+    await page.call("PUT", f"/orders/{id}", body=await gather_edit(page, order))
     return _go_back(page)
 
 
-async def build_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
+async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any]:
     """The changes that a form asks for; an order or a draft."""
     lines = [
         {"id": line["id"], "quantity": quantity}

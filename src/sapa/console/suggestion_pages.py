@@ -24,12 +24,12 @@ async def suggest(page: PageRequest) -> Response:
     kind = page.request.path_params["kind"]
     if kind not in {"customers", "articles"}:
         raise NotFound
-    find = find_customers if kind == "customers" else find_articles
-    found = await find(page, words) if len(words) >= SHORTEST else []
+    list_matches = list_customers if kind == "customers" else list_articles
+    found = await list_matches(page, words) if len(words) >= SHORTEST else []
     return JSONResponse(found, headers=HEADERS)
 
 
-async def find_customers(page: PageRequest, words: str) -> list[Json]:
+async def list_customers(page: PageRequest, words: str) -> list[Json]:
     found = await _search(page, "/customers", {"search": words})
     return [
         {"value": one["id"], "label": show_person(one), "hint": one["phoneNumber"] or one["email"] or ""}
@@ -37,7 +37,7 @@ async def find_customers(page: PageRequest, words: str) -> list[Json]:
     ]
 
 
-async def find_articles(page: PageRequest, words: str) -> list[Json]:
+async def list_articles(page: PageRequest, words: str) -> list[Json]:
     """Variants on sale, with their price and what is left of them."""
     found = await _search(page, "/products", {"search": words, "status": "active"})
     articles = [build_article(page.formats, product, variant) for product in found for variant in product["variants"]]
@@ -59,7 +59,7 @@ def build_article(formats: Formats, product: Json, variant: Json) -> Json:
 
 async def choose_article(page: PageRequest, field: str, words: str) -> str:
     """The variant that a text without a choice stands for: its SKU or name, or the only one that matches."""
-    found = await find_articles(page, words) if len(words) >= SHORTEST else []
+    found = await list_articles(page, words) if len(words) >= SHORTEST else []
     exact = [one for one in found if words.casefold() in {one["label"].casefold(), one["sku"].casefold()}]
     if len(exact or found) != 1:
         raise Invalid.field(field, "choose a product, or enter a price")
@@ -68,7 +68,7 @@ async def choose_article(page: PageRequest, field: str, words: str) -> str:
 
 async def choose_customer(page: PageRequest, field: str, words: str) -> str:
     """The only customer who matches a text without a choice."""
-    found = await find_customers(page, words) if len(words) >= SHORTEST else []
+    found = await list_customers(page, words) if len(words) >= SHORTEST else []
     if len(found) != 1:
         raise Invalid.field(field, "choose a customer, or leave it empty and enter a new one")
     return str(found[0]["value"])

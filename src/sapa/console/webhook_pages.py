@@ -233,10 +233,10 @@ async def show_delivery(page: PageRequest) -> Response:
             page.request.path_params["id"],
             page.context.settings.server.address,
         )
-    return page.show("delivery.html", details=details, about=_find_page(details.request.body))
+    return page.show("delivery.html", details=details, about=_name_page(details.request.body))
 
 
-def _find_page(body: str | None) -> str:
+def _name_page(body: str | None) -> str:
     """The page of the resource that an event is about, if it has one."""
     try:
         id = str(json.loads(body or "{}").get("id", ""))

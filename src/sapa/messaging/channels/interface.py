@@ -460,6 +460,17 @@ class Capabilities(Struct, frozen=True):
     """Whether anybody can write in another person's name, unless the sender was authenticated."""
 
 
+class ChannelGuide(Struct, frozen=True):
+    """How an account is made and connected, for people; the console has the texts in its languages."""
+
+    steps: Sequence[tuple[str, str]]
+    """Before the account is entered: what to do, and how."""
+    callback: str
+    """After it."""
+    page: str
+    """Of the documentation."""
+
+
 class Channel(Protocol):
     """An adapter. It holds no state: everything comes with the connection.
 
@@ -476,6 +487,7 @@ class Channel(Protocol):
     """The account's fields that hold the company's own address on the channel, the usual one first."""
     address: str
     """The production address; SAPA_UPSTREAM_<SOURCE> overrides it."""
+    guide: ChannelGuide
     fields: Sequence[AccountField]
     capabilities: Capabilities
 

@@ -11,6 +11,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    ChannelGuide,
     Identity,
     IdentityKind,
     InboundMedia,
@@ -26,6 +27,23 @@ from sapa.values.provider_accounts import AccountField
 
 IGSID = IdentityKind("igsid", build_parser(social.SCOPED_ID, "must be the id by which Instagram knows the customer"))
 
+GUIDE = ChannelGuide(
+    (
+        (
+            "What you need",
+            "An Instagram account of the type business or creator that allows access to its messages, and a "
+            "developer account at Meta. This server must have a public https address.",
+        ),
+        (
+            "The app and the token",
+            "At developers.facebook.com create an app with the use case Instagram. Use cases > Customize > "
+            "API setup with Instagram login has the app secret and generates the token.",
+        ),
+    ),
+    "On the same page enter the callback address and the verify token, and subscribe to messages.",
+    "instagram",
+)
+
 
 class Instagram:
     source = Source.PHOTO_SOCIAL
@@ -34,6 +52,7 @@ class Instagram:
     own_fields: Sequence[str] = ()
     upload_seconds = social.UPLOAD_SECONDS
     address = "https://graph.instagram.com/v22.0"
+    guide = GUIDE
     fields: Sequence[AccountField] = (
         AccountField(
             "instagram_id", "Id of the professional account (user_id)", is_secret=False, pattern=r"[0-9]{1,40}"

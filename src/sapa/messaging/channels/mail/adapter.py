@@ -11,6 +11,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    ChannelGuide,
     InboundMedia,
     Item,
     OutgoingMessage,
@@ -33,12 +34,30 @@ def _optional(name: str, label: str, pattern: str = r".*") -> AccountField:
     return AccountField(name, label, is_secret=False, is_required=False, pattern=pattern)
 
 
+GUIDE = ChannelGuide(
+    (
+        (
+            "What you need",
+            "An email address, and the server that sends for it. To receive answers, a way to have mail "
+            "posted to a web address. This server must have a public https address.",
+        ),
+        (
+            "The server that sends",
+            "Your provider names the SMTP server, the port, the user and the password.",
+        ),
+    ),
+    "Let the server of your domain post incoming mail to the callback address.",
+    "mail",
+)
+
+
 class Mail:
     source = Source.MAIL
     label = "Mail"
     names: Sequence[str] = ("mail",)
     own_fields: Sequence[str] = ("address", "inbound_address")
     address = ""
+    guide = GUIDE
     fields: Sequence[AccountField] = (
         AccountField("address", "Address to send from", is_secret=False, pattern=ADDRESS),
         AccountField("smtp_host", "Mail server", is_secret=False, pattern=r"[0-9A-Za-z.:-]{1,253}"),

@@ -12,6 +12,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    ChannelGuide,
     Content,
     Identity,
     IdentityKind,
@@ -31,6 +32,24 @@ PSID = IdentityKind(
     "psid", build_parser(social.SCOPED_ID, "must be the page-scoped id by which Messenger knows the customer")
 )
 
+GUIDE = ChannelGuide(
+    (
+        (
+            "What you need",
+            "A Facebook page that you control, and the business portfolio at Meta that owns it. This server "
+            "must have a public https address.",
+        ),
+        (
+            "The app and the token",
+            "At developers.facebook.com create an app with the use case Messenger. App settings > Basic has "
+            "the app secret; a system user of the portfolio generates the page's token.",
+        ),
+    ),
+    "In the app open Messenger > Webhooks. Enter the callback address and the verify token, and subscribe the "
+    "page to messages.",
+    "messenger",
+)
+
 
 class Messenger:
     source = Source.SOCIAL_NETWORK
@@ -39,6 +58,7 @@ class Messenger:
     own_fields: Sequence[str] = ()
     upload_seconds = social.UPLOAD_SECONDS
     address = "https://graph.facebook.com/v25.0"
+    guide = GUIDE
     fields: Sequence[AccountField] = (
         AccountField("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),
         AccountField("access_token", "Page access token"),

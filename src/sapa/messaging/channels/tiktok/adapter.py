@@ -14,6 +14,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    ChannelGuide,
     InboundMedia,
     Item,
     Media,
@@ -34,6 +35,22 @@ from sapa.values.provider_accounts import AccountField
 MAX_PICTURE_BYTES = 3 * 1_048_576
 DAY = 86_400.0
 
+GUIDE = ChannelGuide(
+    (
+        (
+            "What you need",
+            "A TikTok business account that accepts messages from everybody, and a developer account at "
+            "business-api.tiktok.com. This server must have a public https address.",
+        ),
+        (
+            "The app and the token",
+            "In the portal create an app and ask for Business Messaging. Sign in with the account to get its tokens.",
+        ),
+    ),
+    "In the portal enter the callback address for messages.",
+    "tiktok",
+)
+
 
 class TikTok:
     source = Source.SHORT_VIDEO
@@ -42,6 +59,7 @@ class TikTok:
     own_fields: Sequence[str] = ()
     upload_seconds = 0.0
     address = "https://business-api.tiktok.com/open_api/v1.3"
+    guide = GUIDE
     fields: Sequence[AccountField] = (
         AccountField("business_id", "Business id (open_id)", is_secret=False),
         AccountField("client_key", "App id", is_secret=False),

@@ -16,6 +16,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    ChannelGuide,
     Identity,
     InboundMedia,
     Interactive,
@@ -53,6 +54,31 @@ CAPABILITIES = Capabilities(
     has_audio_captions=False,
 )
 
+GUIDE = ChannelGuide(
+    (
+        (
+            "What you need",
+            "A business portfolio at Meta, and a phone number that is not in use on WhatsApp. This server "
+            "must have a public https address.",
+        ),
+        (
+            "The app and the number",
+            "At developers.facebook.com create an app with the use case WhatsApp and publish it. App settings "
+            "> Basic has the app secret; Use cases > Customize > API Setup has the phone number ID and the "
+            "WhatsApp Business Account ID.",
+        ),
+        (
+            "The token",
+            "At business.facebook.com/settings add a system user, assign the app and the WhatsApp account to "
+            "it, and generate a token that never expires, with whatsapp_business_messaging and "
+            "whatsapp_business_management.",
+        ),
+    ),
+    "In the app open Use cases > Customize > Configuration. Enter the callback address and the verify token, "
+    "and subscribe to messages.",
+    "whatsapp",
+)
+
 
 class WhatsApp:
     """Both kinds of number use the same API. A number that is also used on a phone has a lower rate and sends
@@ -62,6 +88,7 @@ class WhatsApp:
     template_owner_field = "waba_id"
     upload_seconds = UPLOAD_SECONDS
     address = "https://graph.facebook.com/v25.0"
+    guide = GUIDE
     fields: Sequence[AccountField] = (
         AccountField("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
         AccountField("waba_id", "WhatsApp business account id", is_secret=False, pattern=NUMBER),

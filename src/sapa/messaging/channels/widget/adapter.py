@@ -13,6 +13,7 @@ from sapa.messaging.channels.interface import (
     Capabilities,
     Channel,
     ChannelAccount,
+    ChannelGuide,
     InboundMedia,
     Item,
     OutgoingMessage,
@@ -29,6 +30,18 @@ ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
 SIMULATED_PREFIX = "sim_"
 """The prefix of simulated visitors' ids."""
 
+GUIDE = ChannelGuide(
+    (
+        (
+            "What you need",
+            "A site into which you can put a line of HTML. The web chat needs no account. This server must "
+            "have a public https address.",
+        ),
+    ),
+    "Put the line before the end of the body of every page that shall have the chat.",
+    "web-chat",
+)
+
 
 class Widget:
     """A send appends a message to the visitor's conversation; the page fetches it and reports when it was read."""
@@ -38,6 +51,7 @@ class Widget:
     names: Sequence[str] = ("widget",)
     own_fields: Sequence[str] = ()
     address = ""
+    guide = GUIDE
     fields: Sequence[AccountField] = (
         AccountField("secret", "Secret with which your server verifies visitors", is_required=False, is_generated=True),
         AccountField("title", "Title of the chat", is_secret=False, is_required=False, pattern=r".{0,60}"),
