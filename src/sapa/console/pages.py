@@ -112,6 +112,7 @@ PARTS = [
 ASSETS = {
     "console.css": "text/css",
     "console.js": "text/javascript",
+    "composer.js": "text/javascript",
     "inbox.css": "text/css",
     "inbox.js": "text/javascript",
     "shop.js": "text/javascript",

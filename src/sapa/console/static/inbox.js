@@ -25,50 +25,6 @@
   });
   addEventListener("pagehide", saveDraft);
 
-  // Files for a reply: picked, pasted or dropped. They are in the form's own field, so they are sent as without a script.
-  const setFiles = (form, files) => {
-    const field = form.querySelector("input[type=file]");
-    const list = form.querySelector("[data-chosen]");
-    const all = new DataTransfer();
-    for (const file of files) all.items.add(file);
-    field.files = all.files;
-    form.chosenFiles = files;
-    list.hidden = !files.length;
-    list.replaceChildren(...files.map((file) => {
-      const button = make("button", { type: "button", "aria-label": `${list.dataset.remove} ${file.name}` }, "✕");
-      button.addEventListener("click", () => setFiles(form, files.filter((other) => other !== file)));
-      return make("li", {}, `${file.name} (${Math.ceil(file.size / 1024)} KB)`, button);
-    }));
-  };
-  const addFiles = (form, more) => {
-    const isMultiple = form.querySelector("input[type=file]").multiple;
-    setFiles(form, isMultiple ? [...(form.chosenFiles ?? []), ...more].slice(0, 10) : [...more].slice(0, 1));
-  };
-  const getFileForm = (event) => event.target.closest?.("[data-files]");
-  inbox.addEventListener("change", (event) => {
-    if (event.target.type === "file" && getFileForm(event)) addFiles(getFileForm(event), event.target.files);
-  });
-  inbox.addEventListener("paste", (event) => {
-    if (!getFileForm(event) || !event.clipboardData?.files.length) return;
-    event.preventDefault();
-    addFiles(getFileForm(event), event.clipboardData.files);
-  });
-  inbox.addEventListener("dragover", (event) => {
-    if (!getFileForm(event) || ![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    getFileForm(event).classList.add("dropping");
-  });
-  inbox.addEventListener("dragleave", (event) => {
-    if (getFileForm(event) && !getFileForm(event).contains(event.relatedTarget)) getFileForm(event).classList.remove("dropping");
-  });
-  inbox.addEventListener("drop", (event) => {
-    const form = getFileForm(event);
-    form?.classList.remove("dropping");
-    if (!form || !event.dataTransfer.files.length) return;
-    event.preventDefault();
-    addFiles(form, event.dataTransfer.files);
-  });
-
   // What others change, too: a stream says when, and the parts that differ are put in place. Rows are matched by their id,
   // so that a screen reader hears of the new ones only; a part that somebody uses is left alone.
   const isInUse = (part) => part.contains(document.activeElement) || part.querySelector("details[open]") !== null;
@@ -258,7 +214,7 @@
     if (link.dataset.shortcut) {
       event.preventDefault();
       link.closest("details").open = false;
-      return insertReply(find(`.canned [data-shortcut="${CSS.escape(link.dataset.shortcut)}"]`), "");
+      return composer.insertReply(find(`.canned [data-shortcut="${CSS.escape(link.dataset.shortcut)}"]`), "");
     }
     if (view && view !== "queue") {
       event.preventDefault();
@@ -323,7 +279,7 @@
     try {
       const answer = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options: { method: "POST", body } });
       if (answer?.ok && form.dataset.undo) addUndo(form, data.get("token"));
-      if (answer && !answer.ok && files?.length && find("#reply")) setFiles(find("#reply"), files);
+      if (answer && !answer.ok && files?.length && find("#reply")) composer.setFiles(find("#reply"), files);
       if (isWriting) find(form.id === "note" && !answer?.ok ? "#note textarea" : "#reply textarea")?.focus();
       else find(".ticket[aria-current]")?.focus({ preventScroll: true });
       document.querySelector(".inbox [aria-invalid=true]")?.focus();
@@ -349,58 +305,6 @@
     if (!form) return;
     clearTimeout(searchTimer);
     searchTimer = setTimeout(() => open(getAddress(form), { history: "replaceState" }), 300);
-  });
-
-  // "/" offers saved replies, "@" the team.
-  const findTyped = (field) => {
-    const before = field.value.slice(0, field.selectionStart);
-    return before.match(field.name === "body" ? /(?:^|\s)\/([a-z0-9_-]*)$/i : /(?:^|\s)@([^\s@]*)$/);
-  };
-  const listOptions = (list) => [...list.children].filter((option) => !option.hidden);
-  const closeOptions = (field) => {
-    field.form.querySelector(".canned").hidden = true;
-    field.removeAttribute("aria-activedescendant");
-  };
-  const mark = (field, options, place) => {
-    options.forEach((option, at) => option.setAttribute("aria-selected", String(at === place)));
-    field.setAttribute("aria-activedescendant", options[place].id);
-    options[place].scrollIntoView({ block: "nearest" });
-  };
-  const offer = (field) => {
-    const list = field.form.querySelector(".canned"), typed = findTyped(field);
-    if (!typed) return closeOptions(field);
-    const words = typed[1].toLowerCase();
-    for (const option of list.children)
-      option.hidden = !(option.dataset.shortcut ?? option.dataset.mention.toLowerCase()).startsWith(words) && !(option.dataset.shortcut && option.textContent.toLowerCase().includes(words));
-    const options = listOptions(list);
-    list.hidden = !options.length;
-    if (options.length) mark(field, options, 0);
-  };
-  const insert = (field, typed, text) => {
-    const end = field.selectionStart, start = end - typed.length;
-    field.setRangeText(text, start, end, "end");
-    closeOptions(field);
-    field.focus();
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  };
-  const insertReply = async (option, typed) => {
-    const page = parse(await (await fetch(option.dataset.fill)).text());
-    const field = getReply();
-    insert(field, typed, page.querySelector("[name=body]").value);
-  };
-  const choose = (field, option) => {
-    const typed = findTyped(field)[1];
-    if (option.dataset.mention) insert(field, `@${typed}`, `@${option.dataset.mention} `);
-    else insertReply(option, `/${typed}`);
-  };
-  const isBox = (field) => field.matches?.("#reply textarea, #note textarea");
-  inbox.addEventListener("input", (event) => isBox(event.target) && offer(event.target));
-  inbox.addEventListener("focusout", (event) => isBox(event.target) && closeOptions(event.target));
-  inbox.addEventListener("pointerdown", (event) => {
-    const option = event.target.closest(".canned [role=option]");
-    if (!option) return;
-    event.preventDefault();
-    choose(option.closest("form").querySelector("textarea"), option);
   });
 
   // Keys.
@@ -440,26 +344,8 @@
   single.addEventListener("change", () => localStorage.setItem(SINGLE, single.checked ? "on" : "off"));
   let wasGo = false;
 
-  const useBox = (event) => {
-    const field = event.target, list = field.form.querySelector(".canned");
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      const button = (event.shiftKey && field.form.querySelector("[name=resolve]")) || field.form.querySelector("[data-send]");
-      field.form.requestSubmit(button);
-    } else if (list.hidden) {
-      if (event.key !== "Escape") return;
-      field.blur();
-    } else {
-      const options = listOptions(list), place = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
-      if (event.key === "ArrowDown" || event.key === "ArrowUp") mark(field, options, (place + (event.key === "ArrowDown" ? 1 : -1) + options.length) % options.length);
-      else if (event.key === "Enter" || event.key === "Tab") choose(field, options[Math.max(0, place)]);
-      else if (event.key === "Escape") closeOptions(field);
-      else return;
-    }
-    event.preventDefault();
-  };
-
   document.addEventListener("keydown", (event) => {
-    if (isBox(event.target)) return useBox(event);
+    if (composer.isBox(event.target)) return composer.useKey(event);
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
       const pop = find("details.pop[open]");
