@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 SpanKind = Literal["server", "client", "consumer"]
 Attributes = Mapping[str, str | int]
@@ -74,10 +75,14 @@ def resume_trace(traceparent: str | None, name: str, kind: SpanKind, attributes:
 
 
 @contextmanager
-def open_span(name: str, kind: SpanKind, attributes: Attributes) -> Iterator[Span | None]:
-    """A block within the current trace, if there is one."""
+def open_request(method: str, url: str) -> Iterator[Span | None]:
+    """A request to another server, within the current trace if there is one."""
     current = CURRENT.get()
-    span = current.start(name, kind, attributes) if current is not None else None
+    if current is None:
+        yield None
+        return
+    attributes = {"http.request.method": method, "server.address": urlsplit(url).hostname or ""}
+    span = current.start(method, "client", attributes)
     with _activate(span):
         yield span
 

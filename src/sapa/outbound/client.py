@@ -8,7 +8,6 @@ from typing import Any
 
 import aiohttp
 from msgspec import Struct
-from yarl import URL
 
 from sapa import traces
 from sapa.outbound.dialer import Dialer, connect_unguarded
@@ -134,9 +133,8 @@ def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
 async def _exchange(
     session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
 ) -> ProviderResponse:
-    attributes = {"http.request.method": method, "server.address": URL(url).host or ""}
     try:
-        with traces.open_span(method, "client", attributes) as span:
+        with traces.open_request(method, url) as span:
             async with session.request(method, url, allow_redirects=False, **options) as response:
                 if span is not None:
                     span.describe({"http.response.status_code": response.status})

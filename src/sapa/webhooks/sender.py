@@ -233,7 +233,7 @@ class WebhookSender:
         connection_info = _ConnectionInfo()
         status, captured = None, b""
         try:
-            with traces.open_span("POST", "client", {"server.address": parse_url(target.url).host or ""}) as span:
+            with traces.open_request("POST", target.url) as span:
                 response = await self._post(connection_info, target, message)
                 if span is not None:
                     span.describe({"http.response.status_code": response.status})
