@@ -17,9 +17,9 @@ from sapa.sandbox.channels.people import record_inbound
 from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.inbound_contents import ALONE, BESIDE
-from sapa.sandbox.queries import PlannedCallback
 from sapa.sandbox.types import (
     Clock,
+    PlannedCallback,
     SandboxInbound,
     SandboxInboundIn,
     SandboxStatus,

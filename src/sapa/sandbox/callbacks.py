@@ -10,8 +10,9 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection, Database, Tx, announce_due
 from sapa.outbound.client import NotSent, Unclear
 from sapa.sandbox import queries
-from sapa.sandbox.queries import PlannedCallback, SimulatedCallback
+from sapa.sandbox.queries import SimulatedCallback
 from sapa.sandbox.subscriptions import actions as subscriptions
+from sapa.sandbox.types import PlannedCallback
 from sapa.work import leases
 from sapa.work.loops import repeat_when_due
 

@@ -1,6 +1,6 @@
 """Queries for the callbacks of simulators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +9,7 @@ from sapa.db.due import WORKER, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
+from sapa.sandbox.types import PlannedCallback
 
 
 class SimulatedCallback(Struct, frozen=True):
@@ -18,16 +19,6 @@ class SimulatedCallback(Struct, frozen=True):
     headers: str
     body: bytes
     tries: int
-
-
-class PlannedCallback(Struct, frozen=True):
-    """A callback to post later; the fields are columns."""
-
-    headers: Mapping[str, str]
-    body: bytes
-    after_seconds: float
-    is_own: bool = True
-    """False for what only concerns the subscriber."""
 
 
 # Of several subscribed addresses the one with the highest level gets a copy.

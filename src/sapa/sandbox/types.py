@@ -1,5 +1,6 @@
 """Requests and responses of the sandbox controls."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
@@ -139,3 +140,13 @@ class OutboxEntry(Struct, frozen=True, rename="camel"):
     status: Annotated[int, Meta(examples=[200])]
     answer: Annotated[str, Meta(examples=['{"messages":[]}'])]
     asked_at: Timestamp
+
+
+class PlannedCallback(Struct, frozen=True):
+    """A callback to post later; the fields are columns."""
+
+    headers: Mapping[str, str]
+    body: bytes
+    after_seconds: float
+    is_own: bool = True
+    """False for what only concerns the subscriber."""

@@ -54,7 +54,7 @@ async def store(tx: Tx, company: Company, changes: Sequence[ReportedChange]) -> 
     events = [event for change in changes for event in _build_events(change)]
     if events:
         await queries.insert_events(tx, company.id, events)
-    states = [state for change in changes if (state := await _build_state(tx, company, change)) is not None]
+    states = [state for change in changes if (state := await _find_change(tx, company, change)) is not None]
     updated = await queries.update_states(tx, company.id, states) if states else {}
     changed = [updated.get(change.locked.id) if change.is_new_status else None for change in changes]
     for change, message in zip(changes, changed, strict=True):
@@ -75,7 +75,7 @@ def build_update(message: Message, previous: str) -> MessageUpdate:
     return MessageUpdate(**asdict(message) | {"previous_status": previous})
 
 
-async def _build_state(tx: Tx, company: Company, change: ReportedChange) -> ChangedState | None:
+async def _find_change(tx: Tx, company: Company, change: ReportedChange) -> ChangedState | None:
     """None if the report changes nothing."""
     locked, report, state = change.locked, change.report, change.merged.state
     provider_id = locked.provider_id or report.message_id

@@ -22,7 +22,7 @@ from sapa.sandbox.carriers.scenarios import (
     get_state,
     list_past,
 )
-from sapa.sandbox.queries import PlannedCallback
+from sapa.sandbox.types import PlannedCallback
 
 MARK = "x-sandbox-booking"
 """The callback header with its booking, so that pending callbacks can be replaced."""

@@ -21,8 +21,7 @@ from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
 from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script_name
 from sapa.sandbox.external_access import ExternalAccess
-from sapa.sandbox.queries import PlannedCallback
-from sapa.sandbox.types import SandboxInboundIn, SandboxStatusIn
+from sapa.sandbox.types import PlannedCallback, SandboxInboundIn, SandboxStatusIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 HANG_SECONDS = 25.0

@@ -23,7 +23,7 @@ from sapa.sandbox.channels.queries import TemplateRow
 from sapa.sandbox.channels.simulator import Post, build_answer, build_url
 from sapa.sandbox.channels.template_checks import find_mistake, find_status_mistake
 from sapa.sandbox.channels.template_review import review
-from sapa.sandbox.queries import PlannedCallback
+from sapa.sandbox.types import PlannedCallback
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 MAX_TEMPLATES = 6_000
