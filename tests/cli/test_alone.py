@@ -10,6 +10,7 @@ import pytest
 
 from sapa import __version__
 from tests.cli.command import sapa, sapa_process
+from tests.conftest import Installation, free_port
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 
@@ -73,6 +74,27 @@ def test_doctor_warns_of_what_is_open_to_a_network(data: Path) -> None:
         assert (findings[what]["well"], findings[what]["warning"]) == (False, True)
         assert findings[what]["mend"]
     assert "!" in sapa(data, "doctor", SAPA_HOST=EVERYWHERE).out
+
+
+def test_doctor_looks_at_connections_and_the_workers_address(data: Path, installation: Installation) -> None:
+    variables = {
+        "SAPA_DATABASE_URL": installation.server.app_url,
+        "SAPA_SECRET_KEY": installation.server.secret_key,
+        "SAPA_WORKER_LISTEN": f"127.0.0.1:{free_port()}",
+    }
+    findings = {one["what"]: one for one in sapa(data, "doctor", "--json", SAPA_PROCESSES="1", **variables).json()}
+    assert findings["connections"]["well"]
+    assert findings["worker address"]["found"].startswith("not running")
+    outcome = sapa(data, "doctor", "--json", SAPA_PROCESSES="60", **variables)
+    (connections,) = [one for one in msgspec.json.decode(outcome.out) if one["what"] == "connections"]
+    assert (outcome.code, connections["well"]) == (1, False)
+    assert "SAPA_DATABASE_POOL" in connections["mend"]
+
+
+def test_the_size_of_each_table_is_listed(data: Path) -> None:
+    sizes = {row["table"]: row for row in sapa(data, "database", "size", "--json").json()}
+    assert {"orders", "messages", "events", "audit_entries"} <= set(sizes)
+    assert all(row["bytes"] > 0 for row in sizes.values())
 
 
 def test_doctor_says_what_to_fix_when_the_database_is_away(data: Path) -> None:
