@@ -121,7 +121,7 @@ async def test_a_call_and_its_webhook_are_one_trace(installation: Installation, 
     statements = [span for span in collector.spans.values() if span.trace_id == trace and "db.query.text" in read(span)]
     assert {"BEGIN;", "COMMIT;"} <= {span.name for span in statements}
     texts = [read(span)["db.query.text"] for span in statements]
-    assert any("INSERT INTO events" in text for text in texts)
+    assert any("INSERT INTO rate_windows" in text for text in texts)
     assert not any("Halo Budi" in text for text in texts)
 
 

@@ -173,9 +173,7 @@ class Walk:
         async with self._connection.transaction():
             await self._connection.execute(_BATCH_LOCK_LIMIT)
             await self._connection.execute(self._migration.statements[0].replace(BATCH, batch), *position, *last)
-            await self._connection.execute(
-                _STORE_PROGRESS, self._migration.number, last, self.rows + len(found)
-            )  # fmt: skip
+            await self._connection.execute(_STORE_PROGRESS, self._migration.number, last, self.rows + len(found))
         self._position, self.rows = last, self.rows + len(found)
 
     def _compare(self, operator: str, first: int) -> str:
