@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
@@ -310,6 +311,8 @@ def _traces(environ: Mapping[str, str]) -> TraceSettings:
     url = (environ.get("SAPA_TRACES_URL") or "").rstrip("/") or None
     if url is not None and not url.startswith(("http://", "https://")):
         raise BadSetting("SAPA_TRACES_URL must be an address such as http://127.0.0.1:4318.")
+    if url is not None and find_spec("opentelemetry") is None:
+        raise BadSetting("SAPA_TRACES_URL needs OpenTelemetry: install sapa[traces].")
     return TraceSettings(url, _number(environ, "SAPA_TRACES_PERCENT", 1, 1, 100))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from sapa import traces
 from sapa.app import App
 from sapa.http.exchange import Receive, Scope, Send
-from sapa.runtime.processes import CannotStart
 from sapa.settings import TraceSettings
 
 
@@ -18,10 +17,7 @@ def record_traces(settings: TraceSettings, process: str) -> Iterator[None]:
     if settings.url is None:
         yield
         return
-    try:
-        recorder = import_module("sapa.runtime.span_recorder").OtlpRecorder(settings.url, settings.percent, process)
-    except ModuleNotFoundError as error:
-        raise CannotStart(f"SAPA_TRACES_URL needs {error.name}: install sapa[traces].") from None
+    recorder = import_module("sapa.runtime.span_recorder").OtlpRecorder(settings.url, settings.percent, process)
     traces.install(recorder)
     try:
         yield
