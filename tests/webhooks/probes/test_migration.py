@@ -1,5 +1,6 @@
 """Endpoints that existed before probes did."""
 
+from sapa.db.migrations import migrate, migrate_to
 from sapa.db.migrations.files import list_migrations
 from tests.conftest import Installation
 from tests.db.scratch import connect, scratch_database
@@ -15,12 +16,11 @@ OLD_ENDPOINTS = """
 
 
 async def test_existing_endpoints_resume_by_themselves_unless_they_failed_long_ago(installation: Installation) -> None:
+    (migration,) = [one for one in list_migrations() if one.name.endswith("_webhook_probes")]
     async with scratch_database(installation.server) as scratch, connect(scratch.owner_url) as owner:
-        for migration in list_migrations():
-            if migration.name.endswith("_webhook_probes"):
-                await owner.execute(OLD_ENDPOINTS)
-            async with owner.transaction():
-                await owner.execute(migration.text)
+        await migrate_to(scratch.owner_url, migration.number - 1)
+        await owner.execute(OLD_ENDPOINTS)
+        await migrate(scratch.owner_url, scratch.app_url)
         rows = await owner.fetch(
             "SELECT id, auto_resume, next_probe_at IS NOT NULL, suspended_at IS NOT NULL"
             "  FROM webhook_endpoints ORDER BY id"
