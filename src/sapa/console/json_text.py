@@ -4,11 +4,12 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from itertools import islice
 
 from markupsafe import Markup, escape
 
-MOST_COLOURED = 65_536
-"""Longer texts are shown plain."""
+MOST_TOKENS = 1_500
+"""Those after them are shown plain, so that the page stays small."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _TOKEN = re.compile(rf"(?P<name>{_STRING})(?=\s*:)|(?P<text>{_STRING})|(?P<number>-?\d[\d.eE+-]*|true|false|null)")
 
@@ -23,10 +24,8 @@ def indent_json(text: str) -> str:
 
 def colour_json(text: str) -> Markup:
     """Names, texts and numbers in spans of their kind."""
-    if len(text) > MOST_COLOURED:
-        return escape(text)
     parts, end = [], 0
-    for token in _TOKEN.finditer(text):
+    for token in islice(_TOKEN.finditer(text), MOST_TOKENS):
         kind = token.lastgroup
         parts += [escape(text[end : token.start()]), Markup('<span class="j-{}">{}</span>').format(kind, token[0])]
         end = token.end()
