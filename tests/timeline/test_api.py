@@ -210,6 +210,7 @@ async def test_an_entry_shows_where_it_came_from_and_what_changed(sandbox: httpx
         "source": "api",
         "edit_log": None,
         "notes": None,
+        "actorName": None,
         "createdAt": made["createdAt"],
         "updatedAt": made["createdAt"],
     }

@@ -5475,7 +5475,7 @@ export interface TimelineEntry {
   edit_log: string | null;
   /** A note written by a person. */
   notes: string | null;
-  /** The person or API key behind it, where known. */
+  /** The person of the console behind it, where known. */
   actorName: string | null;
   createdAt: string;
   updatedAt: string;

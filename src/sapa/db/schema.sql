@@ -757,7 +757,7 @@ CREATE TABLE timeline_entries (
     created_at   timestamptz(3) NOT NULL,
     updated_at   timestamptz(3) NOT NULL,
     is_counted   boolean        NOT NULL DEFAULT false,
-    -- The person or the key that caused it, where it is known.
+    -- The person of the console who caused it, where it is known.
     actor_name   text,
     CONSTRAINT timeline_entries_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT timeline_entries_category_check CHECK (category IN ('support', 'loyalty', 'system'))

@@ -22,7 +22,7 @@ class NewTimelineEntry(Struct, frozen=True):
     at: datetime | None = None
     """When it happened, if that was before now."""
     actor_name: str | None = None
-    """The person or API key behind it."""
+    """The person of the console behind it."""
 
 
 async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:

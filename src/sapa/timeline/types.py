@@ -72,7 +72,8 @@ class TimelineEntry(Struct, frozen=True, rename=_wire_name):
     ]
     notes: Annotated[str | None, Meta(examples=["Asked by phone"], description="A note written by a person.")]
     actor_name: Annotated[
-        str | None, Meta(examples=["sari@toko.example"], description="The person or API key behind it, where known.")
+        str | None,
+        Meta(examples=["sari@toko.example"], description="The person of the console behind it, where known."),
     ]
     created_at: Timestamp
     updated_at: Timestamp

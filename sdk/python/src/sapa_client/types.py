@@ -5649,7 +5649,7 @@ class TimelineEntry(
     notes: str | None = None
     """A note written by a person."""
     actor_name: str | None = None
-    """The person or API key behind it, where known."""
+    """The person of the console behind it, where known."""
     created_at: datetime
     updated_at: datetime
 
