@@ -18,7 +18,7 @@ from tests.factories import Environments
 from tests.messaging.channels.accounts import ACCOUNTS, SECRETS
 
 PASSWORD = SECRETS["password"]
-OTHER_VALUES = {"color": "#b3261e", "form": "name", 
+OTHER_VALUES = {"color": "#b3261e", "form": "name",
     "waba_id": "99", "phone_number": "+62811999", "client_key": "app-2", "smtp_host": "192.0.2.1", "smtp_port": "2525",
     "security": "tls", "inbound_address": "other@shop.example", "title": "Halo", "origins": "https://other.example",
 }  # fmt: skip
