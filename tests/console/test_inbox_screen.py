@@ -200,7 +200,7 @@ async def test_the_queue_searches_filters_and_changes_several(
 
 
 class Worker:
-    """An agent who answers whoever waits until nobody does."""
+    """An agent who answers those who wait until nobody does."""
 
     def __init__(self, page: Page, name: str, place: int, *, uses_keys: bool) -> None:
         self.page, self.name, self.place, self.uses_keys = page, name, place, uses_keys

@@ -35,7 +35,7 @@ from sapa.people import actions as people
 from sapa.support.types import TICKET_ID
 
 PRESENCE_SECONDS = 60
-"""An agent is online for so long after the inbox was last seen open; its stream looks every 15 seconds."""
+"""How long an agent stays online after the inbox was last seen open. Its stream looks every 15 seconds."""
 BULK: dict[str, dict[str, Any]] = {
     "resolve": {"resolve": True},
     "unassign": {"unassign": True},
