@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from sapa.db.pool import Database
 from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.files import FileDescription, FileRule, MailAttachment
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.native_contents import (
     ButtonParameter,
     CatalogProduct,
@@ -458,17 +459,6 @@ class Capabilities(Struct, frozen=True):
     """Whether marketing messages carry a link to unsubscribe."""
     has_forgeable_senders: bool = False
     """Whether anybody can write in another person's name, unless the sender was authenticated."""
-
-
-class ChannelGuide(Struct, frozen=True):
-    """How an account is made and connected, for people; the console has the texts in its languages."""
-
-    steps: Sequence[tuple[str, str]]
-    """Before the account is entered: what to do, and how."""
-    callback: str
-    """After it."""
-    page: str
-    """Of the documentation."""
 
 
 class Channel(Protocol):

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 from sapa.messaging.channels import meta, social, social_callbacks
 from sapa.messaging.channels.files import FileRule, OutgoingFile
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
-    ChannelGuide,
     Identity,
     IdentityKind,
     InboundMedia,

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from sapa.messaging.channels.files import FileRule
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
     MEDIA_TYPES,
     Capabilities,
     Channel,
     ChannelAccount,
-    ChannelGuide,
     InboundMedia,
     Item,
     OutgoingMessage,

@@ -6,13 +6,13 @@ from typing import Any
 
 from sapa.messaging.channels import meta, social, social_callbacks
 from sapa.messaging.channels.files import FileRule, OutgoingFile
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
-    ChannelGuide,
     Content,
     Identity,
     IdentityKind,

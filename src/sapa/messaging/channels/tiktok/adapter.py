@@ -9,12 +9,12 @@ import msgspec
 
 from sapa.messaging.channels.abilities import Renewal
 from sapa.messaging.channels.files import FileRule, OutgoingFile
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
-    ChannelGuide,
     InboundMedia,
     Item,
     Media,

@@ -10,13 +10,13 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.files import OutgoingFile
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
     Channel,
     ChannelAccount,
-    ChannelGuide,
     Identity,
     InboundMedia,
     Interactive,

@@ -8,12 +8,12 @@ import asyncpg
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.messaging.channels.files import FileRule
+from sapa.messaging.channels.guide import ChannelGuide
 from sapa.messaging.channels.interface import (
     MEDIA_TYPES,
     Capabilities,
     Channel,
     ChannelAccount,
-    ChannelGuide,
     InboundMedia,
     Item,
     OutgoingMessage,
