@@ -31,8 +31,7 @@ from sapa.values.provider_refusals import RefusalCategory
 class Source(StrEnum):
     """The channels."""
 
-    # A new channel is one line at the end: of channels that share a name, a send by that name uses the first. Its
-    # adapter and its simulator are found by the name of its folder.
+    # A new channel is one line at the end. A name that several share means the first. Its folder's name finds the rest.
     MSGAPP_CLOUD = "MSGAPP_CLOUD"
     MSGAPP_COEX = "MSGAPP_COEX"
     PHOTO_SOCIAL = "PHOTO_SOCIAL"
@@ -464,9 +463,8 @@ class Capabilities(Struct, frozen=True):
 class Channel(Protocol):
     """An adapter. It holds no state: everything comes with the connection.
 
-    `send` makes one request, or two if a picture has to be uploaded first. It returns what the channel certainly did.
-    It raises `sapa.outbound.client.NotSent` if the request certainly never left, and `sapa.outbound.client.Unclear` if
-    the outcome is unknown (no response, a 5xx without a definite error, a response that cannot be parsed).
+    `send` makes one request, or two if a picture is uploaded first, and returns what the channel certainly did. It
+    raises `NotSent` if the request never left, and `Unclear` if the outcome is unknown (both of `sapa.outbound.client`).
     """
 
     source: Source
