@@ -464,7 +464,7 @@ class Channel(Protocol):
     """An adapter. It holds no state: everything comes with the connection.
 
     `send` makes one request, or two if a picture is uploaded first, and returns what the channel certainly did. It
-    raises `NotSent` if the request never left, and `Unclear` if the outcome is unknown (both of `sapa.outbound.client`).
+    raises `NotSent` of `sapa.outbound.client` if the request never left, and `Unclear` if the outcome is unknown.
     """
 
     source: Source
