@@ -24,7 +24,7 @@ def build_ticket(waited: int, goal: int | None, *, is_answered: bool = False, st
     ("waited", "goal", "tone"), [(5, None, ""), (5, 60, ""), (29, 60, ""), (31, 60, "wait"), (61, 60, "bad")]
 )
 def test_a_wait_turns_amber_past_half_of_its_target_and_red_past_it(waited: int, goal: int | None, tone: str) -> None:
-    assert CLOCK.find_tone(build_ticket(waited, goal)) == tone
+    assert CLOCK.read_tone(build_ticket(waited, goal)) == tone
 
 
 def test_the_next_target_is_the_reply_then_the_resolution_then_none() -> None:

@@ -34,7 +34,7 @@ class CompanyTime(Struct, frozen=True):
             return translate(language, "{h} h {m} min", h=minutes // 60, m=minutes % 60)
         return translate(language, "{n} min", n=minutes)
 
-    def find_tone(self, ticket: Mapping[str, Any]) -> str:
+    def read_tone(self, ticket: Mapping[str, Any]) -> str:
         """How urgent a wait is: amber past half of the time until its target, red past it; empty before."""
         since, due = ticket["waitingSince"], find_due(ticket)
         if since is None or due is None:

@@ -51,12 +51,12 @@ async def list_tickets(page: PageRequest) -> Response:
     if TICKET_ID.matches(search):
         return go_to(page.path(f"/inbox/{search}"))
     team = await read_team(page)
-    context = await build_screen(page, team)
+    context = await read_screen(page, team)
     context["seen"] = build_fingerprint([context["queue"], team.names])
     return page.show("inbox_live.html" if page.request.query_params.get("part") else "inbox.html", **context)
 
 
-async def build_screen(page: PageRequest, team: Team) -> Json:
+async def read_screen(page: PageRequest, team: Team) -> Json:
     """What the screen shows whether or not a conversation is open."""
     queue = await read_queue(page, team)
     return {
@@ -98,7 +98,7 @@ async def create_own_agent(page: PageRequest) -> Response:
 @console.post("/{environment}/inbox/bulk", roles=EVERYBODY, shown_by=list_tickets)
 async def change_many(page: PageRequest) -> Response:
     """One action on the chosen conversations. Those that refuse it are counted."""
-    actions = await _build_bulk_actions(page, page.form_value("change"))
+    actions = await _read_bulk_actions(page, page.form_value("change"))
     body = {"ids": page.form_values("ids"), "actions": actions, "actorId": (await read_team(page)).my_id}
     outcomes = (await page.call("POST", "/tickets/bulk", body=body, base=Base.MESSAGING))["data"]
     done = sum(outcome["error"] is None for outcome in outcomes)
@@ -106,7 +106,7 @@ async def change_many(page: PageRequest) -> Response:
     return go_to(path_of(page, page.form_value("open")))
 
 
-async def _build_bulk_actions(page: PageRequest, chosen: str) -> Json:
+async def _read_bulk_actions(page: PageRequest, chosen: str) -> Json:
     """The choices of the list: a word, or a kind and an id."""
     kind, _, id = chosen.partition(":")
     if kind == "assign":

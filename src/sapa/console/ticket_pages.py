@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from sapa.console.inbox_pages import build_screen, is_script, path_of, watch
+from sapa.console.inbox_pages import read_screen, is_script, path_of, watch
 from sapa.console.inbox_queue import (
     Team,
     ask,
@@ -61,7 +61,7 @@ class FileNotThere(Conflict):
 async def show_ticket(page: PageRequest) -> Response:
     params = page.request.query_params
     ticket, team = await get_ticket(page), await read_team(page)
-    screen = await build_screen(page, team)
+    screen = await read_screen(page, team)
     screen["queue"]["people"] |= await read_people(page, [ticket])
     typing = await _list_typing(page, ticket, team)
     is_latest = not params.get("before")
