@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
-from sapa.console.inbox_pages import read_screen, is_script, path_of, watch
+from sapa.console.inbox_pages import is_script, path_of, read_screen, watch
 from sapa.console.inbox_queue import (
     Team,
     ask,
