@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sapa import context
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
 from sapa.http.incoming import LARGE_BYTES, IncomingBody
+from sapa.values import large_bodies as turns
 from sapa.values.large_bodies import MOST_WAITING_BODIES, LargeBodies, TooManyLargeBodies
 
 OWNER = "somebody"
@@ -87,7 +87,7 @@ async def test_large_bodies_of_one_owner_leave_room_for_others() -> None:
 
 
 async def test_large_bodies_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.01)
     large_bodies = LargeBodies()
     held = IncomingBody(Sender(PIECE, PIECE).receive, large_bodies)
     await held.read(MOST, SECONDS, OWNER)
