@@ -74,7 +74,7 @@ async def test_costs_are_shown_with_the_message_the_template_and_in_a_report(
     assert link is not None
     assert (await owner.get(link[1])).text.count("Rp\u00a0410.50") >= 2
 
-    for grouping, key in (("day", None), ("template", "order_update"), ("channel", "MSGAPP_CLOUD")):
+    for grouping, key in (("day", None), ("template", "order_update"), ("channel", "WhatsApp")):
         report = (await owner.get(f"/test/reports/costs?by={grouping}")).text
         assert "Rp\u00a01,775.75" in report
         assert key is None or key in report

@@ -9,6 +9,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.people import actions, queries
+from sapa.people.types import Role
 from tests.conftest import Installation
 from tests.console.own import open_own
 from tests.console.people import PASSWORD, make_person, open_browser, read_token, sign_in
@@ -183,13 +184,13 @@ async def test_sign_in_does_not_reveal_who_has_an_account(
     ("wanted", "comes_to"),
     [
         ("/console/test/orders?status=active", "/console/test/orders?status=active"),
-        ("https://evil.example/console/", "/console/live"),
-        ("//evil.example/console/", "/console/live"),
-        ("/console//evil.example", "/console/live"),
-        ("/console/\\\\evil.example", "/console/live"),
-        ("/\t/evil.example/console/", "/console/live"),
-        ("javascript:alert(1)", "/console/live"),
-        ("/consoled", "/console/live"),
+        ("https://evil.example/console/", "/console"),
+        ("//evil.example/console/", "/console"),
+        ("/console//evil.example", "/console"),
+        ("/console/\\\\evil.example", "/console"),
+        ("/\t/evil.example/console/", "/console"),
+        ("javascript:alert(1)", "/console"),
+        ("/consoled", "/console"),
     ],
 )
 async def test_one_comes_to_a_page_of_ours_and_to_no_other(
@@ -217,7 +218,15 @@ async def test_who_was_signed_out_meanwhile_comes_back_to_the_page(
         assert odd.headers["location"] == "/console/sign-in?next="
         back = await client.get(f"{installation.address}{sent.headers['location']}")
         assert 'value="/console/live/webhooks/new"' in back.text
-        assert (await sign_in(client, email)).headers["location"] == "/console/live"
+        assert (await sign_in(client, email)).headers["location"] == "/console"
+
+
+@pytest.mark.parametrize(("role", "start"), [(Role.AGENT, "/console/live/inbox"), (Role.OWNER, "/console/live")])
+async def test_each_role_starts_at_its_place(
+    installation: Installation, database: Database, company: Environments, role: Role, start: str
+) -> None:
+    async with open_browser(installation, await make_person(database, company, role)) as client:
+        assert (await client.get(f"{installation.address}/console")).headers["location"] == start
 
 
 async def test_signing_out_ends_the_session_and_everywhere_ends_all(

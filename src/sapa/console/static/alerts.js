@@ -27,7 +27,8 @@ const lookForAlerts = async () => {
   if (!answer?.ok || answer.redirected) return;
   const { counts, sound, desktop } = await answer.json();
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  document.title = all ? `(${all}) ${plainTitle}` : plainTitle;
+  // The inbox counts its own conversations there.
+  if (!document.querySelector(".inbox")) document.title = all ? `(${all}) ${plainTitle}` : plainTitle;
   navigator.setAppBadge?.(all).catch(() => {});
   // The tabs of a browser share what was announced: one of them announces.
   const before = JSON.parse(localStorage.getItem(ALERTS) ?? "{}");
