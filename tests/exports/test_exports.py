@@ -120,7 +120,7 @@ async def test_a_table_on_standard_output_has_the_fields_of_the_api(
     assert (cells["phoneNumber"], cells["externalId"], cells["tags"]) == ("+628123456789", "-7", "a b,[c]")
 
 
-@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("separator", [";", pytest.param("\t", marks=pytest.mark.long)])
 async def test_no_cell_is_a_formula_where_spreadsheets_split_lines_elsewhere(
     installation: Installation, company: Environments, api: httpx.AsyncClient, separator: str
 ) -> None:

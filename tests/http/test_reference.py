@@ -101,8 +101,7 @@ async def visits(browser: Browser, installation: Installation) -> AsyncIterator[
     opened = {
         (base, page): Visit(await context.new_page(), address_of(installation, base, page)) for base, page in PAGES
     }
-    for visit in opened.values():
-        response = await visit.load()
+    for response in await asyncio.gather(*(visit.load() for visit in opened.values())):
         assert response is not None
         assert response.status == 200
         assert response.headers["content-type"].startswith("text/html")

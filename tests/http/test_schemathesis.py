@@ -30,7 +30,7 @@ color = false
 api_key = "${{SAPA_KEY}}"
 
 [generation]
-max-examples = {20 if depth.is_long() else 2}
+max-examples = {20 if depth.is_long() else 1}
 database = "none"
 allow-x00 = false
 with-security-parameters = false
@@ -39,8 +39,9 @@ with-security-parameters = false
 [phases.coverage]
 enabled = {str(depth.is_long()).lower()}
 
-[phases.stateful.generation]
-max-examples = {80 if depth.is_long() else 5}
+[phases.stateful]
+enabled = {str(depth.is_long()).lower()}
+generation.max-examples = 80
 
 [dictionaries.phones]
 values = {[f"+62812{number:07}" for number in range(5000)]}

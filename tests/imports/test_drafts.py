@@ -152,7 +152,7 @@ async def test_an_unusable_upload_is_refused_at_once(
     assert (await api.get("/imports")).json()["meta"]["total"] == 0
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-8-sig"])
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", pytest.param("utf-8-sig", marks=pytest.mark.long)])
 async def test_our_own_fields_are_read_in_other_encodings(api: httpx.AsyncClient, encoding: str) -> None:
     content = "sep=;\r\nemail;firstName\r\njose@example.com;José\r\n".encode(encoding)
     response = await api.post("/imports", params={"resource": "customers"}, content=content, headers=CSV)
