@@ -154,7 +154,7 @@ def _join(lists: list[Json], sort: str) -> Json:
     """Lists of several states as one, in the same order."""
     field, _, direction = sort.partition(":")
     items = [item for one in lists for item in one["items"]]
-    items.sort(key=lambda item: str(item[field]), reverse=direction == "desc")
+    items.sort(key=lambda item: (str(item[field]), item["id"]), reverse=direction == "desc")
     return {"items": items, "total": sum(one["total"] for one in lists), "texts": {}}
 
 
