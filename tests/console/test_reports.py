@@ -93,7 +93,7 @@ async def test_every_figure_leads_to_its_orders(api: httpx.AsyncClient, owner: h
         chosen = {unescape(path) for path in re.findall(r'href="(\?days=7[^"]*)"', shown)}
         assert chosen == {f"?days=7{f'&kind={kind}' if kind else ''}&currency=IDR"}
     home = (await owner.get("/live")).text
-    assert "Revenue today" in home
+    assert "Net sales today" in home
     assert "Rp\u00a0299,999" in home
     links = re.findall(r'href="/console(/live/orders\?[^"]*createdFrom[^"]+)"', home)
     today, yesterday = (unescape(path) for path in links[:2])
