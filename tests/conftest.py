@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,10 +27,14 @@ from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from tests import browsers, depth  # noqa: F401 - registers the profiles
+from tests.db.scratch import make_template
 from tests.factories import Environments, make_company, make_key
 from tests.http.response_check import check_answer
 
 STARTUP_SECONDS = 120
+
+PREPARED = "PREPARED_FOLDER"
+"""The variable with the folder that all processes of a run share."""
 
 TLS = ssl.create_default_context()
 """For every client: reading the certificates anew takes as long as ten requests."""
@@ -102,14 +106,25 @@ def free_port() -> int:
         return port
 
 
-@cache
-def prepared_folder() -> TemporaryDirectory[str]:
-    """A data folder with a migrated database that nobody has started yet: made once in each process, then copied."""
-    folder = TemporaryDirectory(prefix="sapa-prepared-")
-    Path(folder.name).chmod(0o755)
-    with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop that runs
-        thread.submit(asyncio.run, _prepare(Path(folder.name) / "data")).result()
-    return folder
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process of a run makes the folder that all of them share, and removes it."""
+    if PREPARED not in os.environ:
+        folder = TemporaryDirectory(prefix="sapa-prepared-")
+        Path(folder.name).chmod(0o755)
+        os.environ[PREPARED] = folder.name
+        config.add_cleanup(folder.cleanup)
+
+
+def prepare_folder() -> Path:
+    """A data folder with a migrated database that nobody has started yet: made once in a run, then copied."""
+    folder = Path(os.environ[PREPARED])
+    with (folder / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not (folder / "data").exists():
+            with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop that runs
+                thread.submit(asyncio.run, _prepare(folder / "unfinished")).result()
+            (folder / "unfinished").rename(folder / "data")
+    return folder / "data"
 
 
 async def _prepare(data: Path) -> None:
@@ -117,6 +132,7 @@ async def _prepare(data: Path) -> None:
         await server.start()
         try:
             await migrate(server.owner_url, server.app_url)
+            await make_template(server)
         finally:
             await server.stop()
 
@@ -125,7 +141,7 @@ def copy_prepared(data: Path) -> None:
     """Makes the data folder as a copy of the prepared one, with the same passwords and the same secret key."""
     data.parent.mkdir(parents=True, exist_ok=True)
     # Not shutil: the database belongs to the user that its server runs as.
-    subprocess.run(["cp", "-a", f"{prepared_folder().name}/data", str(data)], check=True)
+    subprocess.run(["cp", "-a", str(prepare_folder()), str(data)], check=True)
 
 
 def start_installation(data: Path, port: int | None = None, **variables: str) -> Installation:

@@ -7,7 +7,6 @@ from uuid import uuid4
 import asyncpg
 from msgspec import Struct
 
-from sapa.db.migrations import migrate
 from sapa.db.pool import Connection
 from sapa.runtime.embedded import EmbeddedServer
 
@@ -39,20 +38,14 @@ async def scratch_database(server: EmbeddedServer, template: str = "template1") 
 @asynccontextmanager
 async def migrated_database(server: EmbeddedServer) -> AsyncIterator[Scratch]:
     """A scratch database with the product's schema, and no worker that changes it behind the test's back."""
-    await _make_template(server)
     async with scratch_database(server, TEMPLATE) as scratch:
         yield scratch
 
 
-async def _make_template(server: EmbeddedServer) -> None:
-    async with connect(build_urls(server, "sapa").superuser_url) as superuser:
-        if await superuser.fetchval("SELECT true FROM pg_database WHERE datname = $1", TEMPLATE):
-            return
-        await superuser.execute(f"DROP DATABASE IF EXISTS {TEMPLATE}_unfinished")
-        await superuser.execute(f"CREATE DATABASE {TEMPLATE}_unfinished OWNER sapa_owner")
-        urls = build_urls(server, f"{TEMPLATE}_unfinished")
-        await migrate(urls.owner_url, urls.app_url)
-        await superuser.execute(f"ALTER DATABASE {TEMPLATE}_unfinished RENAME TO {TEMPLATE}")
+async def make_template(server: EmbeddedServer) -> None:
+    """On a server whose own database is migrated and not in use yet."""
+    async with connect(build_urls(server, "postgres").superuser_url) as superuser:
+        await superuser.execute(f"CREATE DATABASE {TEMPLATE} OWNER sapa_owner TEMPLATE sapa")
 
 
 def build_urls(server: EmbeddedServer, database: str) -> Scratch:
