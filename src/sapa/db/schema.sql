@@ -2030,6 +2030,9 @@ CREATE TABLE consents (
     CONSTRAINT consents_status_check CHECK (status IN ('subscribe', 'unsubscribe'))
 ) WITH (fillfactor = 80);
 
+-- Stops of phone numbers, addresses and channels' ids: most companies that move in have none.
+CREATE INDEX consents_stops_idx ON consents (company_id) WHERE status = 'unsubscribe' AND kind <> 'customer';
+
 -- Every decision, with what proves it.
 CREATE TABLE consent_records (
     company_id    bigint         NOT NULL,

@@ -131,6 +131,8 @@ def is_consent_app(app: str) -> bool:
 async def _list_stops(
     db: Connection, company: Company, changes: Sequence[SubscriptionChange]
 ) -> Sequence[StopOfCustomer]:
+    if len(changes) > 1 and not await queries.has_stops(db, company.id):
+        return []  # of a large file each customer would be looked up in vain
     identities = [
         (number, *_build_subject(identity))
         for number, change in enumerate(changes)

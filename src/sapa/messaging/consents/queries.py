@@ -91,6 +91,10 @@ FIND_RECIPIENT = sql(
     row=RecipientConsent,
 )
 
+HAS_STOPS = sql(
+    "SELECT EXISTS (SELECT FROM consents WHERE company_id = $1 AND status = 'unsubscribe' AND kind <> 'customer')"
+)
+
 # By the customers' own numbers and addresses, and by all ids by which channels know them.
 LIST_STOPS = sql(
     """
@@ -218,6 +222,11 @@ async def get_recipient(
 ) -> RecipientConsent:
     found = await FIND_RECIPIENT.find(db, company_id, *subject, list(kinds), list(apps), list(phones), email_key)
     return found or RecipientConsent([], [])
+
+
+async def has_stops(db: Connection, company_id: int) -> bool:
+    """Whether anybody's number, address or id was ever stopped."""
+    return bool(await HAS_STOPS.value(db, company_id))
 
 
 async def list_stops(
