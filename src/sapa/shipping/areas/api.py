@@ -59,7 +59,7 @@ class AreaSearchQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """What to look for."""
 
     q: Annotated[SearchText, Meta(description="Words of names, or a postal code.", examples=["sukajadi bandung"])]
-    provider: Provider = LOCATED_BY_AREAS
+    provider: Annotated[Provider, Meta(description="Whose areas to search.")] = LOCATED_BY_AREAS
     limit: Annotated[int, Meta(ge=1, le=50, description="How many areas to return.")] = 10
 
 
