@@ -9,7 +9,7 @@ SITE := build/documentation/index.html
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean test-cluster test-packages soak lint bench demo docs site links
+.PHONY: help install run check test test-long test-clean test-cluster test-citus test-packages soak lint bench demo docs site links
 .PHONY: names sdks lock audit sbom release deb clean
 
 help: ## Show what can be made, and what each command installs
@@ -44,6 +44,10 @@ test-long: lint $(VENV)/openapi.stamp $(VENV)/mcp.stamp ## The same with the lon
 
 test-cluster: $(VENV)/dev.stamp ## Faults of Patroni, haproxy and hosts under load, in network namespaces (as root; ROUNDS=…)
 	@scripts/test-cluster $(abspath $(BIN)) $(ROUNDS)
+
+test-citus: $(VENV)/dev.stamp ## The API, webhooks, messaging and loyalty on a Citus cluster (SAPA_TEST_DATABASE_URL, docs/operations/sharding.md)
+	@: $${SAPA_TEST_DATABASE_URL:?is the address of a coordinator, see docs/operations/sharding.md}
+	$(PYTEST) -n 2 tests/citus tests/http tests/webhooks tests/messaging tests/loyalty
 
 test-packages: ## Build the Debian package in a minimal Debian; install, start, upgrade and remove it there (as root)
 	@scripts/test-clean --only scripts/test-packages
@@ -116,6 +120,7 @@ clean: ## Remove .venv, caches and what was built; the data folder stays
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs test-cluster            requirements/dev.txt; python3-venv, postgresql-15, patroni, etcd-server, haproxy, iproute2
+#installs test-citus              requirements/dev.txt; python3-venv; the cluster is yours
 #installs test-packages           debootstrap, and within the system that it removes: python3-venv and the package itself
 #installs deb                     nothing; the packages of requirements/run.txt go into the .deb
 #installs soak                    requirements/dev.txt; python3-venv

@@ -27,6 +27,7 @@ from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from tests import browsers, depth  # noqa: F401 - registers the profiles
+from tests.citus import cluster
 from tests.db.scratch import make_template
 from tests.factories import Environments, make_company, make_key
 from tests.http.response_check import check_answer
@@ -82,7 +83,7 @@ class Installation(Struct, frozen=True):
 
     @property
     def server(self) -> EmbeddedServer:
-        return EmbeddedServer(self.data)
+        return EmbeddedServer(self.data) if cluster.URL is None else cluster.ClusterServer(self.data)
 
     @property
     def customer_base(self) -> str:
@@ -148,7 +149,10 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
     """Starts `sapa serve` and waits until it is ready; on a new folder its database is a copy."""
     port = port or free_port()
     if not data.exists() and "SAPA_DATABASE_URL" not in variables:
-        copy_prepared(data)
+        if cluster.URL is None:
+            copy_prepared(data)
+        else:
+            variables = cluster.make_database(data) | variables
     data.mkdir(parents=True, exist_ok=True)
     log = data / "serve.log"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}

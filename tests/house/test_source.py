@@ -6,6 +6,7 @@ from tests.house.source_tree import Module, build_module, read_modules
 MAY_RUN_BARE_SQL = {
     "sapa.db.migrations",  # what makes the tables that statements are checked against
     "sapa.db.migrations.steps",  # the same
+    "sapa.db.distribution",  # spreads these tables over machines
     "sapa.backups.queries",  # reads and writes whatever tables the catalogue lists
     "sapa.cli.database",  # looks who is connected
     "sapa.cli.doctor",  # looks at the server, not at rows

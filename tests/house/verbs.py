@@ -54,6 +54,7 @@ COMMANDS: dict[str, Endpoint | OnlyForPeople] = {
     "clock show": TEST_TOOL,
     "company create": INSTALLATION,
     "company list": INSTALLATION,
+    "database distribute": OPERATOR,
     "database move": OPERATOR,
     "database size": OPERATOR,
     "database upgrade": OPERATOR,

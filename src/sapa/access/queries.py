@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from sapa.access import statement_parts
 from sapa.access.types import ApiKey, CompanyClock, CompanyNotFound, CompanyRow, KeyNotFound, NewCompany
+from sapa.db.due import add_interval, build_clock
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.values.company import Company
@@ -75,21 +76,21 @@ MOVE_CLOCK = sql(
 
 # Retries wait for company time. When the clock goes back, their due time goes back with it.
 PULL_RETRIES = sql(
-    """
+    f"""
     UPDATE webhook_queue AS q
-       SET due_at = q.due_at - c.back
-      FROM (SELECT clock_offset, CASE WHEN $2::interval IS NULL THEN clock_offset ELSE -$2 END AS back
-              FROM companies
-             WHERE company_id = $1) AS c
-     WHERE q.company_id = $1 AND c.back > '0' AND q.due_at <> q.event_at
-       AND q.due_at > now() + c.clock_offset - c.back"""
+       SET due_at = {add_interval("q.due_at", "-c.back")}
+      FROM (SELECT back, now() + clock_offset - back AS since
+              FROM (SELECT clock_offset, CASE WHEN $2::interval IS NULL THEN clock_offset ELSE -$2 END AS back
+                      FROM companies
+                     WHERE company_id = $1) AS moved OFFSET 0) AS c
+     WHERE q.company_id = $1 AND c.back > '0' AND q.due_at <> q.event_at AND q.due_at > c.since"""
 )
 
 # Probes of suspended endpoints wait for company time, too.
 PULL_PROBES = sql(
-    """
+    f"""
     UPDATE webhook_endpoints AS e
-       SET next_probe_at = e.next_probe_at - c.back
+       SET next_probe_at = {add_interval("e.next_probe_at", "-c.back")}
       FROM (SELECT CASE WHEN $2::interval IS NULL THEN clock_offset ELSE -$2 END AS back
               FROM companies
              WHERE company_id = $1) AS c
@@ -194,14 +195,12 @@ REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 A
 
 # The old key stops after its grace period, or when it expires if that is earlier. In company time.
 REPLACE_KEY = sql(
-    """
+    f"""
     UPDATE api_keys AS k
-       SET replaced_by = $3,
-           expires_at = LEAST(k.expires_at, now() + c.clock_offset + make_interval(secs => $4))
-      FROM companies AS c
-     WHERE c.company_id = $1 AND k.company_id = $1 AND k.id = $2
-       AND k.status = 'active' AND k.replaced_by IS NULL
-       AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)"""
+       SET replaced_by = $3, expires_at = LEAST(k.expires_at, clock.later)
+      FROM {build_clock("make_interval(secs => $4)")}
+     WHERE k.company_id = $1 AND k.id = $2 AND k.status = 'active' AND k.replaced_by IS NULL
+       AND (k.expires_at IS NULL OR k.expires_at > clock.now)"""
 )
 
 
@@ -255,8 +254,8 @@ EXPIRE_KEYS = sql(
     """
     UPDATE api_keys AS k
        SET status = 'expired'
-      FROM companies AS c
-     WHERE c.company_id = k.company_id AND k.status = 'active' AND k.expires_at <= now() + c.clock_offset
+      FROM (SELECT company_id, now() + clock_offset AS now FROM companies OFFSET 0) AS clock
+     WHERE clock.company_id = k.company_id AND k.status = 'active' AND k.expires_at <= clock.now
     RETURNING k.company_id""",
     crosses=DIRECTORY,
 )

@@ -19,12 +19,16 @@ from sapa.backups.types import Manifest
 from sapa.backups.write import write_backup
 from sapa.cli.connect import AsJson, DatabaseUrls, get_secret_key, reach_database, show
 from sapa.db.connection import connect
+from sapa.db.distribution import DEFAULT_SHARDS
+from sapa.db.distribution import distribute as distribute_tables
 from sapa.runtime.cluster import bundled_binaries, find_major_version, get_major_version
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting, Settings, check_database_url, read_settings
 
-app = typer.Typer(no_args_is_help=True, help="Move the database, upgrade PostgreSQL, or see what takes space.")
+app = typer.Typer(
+    no_args_is_help=True, help="Move or distribute the database, upgrade PostgreSQL, or see what takes space."
+)
 
 # Partitions count as their table. `n_live_tup` is exact after an ANALYZE, and close to it otherwise.
 _SIZES = """
@@ -197,6 +201,28 @@ def _remove_old(data: Path) -> None:
     for folder in removed:
         shutil.rmtree(folder)
     typer.echo("\n".join(f"deleted {folder}" for folder in removed) or "There are no files of an old version.")
+
+
+@app.command()
+def distribute(
+    shards: Annotated[
+        int, typer.Option(min=1, max=1024, help="Into how many parts each table is split. It cannot be changed later.")
+    ] = DEFAULT_SHARDS,
+) -> None:
+    """Spread the companies' tables over the machines of a Citus cluster. Stop Sapa first.
+
+    Run it again after it was interrupted, and after each `sapa migrate` that adds tables.
+    """
+    source = read_settings().database
+    if source.url is None:
+        raise BadSetting("Set SAPA_DATABASE_URL: the embedded database runs on one machine.")
+    done = asyncio.run(_distribute(source.owner_url or source.url, shards))
+    typer.echo(f"Distributed {len(done)} tables." if done else "All tables are distributed.")
+
+
+async def _distribute(owner_url: str, shards: int) -> list[str]:
+    await _refuse_running(owner_url)
+    return await distribute_tables(owner_url, shards, report=typer.echo)
 
 
 @asynccontextmanager

@@ -90,12 +90,12 @@ LIST_HOLDERS = sql(
     row=Holder,
 )
 
-# clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
+# statement_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     UPDATE customers
        SET {WRITTEN.assigned(3)},
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Customer,
@@ -185,12 +185,12 @@ INSERT_MANY = sql(
 # whatever the statistics say.
 UPDATE_MANY = sql(
     f"""
-    INSERT INTO customers AS c (company_id, id, {WRITTEN.listed})
-    SELECT $1, id, {WRITTEN.listed}
+    INSERT INTO customers AS c (company_id, id, {WRITTEN.listed}, updated_at)
+    SELECT $1, id, {WRITTEN.listed}, statement_timestamp()
       FROM {_ROWS}
         ON CONFLICT (company_id, id) DO UPDATE
        SET {WRITTEN.excluded},
-           updated_at = GREATEST(clock_timestamp(), c.updated_at)
+           updated_at = GREATEST(excluded.updated_at, c.updated_at)
     RETURNING {COLUMNS}""",
     row=Customer,
 )

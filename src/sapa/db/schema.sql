@@ -2988,7 +2988,7 @@ BEGIN
              WHERE m.created_at < before
                AND NOT EXISTS (SELECT FROM tickets t WHERE t.company_id = m.company_id AND t.id = m.ticket_id
                                                        AND t.status <> 'resolved')
-             LIMIT most FOR UPDATE SKIP LOCKED),
+             LIMIT most),
         reports AS (
             DELETE FROM message_events e USING old WHERE e.company_id = old.company_id AND e.message_id = old.id),
         gone AS (
@@ -2996,7 +2996,7 @@ BEGIN
         SELECT count(*) INTO purged FROM gone;
     WHEN 'timeline' THEN
         WITH old AS (
-            SELECT company_id, id FROM timeline_entries WHERE created_at < before LIMIT most FOR UPDATE SKIP LOCKED),
+            SELECT company_id, id FROM timeline_entries WHERE created_at < before LIMIT most),
         gone AS (
             DELETE FROM timeline_entries t USING old WHERE t.company_id = old.company_id AND t.id = old.id
             RETURNING t.company_id, t.customer_id, t.category, t.is_counted),

@@ -14,7 +14,7 @@ from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invali
 from sapa.http.responses import HttpResponse
 
 WAIT_SECONDS = 5.0
-KEPT_HOURS = 24
+KEPT_HOURS = queries.KEPT_HOURS
 LONGEST_OUTBOUND_CALL_SECONDS = 90
 """An outbound call is considered abandoned after 90 s."""
 LONGEST_KEY = 255
@@ -42,7 +42,7 @@ def build_claim(company_id: int, key: str, target: str, body: bytes) -> Idempote
 async def acquire(tx: Tx, claim: IdempotencyClaim) -> HttpResponse | None:
     """None when this transaction is the first; otherwise the stored response. Waits for a first that still runs."""
     try:
-        if await queries.claim(tx, *claim.row_key, claim.fingerprint, KEPT_HOURS):
+        if await queries.claim(tx, *claim.row_key, claim.fingerprint):
             return None
     except asyncpg.LockNotAvailableError:
         raise build_in_progress() from None
@@ -69,7 +69,7 @@ async def settle(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> Non
 async def acquire_all(tx: Tx, company_id: int, claims: Sequence[IdempotencyClaim]) -> set[tuple[int, str, str]]:
     """The row keys of the claims that are first, and whose keys are in no other transaction's hands. Waits for none."""
     rows = [(claim.key, claim.target, claim.fingerprint) for claim in claims]
-    return {(company_id, *row) for row in await queries.claim_all(tx, company_id, rows, KEPT_HOURS)}
+    return {(company_id, *row) for row in await queries.claim_all(tx, company_id, rows)}
 
 
 async def settle_all(tx: Tx, company_id: int, outcomes: Sequence[tuple[IdempotencyClaim, HttpResponse | None]]) -> None:

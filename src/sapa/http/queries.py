@@ -7,6 +7,9 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
+KEPT_HOURS = 24
+"""After that, an idempotency key is like one that was never used."""
+
 
 class IdempotencyRecord(Struct, frozen=True):
     fingerprint: bytes
@@ -31,25 +34,25 @@ class WindowUse(Struct, frozen=True):
 
 # The advisory lock tells a group of calls, without waiting, that another transaction has the key.
 CLAIM = sql(
-    """
+    f"""
     INSERT INTO idempotency_records AS r (company_id, key, target, fingerprint)
     SELECT $1, $2, $3, $4
       FROM pg_advisory_xact_lock(hashtextextended($1::bigint || ' ' || $2::text || ' ' || $3::text, 0))
         ON CONFLICT (company_id, key, target) DO UPDATE
-       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
-     WHERE r.created_at < now() - make_interval(hours => $5)
+       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = excluded.created_at
+     WHERE excluded.created_at - r.created_at > interval '{KEPT_HOURS} hours'
     RETURNING true"""
 )
 
 CLAIM_ALL = sql(
-    """
+    f"""
     INSERT INTO idempotency_records AS r (company_id, key, target, fingerprint)
     SELECT $1, c.key, c.target, c.fingerprint
       FROM unnest($2::text[], $3::text[], $4::bytea[]) AS c (key, target, fingerprint)
      WHERE pg_try_advisory_xact_lock(hashtextextended($1::bigint || ' ' || c.key || ' ' || c.target, 0))
         ON CONFLICT (company_id, key, target) DO UPDATE
-       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
-     WHERE r.created_at < now() - make_interval(hours => $5)
+       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = excluded.created_at
+     WHERE excluded.created_at - r.created_at > interval '{KEPT_HOURS} hours'
     RETURNING key, target""",
     row=ClaimedKey,
 )
@@ -109,17 +112,15 @@ COUNT_REQUESTS = sql(
 )
 
 
-async def claim(tx: Tx, company_id: int, key: str, target: str, fingerprint: bytes, hours: int) -> bool:
-    """False when another request has claimed the key within `hours`. Waits for one that is not committed yet."""
-    return bool(await CLAIM.value(tx, company_id, key, target, fingerprint, hours))
+async def claim(tx: Tx, company_id: int, key: str, target: str, fingerprint: bytes) -> bool:
+    """False when another request has claimed the key. Waits for one that is not committed yet."""
+    return bool(await CLAIM.value(tx, company_id, key, target, fingerprint))
 
 
-async def claim_all(
-    tx: Tx, company_id: int, claims: Sequence[tuple[str, str, bytes]], hours: int
-) -> list[tuple[str, str]]:
+async def claim_all(tx: Tx, company_id: int, claims: Sequence[tuple[str, str, bytes]]) -> list[tuple[str, str]]:
     """Claims (key, target, fingerprint); returns key and target of those that it got, and waits for no other."""
     keys, targets, fingerprints = zip(*claims, strict=True)
-    return [(one.key, one.target) for one in await CLAIM_ALL.all(tx, company_id, keys, targets, fingerprints, hours)]
+    return [(one.key, one.target) for one in await CLAIM_ALL.all(tx, company_id, keys, targets, fingerprints)]
 
 
 async def settle_records(tx: Tx, company_id: int, responses: Sequence[tuple[str, str, int, bytes]]) -> None:

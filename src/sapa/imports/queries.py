@@ -42,7 +42,7 @@ USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(
     SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('synchronous_commit', 'off', true)"""
 )
 
-IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
+IS_PAST = sql("SELECT $2::timestamptz <= statement_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 
 GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", row=Import)
 
@@ -74,15 +74,17 @@ FIND_UNFINISHED = sql(
 CLAIM = sql(
     f"""
     UPDATE imports
-       SET holder = $3, held_until = clock_timestamp() + make_interval(secs => $4), status = 'running',
-           updated_at = clock_timestamp()
+       SET holder = $3, held_until = statement_timestamp() + make_interval(secs => $4), status = 'running',
+           updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND status <> 'draft'
-       AND (held_until < clock_timestamp() OR holder = ANY($5))
+       AND (held_until < statement_timestamp() OR holder = ANY($5))
     RETURNING {JOB_COLUMNS}""",
     row=ImportJob,
 )
 
-FIND_HOLDER = sql("SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND held_until >= clock_timestamp()")
+FIND_HOLDER = sql(
+    "SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND held_until >= statement_timestamp()"
+)
 
 FREE = sql(
     """
@@ -95,7 +97,7 @@ RELEASE = sql("UPDATE imports SET held_until = '-infinity' WHERE company_id = $1
 
 RENEW = sql(
     """
-    UPDATE imports SET held_until = clock_timestamp() + make_interval(secs => $4)
+    UPDATE imports SET held_until = statement_timestamp() + make_interval(secs => $4)
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL"""
 )
 
@@ -104,7 +106,7 @@ ADVANCE = sql(
     UPDATE imports
        SET attempts = 0, position = $5, line = $6, rows = rows + $7, created_rows = created_rows + $8,
            updated_rows = updated_rows + $9, failed_rows = failed_rows + $10,
-           held_until = clock_timestamp() + make_interval(secs => $11), updated_at = clock_timestamp()
+           held_until = statement_timestamp() + make_interval(secs => $11), updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND position = $4 AND finished_at IS NULL"""
 )
 
@@ -118,7 +120,7 @@ class ImportFailure(Struct, frozen=True):
 
 COUNT_FAILURE = sql(
     """
-    UPDATE imports SET attempts = attempts + 1, held_until = '-infinity', updated_at = clock_timestamp()
+    UPDATE imports SET attempts = attempts + 1, held_until = '-infinity', updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL
     RETURNING attempts, line""",
     row=ImportFailure,
@@ -127,7 +129,8 @@ COUNT_FAILURE = sql(
 FINISH = sql(
     """
     UPDATE imports
-       SET finished_at = clock_timestamp(), updated_at = clock_timestamp(), held_until = '-infinity', error = $4::text,
+       SET finished_at = statement_timestamp(), updated_at = statement_timestamp(), held_until = '-infinity',
+           error = $4::text,
            position = CASE WHEN $4::text IS NULL THEN coalesce(converted_size, size) ELSE position END,
            status = CASE WHEN $4::text IS NOT NULL THEN 'failed' WHEN failed_rows > 0 THEN 'partial'
                          ELSE 'succeeded' END
@@ -142,15 +145,15 @@ START = sql(
     """
     UPDATE imports
        SET status = 'queued', source = $3, effects = $4, reading = $5, dry_run = $6, held_until = '-infinity',
-           updated_at = clock_timestamp()
+           updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2 AND status = 'draft'"""
 )
 
 SET_CONVERTED = sql(
     """
     UPDATE imports
-       SET converted_size = $4, updated_at = clock_timestamp(),
-           held_until = clock_timestamp() + make_interval(secs => $5)
+       SET converted_size = $4, updated_at = statement_timestamp(),
+           held_until = statement_timestamp() + make_interval(secs => $5)
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL AND position = 0"""
 )
 
@@ -201,7 +204,7 @@ class WaitingUpload(Struct, frozen=True):
 LIST_WAITING = sql(
     """
     SELECT company_id, id FROM imports
-     WHERE finished_at IS NULL AND is_upload AND status <> 'draft' AND held_until < clock_timestamp()
+     WHERE finished_at IS NULL AND is_upload AND status <> 'draft' AND held_until < statement_timestamp()
      ORDER BY updated_at, created_at
      LIMIT 20""",
     row=WaitingUpload,

@@ -58,8 +58,8 @@ NOTIFICATIONS = DueQueue("notifications", NEXT_NOTIFICATIONS.text)
 CLAIM = sql(
     """
     UPDATE shipment_notifications
-       SET status = 'sending', due_at = clock_timestamp() + make_interval(secs => $4), tries = tries + 1,
-           updated_at = clock_timestamp()
+       SET status = 'sending', due_at = statement_timestamp() + make_interval(secs => $4), tries = tries + 1,
+           updated_at = statement_timestamp()
      WHERE company_id = $1 AND shipment_id = $2 AND step = $3 AND status = 'queued'
     RETURNING occurred_at""",
     row=datetime,
@@ -68,15 +68,15 @@ CLAIM = sql(
 SETTLE = sql(
     """
     UPDATE shipment_notifications
-       SET status = $4, reason = $5, code = $6, message_id = $7, due_at = NULL, updated_at = clock_timestamp()
+       SET status = $4, reason = $5, code = $6, message_id = $7, due_at = NULL, updated_at = statement_timestamp()
      WHERE company_id = $1 AND shipment_id = $2 AND step = $3 AND status = 'sending'"""
 )
 
 POSTPONE = sql(
     """
     UPDATE shipment_notifications
-       SET status = 'queued', due_at = clock_timestamp() + make_interval(secs => $4), reason = $5, code = $6,
-           updated_at = clock_timestamp()
+       SET status = 'queued', due_at = statement_timestamp() + make_interval(secs => $4), reason = $5, code = $6,
+           updated_at = statement_timestamp()
      WHERE company_id = $1 AND shipment_id = $2 AND step = $3 AND status = 'sending' AND tries < $7"""
 )
 

@@ -62,7 +62,7 @@ def _build_insert(priced: WriteColumns[PricedOrder]) -> str:
     WITH numbered AS (
         INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER})
             ON CONFLICT (company_id) DO UPDATE SET last = n.last + 1 WHERE n.company_id = $1
-        RETURNING last, clock_timestamp() AS at
+        RETURNING last
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         VALUES ($1, 'orders', 'active/unfulfilled/pending', 1)
@@ -73,7 +73,7 @@ def _build_insert(priced: WriteColumns[PricedOrder]) -> str:
     SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {priced.numbered(9 + len(WRITTEN.names))},
            last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending',
            'active/unfulfilled/pending', 0, 0, ${9 + len(WRITTEN.names) + priced.names.index("total")}
-      FROM numbered
+      FROM (SELECT last, clock_timestamp() AS at FROM numbered) AS numbered
     RETURNING id, order_number, created_at, updated_at"""
 
 
@@ -84,7 +84,7 @@ INSERT_PLAIN = sql(_build_insert(PLAIN), row=InsertedOrder)
 _AFTER = 15 + 1
 """The first parameter of UPDATE after those that it names."""
 
-# clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
+# statement_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     WITH changed AS (
@@ -93,7 +93,7 @@ UPDATE = sql(
                {REVISED.assigned(_AFTER + len(STATE.names))},
                {PRICED.assigned(_AFTER + len(STATE.names) + len(REVISED.names))},
                {BALANCE.assigned(_AFTER + len(STATE.names) + len(REVISED.names) + len(PRICED.names))},
-               taken = $4, updated_at = GREATEST(clock_timestamp(), updated_at)
+               taken = $4, updated_at = GREATEST(statement_timestamp(), updated_at)
          WHERE company_id = $1 AND id = $2
         RETURNING {COLUMNS}, cell
     ), counted AS (
@@ -238,12 +238,12 @@ UPDATE_COPY_BATCH = sql(
 MOVE_COPY_POSITION = sql(
     """
     UPDATE customer_copies
-       SET before_at = $3::text::timestamptz, before_id = $4, touched_at = clock_timestamp()
+       SET before_at = $3::text::timestamptz, before_id = $4, touched_at = statement_timestamp()
      WHERE company_id = $1 AND customer_id = $2"""
 )
 
 POSTPONE_COPIES = sql(
-    "UPDATE customer_copies SET touched_at = clock_timestamp() WHERE company_id = $1 AND customer_id = $2"
+    "UPDATE customer_copies SET touched_at = statement_timestamp() WHERE company_id = $1 AND customer_id = $2"
 )
 
 FINISH_COPIES = sql("DELETE FROM customer_copies WHERE company_id = $1 AND customer_id = $2")

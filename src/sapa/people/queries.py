@@ -100,7 +100,8 @@ INSERT_MEMBERSHIP = sql(
 
 MARK_JOINED = sql(
     """
-    UPDATE memberships SET joined_at = coalesce(joined_at, now())
+    UPDATE memberships SET joined_at = coalesce(joined_at, clock.now)
+      FROM (SELECT now() AS now) AS clock
      WHERE organisation_id = $1 AND user_id = $2
     RETURNING true""",
     crosses=DIRECTORY,
@@ -181,7 +182,7 @@ DELETE_SESSIONS_OF = sql("DELETE FROM sessions WHERE user_id = $1", crosses=DIRE
 REMEMBER_BROWSER = sql(
     """
     INSERT INTO known_browsers (hash, user_id) VALUES ($1, $2)
-        ON CONFLICT (hash, user_id) DO UPDATE SET used_at = now()""",
+        ON CONFLICT (hash, user_id) DO UPDATE SET used_at = excluded.used_at""",
     crosses=DIRECTORY,
 )
 

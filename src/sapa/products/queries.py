@@ -33,6 +33,7 @@ def _columns(variants: str) -> str:
 
 
 COLUMNS = _columns(VARIANTS)
+_OWN = [field for field in Product.__struct_fields__ if field != "variants"]
 
 GET = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 AND id = $2", row=Product)
 
@@ -63,7 +64,7 @@ INSERT = sql(
     row=Product,
 )
 
-# clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
+# statement_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     WITH counted AS (
@@ -87,7 +88,7 @@ UPDATE = sql(
     )
     UPDATE products AS r
        SET {WRITTEN.assigned(5)},
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {_columns("$3::json")}""",
     row=Product,
@@ -229,10 +230,13 @@ CHANGE_STOCK = sql(
 
 TOUCH = sql(
     f"""
-    UPDATE products AS r
-       SET updated_at = GREATEST(clock_timestamp(), updated_at)
-     WHERE company_id = $1 AND id = ANY($2)
-    RETURNING {COLUMNS}""",
+    WITH touched AS (
+        UPDATE products
+           SET updated_at = GREATEST(statement_timestamp(), updated_at)
+         WHERE company_id = $1 AND id = ANY($2)
+        RETURNING company_id, {", ".join(_OWN)}
+    )
+    SELECT {COLUMNS} FROM touched AS r WHERE company_id = $1""",
     row=Product,
 )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from sapa.db.due import WORKER, build_next_due
+from sapa.db.due import WORKER, add_interval, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
@@ -50,14 +50,12 @@ LIST_DUE = sql(
               WHERE due_at <= statement_timestamp()
               ORDER BY due_at, id LIMIT $1)
              UNION ALL
-            (SELECT ahead.*
-               FROM companies c
-              CROSS JOIN LATERAL (
-                    SELECT s.company_id, s.id, s.path, s.headers, s.body, s.tries, s.due_at FROM sandbox_callbacks s
-                     WHERE s.company_id = c.company_id AND s.due_at > statement_timestamp()
-                       AND s.due_at <= statement_timestamp() + c.clock_offset
-                     ORDER BY s.due_at, s.id LIMIT $1) AS ahead
-              WHERE c.clock_offset > interval '0')) AS due
+            (SELECT s.company_id, s.id, s.path, s.headers, s.body, s.tries, s.due_at
+               FROM sandbox_callbacks s
+               JOIN companies c ON c.company_id = s.company_id
+              WHERE c.clock_offset > interval '0' AND s.due_at > statement_timestamp()
+                AND s.due_at <= statement_timestamp() + c.clock_offset
+              ORDER BY s.due_at, s.id LIMIT $1)) AS due
      ORDER BY due_at, id
      LIMIT $1""",
     row=SimulatedCallback,
@@ -70,8 +68,8 @@ CALLBACKS = DueQueue("sandbox callbacks", NEXT_CALLBACKS.text)
 DELETE = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = ANY($2::bigint[])")
 
 POSTPONE = sql(
-    """
-    UPDATE sandbox_callbacks SET tries = tries + 1, due_at = due_at + interval '1 second'
+    f"""
+    UPDATE sandbox_callbacks SET tries = tries + 1, due_at = {add_interval("due_at", "interval '1 second'")}
      WHERE company_id = $1 AND id = $2"""
 )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from sapa.db.due import build_clock
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -31,19 +32,18 @@ DEFAULT_RESOLVE_HOURS = 72
 # with many tickets does not delay the others.
 LIST_SILENT = sql(
     f"""
-    SELECT due.company_id, due.id, due.silent_since AS due_at
-      FROM companies c
-      LEFT JOIN support_settings s ON s.company_id = c.company_id
-     CROSS JOIN LATERAL (
-           SELECT t.company_id, t.id, t.silent_since, row_number() OVER (ORDER BY t.silent_since) AS place
-             FROM tickets t
-            WHERE t.company_id = c.company_id AND t.status <> 'resolved' AND t.waiting_since IS NULL
-              AND t.silent_since <= now() + c.clock_offset
-                                  - make_interval(hours => coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}))
-            ORDER BY t.silent_since
-            LIMIT $1) AS due
-     WHERE coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}) > 0
-     ORDER BY due.place, due.silent_since
+    SELECT company_id, id, silent_since AS due_at
+      FROM (SELECT t.company_id, t.id, t.silent_since,
+                   row_number() OVER (PARTITION BY t.company_id ORDER BY t.silent_since) AS place
+              FROM tickets t
+              JOIN companies c ON c.company_id = t.company_id
+              LEFT JOIN support_settings s ON s.company_id = t.company_id
+             WHERE t.status <> 'resolved' AND t.waiting_since IS NULL
+               AND coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}) > 0
+               AND t.silent_since <= now() + c.clock_offset
+                                   - make_interval(hours => coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}))
+           ) AS due
+     ORDER BY place, silent_since
      LIMIT $1""",
     row=DueTicket,
     crosses="the worker finds silent tickets of all companies, then resolves them one by one",
@@ -51,15 +51,13 @@ LIST_SILENT = sql(
 
 LIST_SNOOZED = sql(
     """
-    SELECT due.company_id, due.id, due.snoozed_until AS due_at
-      FROM companies c
-     CROSS JOIN LATERAL (
-           SELECT t.company_id, t.id, t.snoozed_until, row_number() OVER (ORDER BY t.snoozed_until) AS place
-             FROM tickets t
-            WHERE t.company_id = c.company_id AND t.snoozed_until <= now() + c.clock_offset
-            ORDER BY t.snoozed_until
-            LIMIT $1) AS due
-     ORDER BY due.place, due.snoozed_until
+    SELECT company_id, id, snoozed_until AS due_at
+      FROM (SELECT t.company_id, t.id, t.snoozed_until,
+                   row_number() OVER (PARTITION BY t.company_id ORDER BY t.snoozed_until) AS place
+              FROM tickets t
+              JOIN companies c ON c.company_id = t.company_id
+             WHERE t.snoozed_until <= now() + c.clock_offset) AS due
+     ORDER BY place, snoozed_until
      LIMIT $1""",
     row=DueTicket,
     crosses="the worker finds snoozed tickets of all companies, then wakes them one by one",
@@ -67,15 +65,13 @@ LIST_SNOOZED = sql(
 
 LIST_BREACHED = sql(
     """
-    SELECT due.company_id, due.id, due.sla_due_at AS due_at
-      FROM companies c
-     CROSS JOIN LATERAL (
-           SELECT t.company_id, t.id, t.sla_due_at, row_number() OVER (ORDER BY t.sla_due_at) AS place
-             FROM tickets t
-            WHERE t.company_id = c.company_id AND t.sla_due_at < now() + c.clock_offset
-            ORDER BY t.sla_due_at
-            LIMIT $1) AS due
-     ORDER BY due.place, due.sla_due_at
+    SELECT company_id, id, sla_due_at AS due_at
+      FROM (SELECT t.company_id, t.id, t.sla_due_at,
+                   row_number() OVER (PARTITION BY t.company_id ORDER BY t.sla_due_at) AS place
+              FROM tickets t
+              JOIN companies c ON c.company_id = t.company_id
+             WHERE t.sla_due_at < now() + c.clock_offset) AS due
+     ORDER BY place, sla_due_at
      LIMIT $1""",
     row=DueTicket,
     crosses="the worker finds missed targets of all companies, then marks them one by one",
@@ -179,8 +175,8 @@ UPDATE = sql(
            ai_paused = $9, cycle = $10, clock = $11, waiting_since = $12, number = $13, last_message = $14,
            last_message_at = $15, silent_since = $16, resolved_at = $17, resolved_reason = $18,
            label_ids = $21, priority = $22, team_id = $23, snoozed_until = $24, sla = $25, sla_due_at = $26,
-           updated_at = GREATEST(updated_at, (
-               SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1))
+           updated_at = GREATEST(updated_at, clock.now)
+      FROM {build_clock()}
      WHERE r.company_id = $1 AND r.id = $2
     RETURNING {_TICKET_COLUMNS}""",
     row=Ticket,

@@ -26,7 +26,7 @@ INSERT = sql(
 
 UPDATE = sql(
     f"""
-    UPDATE import_mappings SET resource = $3, name = $4, mapping = $5, updated_at = clock_timestamp()
+    UPDATE import_mappings SET resource = $3, name = $4, mapping = $5, updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=SavedMapping,

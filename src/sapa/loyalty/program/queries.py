@@ -18,7 +18,7 @@ FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM loyalty_settings WHERE comp
 LOCK_SETTINGS = sql(
     f"""
     INSERT INTO loyalty_settings AS s (company_id) VALUES ($1)
-        ON CONFLICT (company_id) DO UPDATE SET updated_at = now() WHERE s.company_id = $1
+        ON CONFLICT (company_id) DO UPDATE SET updated_at = excluded.updated_at WHERE s.company_id = $1
     RETURNING {SETTINGS_COLUMNS}""",
     row=LoyaltySettings,
 )

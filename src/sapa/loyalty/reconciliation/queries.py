@@ -247,10 +247,9 @@ class CheckProgress(Struct, frozen=True):
 
 LIST_ROUNDS = sql(
     """
-    SELECT c.company_id, coalesce(k.position, '') AS position, coalesce(k.found, 0) AS found
-      FROM companies c
-      LEFT JOIN loyalty_checks k ON k.company_id = c.company_id
-     WHERE EXISTS (SELECT FROM loyalty_wallets w WHERE w.company_id = c.company_id)
+    SELECT w.company_id, coalesce(k.position, '') AS position, coalesce(k.found, 0) AS found
+      FROM (SELECT DISTINCT company_id FROM loyalty_wallets) AS w
+      LEFT JOIN loyalty_checks k ON k.company_id = w.company_id
      ORDER BY k.checked_at NULLS FIRST
      LIMIT $1""",
     row=CheckProgress,

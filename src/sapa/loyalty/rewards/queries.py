@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
+from sapa.db.due import add_interval
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -55,7 +56,7 @@ UPDATE_OPTION = sql(
     UPDATE loyalty_reward_options AS r
        SET reward_name = $3, cost_to_redeem = $4, discount_type = $5, discount_value = $6, expiration_preset = $7,
            voucher_prefix = $8, minimum_purchase_amount = $9, search_text = $10,
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {OPTION_COLUMNS}""",
     row=RewardOption,
@@ -113,14 +114,17 @@ INSERT_REDEMPTION = sql(
             $15::text::timestamptz, $15::text::timestamptz, $16)"""
 )
 
+_VALIDITY = """CASE WHEN expiration_preset = 'SEVEN_DAYS' THEN interval '7 days'
+                WHEN expiration_preset = 'THIRTY_DAYS' THEN interval '30 days'
+                WHEN expiration_preset = 'NINETY_DAYS' THEN interval '90 days'
+                WHEN expiration_preset = 'ONE_YEAR' THEN interval '1 year' END"""
+
 CLOSE_REDEMPTIONS = sql(
     f"""
     UPDATE loyalty_redemptions AS r
        SET status = $3, updated_at = GREATEST(updated_at, $4),
            committed_at = CASE WHEN $3 = 'committed' THEN $4 END,
-           expires_at = CASE WHEN $3 = 'committed' THEN $4 + CASE expiration_preset
-                             WHEN 'SEVEN_DAYS' THEN interval '7 days' WHEN 'THIRTY_DAYS' THEN interval '30 days'
-                             WHEN 'NINETY_DAYS' THEN interval '90 days' WHEN 'ONE_YEAR' THEN interval '1 year' END END
+           expires_at = CASE WHEN $3 = 'committed' THEN {add_interval("$4::timestamptz", _VALIDITY)} END
      WHERE company_id = $1 AND id = ANY($2) AND status = $5
     RETURNING {REDEMPTION_COLUMNS}""",
     row=Redemption,

@@ -37,7 +37,7 @@ CONFIRMATIONS = DueQueue("confirmations", NEXT_CONFIRMATIONS.text)
 CLAIM = sql(
     """
     UPDATE consent_confirmations
-       SET state = 'sending', due_at = clock_timestamp() + make_interval(secs => $3), tries = tries + 1
+       SET state = 'sending', due_at = statement_timestamp() + make_interval(secs => $3), tries = tries + 1
      WHERE company_id = $1 AND message_id = $2 AND state = 'queued'
     RETURNING connection_id, source, identity, status""",
     row=ClaimedConfirmation,
@@ -48,7 +48,7 @@ DELETE = sql("DELETE FROM consent_confirmations WHERE company_id = $1 AND messag
 POSTPONE = sql(
     """
     UPDATE consent_confirmations
-       SET state = 'queued', due_at = clock_timestamp() + make_interval(secs => $3)
+       SET state = 'queued', due_at = statement_timestamp() + make_interval(secs => $3)
      WHERE company_id = $1 AND message_id = $2 AND state = 'sending' AND tries < $4"""
 )
 

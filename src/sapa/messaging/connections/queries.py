@@ -89,8 +89,9 @@ REPLACE = sql(
     UPDATE channel_connections
        SET account = $3::text::json, credentials = $4, hook_hash = coalesce($5, hook_hash), status = 'connected',
            verified_at = NULL, last_error = NULL, last_error_at = NULL, disconnected_at = NULL,
-           renew_at = CASE WHEN $6 THEN now() + interval '10 minutes' END,
-           connected_at = CASE WHEN status = 'connected' THEN connected_at ELSE now() END
+           renew_at = CASE WHEN $6 THEN clock.renew_at END,
+           connected_at = CASE WHEN status = 'connected' THEN connected_at ELSE clock.now END
+      FROM (SELECT now() AS now, now() + interval '10 minutes' AS renew_at) AS clock
      WHERE company_id = $1 AND id = $2"""
 )
 
@@ -112,7 +113,8 @@ RECORD_VERIFIED = sql(
 RECORD_HEALTH = sql(
     """
     UPDATE channel_connections
-       SET last_error = $3, last_error_at = CASE WHEN $3::text IS NOT NULL THEN now() END
+       SET last_error = $3, last_error_at = CASE WHEN $3::text IS NOT NULL THEN clock.now END
+      FROM (SELECT now() AS now) AS clock
      WHERE company_id = $1 AND id = $2 AND status = 'connected' AND last_error IS DISTINCT FROM $3"""
 )
 

@@ -97,11 +97,12 @@ LIST_UNCHECKED = sql(
 CHECK_USE = sql(
     """
     UPDATE files f
-       SET checked_at = now(),
+       SET checked_at = clock.now,
            expires_at = CASE WHEN NOT EXISTS (
                SELECT FROM message_media u
                  JOIN messages m ON m.company_id = $1 AND m.id = u.message_id
-                WHERE u.company_id = $1 AND u.file_id = f.id) THEN now() END
+                WHERE u.company_id = $1 AND u.file_id = f.id) THEN clock.now END
+      FROM (SELECT now() AS now) AS clock
      WHERE f.company_id = $1 AND f.id = ANY($2::text[]) AND f.expires_at IS NULL"""
 )
 

@@ -64,7 +64,7 @@ LIST_LANES = sql(
       FROM channel_callbacks c
       JOIN channel_lanes l ON l.company_id = c.company_id AND l.connection_id = c.connection_id
      WHERE c.status = 'waiting' AND c.due_at <= now()
-       AND (l.holder = $1 OR l.leased_until IS NULL OR l.leased_until < clock_timestamp())
+       AND (l.holder = $1 OR l.leased_until IS NULL OR l.leased_until < statement_timestamp())
      GROUP BY c.company_id, c.connection_id
      ORDER BY min(c.id)
      LIMIT $2""",
@@ -78,12 +78,12 @@ CALLBACKS = DueQueue("inbound", NEXT_CALLBACKS.text)
 LEASE_LANE = sql(
     """
     UPDATE channel_lanes
-       SET holder = $3, leased_until = clock_timestamp() + make_interval(secs => $4)
+       SET holder = $3, leased_until = statement_timestamp() + make_interval(secs => $4)
      WHERE company_id = $1 AND connection_id = (
            SELECT connection_id
              FROM channel_lanes
             WHERE company_id = $1 AND connection_id = $2
-              AND (holder = $3 OR leased_until IS NULL OR leased_until < clock_timestamp())
+              AND (holder = $3 OR leased_until IS NULL OR leased_until < statement_timestamp())
               FOR UPDATE SKIP LOCKED)"""
 )
 
@@ -92,7 +92,7 @@ EXTEND_LEASE = sql(
     f"""
     WITH {CLOCK}
     UPDATE channel_lanes
-       SET leased_until = clock_timestamp() + make_interval(secs => $4)
+       SET leased_until = statement_timestamp() + make_interval(secs => $4)
       FROM clock
      WHERE company_id = $1 AND connection_id = $2 AND holder = $3
     RETURNING clock.now, clock.real""",

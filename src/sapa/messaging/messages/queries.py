@@ -21,10 +21,10 @@ from sapa.messaging.messages.types import (
 )
 
 _EXPRESSIONS = {
-    "ack": """CASE status WHEN 'failed' THEN -1 WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'read' THEN 3
-                                 ELSE 2 END AS ack""",
+    "ack": """CASE WHEN status = 'failed' THEN -1 WHEN status = 'pending' THEN 0 WHEN status = 'sent' THEN 1
+                WHEN status = 'read' THEN 3 ELSE 2 END AS ack""",
     "message_id": "provider_id AS message_id",
-    "timestamp": "date_part('epoch', created_at)::bigint AS timestamp",
+    "timestamp": "date_part('epoch', created_at - timestamptz 'epoch')::bigint AS timestamp",
     "message_id2": "id AS message_id2",
     **{
         name: f"parts -> '{wire_name}' AS \"{name}\""

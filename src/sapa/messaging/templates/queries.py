@@ -59,7 +59,7 @@ UPDATE = sql(
     f"""
     UPDATE message_templates
        SET {CONTENT.assigned(3)}, status = 'PENDING', reason = NULL, not_sendable_reason = NULL,
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Template,
@@ -105,7 +105,7 @@ DELETE_MISSING = sql(
 DISABLE_FOREIGN = sql(
     """
     UPDATE message_templates
-       SET status = 'DISABLED', reason = $3, updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET status = 'DISABLED', reason = $3, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND owner_id <> $2 AND status <> 'DISABLED'"""
 )
 
@@ -120,7 +120,8 @@ DECIDE = sql(
            synced_at = now(),
            updated_at = CASE WHEN (status, quality, category) IS NOT DISTINCT FROM
                                   (coalesce($4, status), coalesce($6, quality), coalesce($7, category))
-                             THEN updated_at ELSE GREATEST(clock_timestamp(), updated_at) END
+                             THEN updated_at ELSE GREATEST(clock.now, updated_at) END
+      FROM (SELECT statement_timestamp() AS now) AS clock
      WHERE company_id = $1 AND name = $2 AND language = $3
     RETURNING {COLUMNS}""",
     row=Template,
@@ -130,7 +131,7 @@ RECORD_SUBMISSION = sql(
     f"""
     UPDATE message_templates
        SET category = $3, {STATE.assigned(4)}, synced_at = now(),
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Template,
@@ -140,7 +141,7 @@ RECORD_SUBMISSION = sql(
 REJECT = sql(
     f"""
     UPDATE message_templates
-       SET status = 'REJECTED', reason = $3, updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET status = 'REJECTED', reason = $3, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2 AND provider_id IS NULL
     RETURNING {COLUMNS}""",
     row=Template,
@@ -159,7 +160,8 @@ REFRESH = sql(
                                   IS NOT DISTINCT FROM
                                   (${_FIRST_STATE}, ${_FIRST_STATE + 1}, ${_FIRST_STATE + 2}, $4, $7, $8,
                                    $6::json::text, $9::json::text, $10::json::text)
-                             THEN updated_at ELSE GREATEST(clock_timestamp(), updated_at) END
+                             THEN updated_at ELSE GREATEST(clock.now, updated_at) END
+      FROM (SELECT statement_timestamp() AS now) AS clock
      WHERE company_id = $1 AND id = $2 AND (synced_at IS NULL OR synced_at < $3)
     RETURNING {COLUMNS}""",
     row=Template,

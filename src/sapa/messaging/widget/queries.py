@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from sapa.db.due import build_clock
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
@@ -104,18 +105,18 @@ LIST_BEFORE = sql(
 )
 
 MARK_DELIVERED = sql(
-    """
-    UPDATE widget_lines SET delivered_at = clock_timestamp() + (
-               SELECT clock_offset FROM companies WHERE company_id = $1)
+    f"""
+    UPDATE widget_lines SET delivered_at = clock.now
+      FROM {build_clock()}
      WHERE company_id = $1 AND visitor_id = $2 AND number = ANY($3) AND direction = 'out' AND delivered_at IS NULL
     RETURNING number, reference, delivered_at AS at""",
     row=MarkedMessages,
 )
 
 MARK_READ = sql(
-    """
-    UPDATE widget_lines SET read_at = clock_timestamp() + (
-               SELECT clock_offset FROM companies WHERE company_id = $1)
+    f"""
+    UPDATE widget_lines SET read_at = clock.now
+      FROM {build_clock()}
      WHERE company_id = $1 AND visitor_id = $2 AND number = ANY($3) AND direction = 'out' AND read_at IS NULL
     RETURNING number, reference, read_at AS at""",
     row=MarkedMessages,

@@ -66,7 +66,7 @@ INSERT_MANY = sql(
     WITH numbered AS (
         INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER - 1} + $2::bigint)
             ON CONFLICT (company_id) DO UPDATE SET last = n.last + $2::bigint WHERE n.company_id = $1
-        RETURNING last, clock_timestamp() AS at
+        RETURNING last
     ), made AS (
         INSERT INTO orders (company_id, id, customer, customer_id, customer_text, earns, {WRITTEN.listed},
                             {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, placed_by, order_number, created_at,
@@ -74,7 +74,7 @@ INSERT_MANY = sql(
         SELECT $1, id, customer, customer_id, customer_text, earns, {WRITTEN.listed}, {PRICED.listed}, {STATE.listed},
                {BALANCE.listed}, $3, (last - $2::bigint + place)::text, coalesce(placed_at, at),
                GREATEST(placed_at, at)
-          FROM numbered
+          FROM (SELECT last, clock_timestamp() AS at FROM numbered) AS numbered
          CROSS JOIN ROWS FROM (json_to_recordset($4::json) AS (
                         id text, customer json, customer_id text, customer_text text, placed_at timestamptz,
                         earns boolean, {WRITTEN.typed}, {PRICED.typed}, {STATE.typed}, {BALANCE.typed}))

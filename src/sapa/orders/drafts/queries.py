@@ -42,7 +42,7 @@ INSERT = sql(
     )
     INSERT INTO draft_orders (company_id, id, {CONTENT.listed}, {PRICED.listed}, created_at, updated_at)
     SELECT $1, $2, {CONTENT.numbered(3)}, {PRICED.numbered(3 + len(CONTENT.names))}, at, at
-      FROM (SELECT clock_timestamp() AS at) AS clock
+      FROM (SELECT statement_timestamp() AS at) AS clock
     RETURNING {COLUMNS}""",
     row=DraftOrder,
 )
@@ -51,7 +51,7 @@ UPDATE = sql(
     f"""
     UPDATE draft_orders
        SET {CONTENT.assigned(3)}, {PRICED.assigned(3 + len(CONTENT.names))},
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=DraftOrder,
@@ -64,8 +64,8 @@ COMPLETE = sql(
         VALUES ($1, 'draft_orders', 'open', -1), ($1, 'draft_orders', 'completed', 1)
     )
     UPDATE draft_orders
-       SET status = 'completed', order_id = $3, completed_at = clock_timestamp(),
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET status = 'completed', order_id = $3, completed_at = statement_timestamp(),
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=DraftOrder,

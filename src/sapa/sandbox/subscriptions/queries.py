@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from sapa.db.due import WORKER, build_next_due
+from sapa.db.due import WORKER, build_clock, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
@@ -25,7 +25,8 @@ class SubscribedDelivery(Struct, frozen=True):
 PUT = sql(
     """
     INSERT INTO sandbox_subscriptions (company_id, path, level, url) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (company_id, path, level) DO UPDATE SET url = excluded.url, created_at = now()"""
+        ON CONFLICT (company_id, path, level) DO UPDATE
+       SET url = excluded.url, created_at = excluded.created_at"""
 )
 
 DROP = sql("DELETE FROM sandbox_subscriptions WHERE company_id = $1 AND path = $2 AND level = $3")
@@ -63,11 +64,11 @@ NEXT_DELIVERIES = sql(build_next_due("sandbox_deliveries", "due_at"), crosses=WO
 SETTLE = sql("DELETE FROM sandbox_deliveries WHERE company_id = $1 AND id = $2")
 
 POSTPONE = sql(
-    """
+    f"""
     UPDATE sandbox_deliveries AS d
-       SET tries = d.tries + 1, due_at = clock_timestamp() + c.clock_offset + make_interval(secs => $3)
-      FROM companies c
-     WHERE d.company_id = $1 AND d.id = $2 AND c.company_id = $1"""
+       SET tries = d.tries + 1, due_at = clock.later
+      FROM {build_clock("make_interval(secs => $3)")}
+     WHERE d.company_id = $1 AND d.id = $2"""
 )
 
 

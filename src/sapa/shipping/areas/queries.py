@@ -179,7 +179,8 @@ SAVE = sql(
     """
     INSERT INTO coverage_cache (company_id, adapter, level, parent, areas)
     VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (company_id, adapter, level, parent) DO UPDATE SET areas = excluded.areas, fetched_at = now()"""
+    ON CONFLICT (company_id, adapter, level, parent) DO UPDATE
+       SET areas = excluded.areas, fetched_at = excluded.fetched_at"""
 )
 
 

@@ -1,6 +1,15 @@
 """SQL of booking attempts, from the intent to the outcome."""
 
-from sapa.db.due import COMPANY_NOW, WORKER, build_due, build_in_turn, build_next_due, build_take
+from sapa.db.due import (
+    TEST_CLOCKS,
+    WORKER,
+    add_interval,
+    build_clock,
+    build_due,
+    build_in_turn,
+    build_next_due,
+    build_take,
+)
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.bookings.types import BookingAttempt, DueAttempt
@@ -15,7 +24,7 @@ SENDING_SECONDS = 60.0
 
 # The time of the company that owns the row.
 _COLUMNS = ", ".join(f"b.{name}" for name in BookingAttempt.__struct_fields__ if name != "age")
-_NOW = "(SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1)"
+_NOW = "(SELECT statement_timestamp() + clock_offset FROM companies WHERE company_id = $1)"
 _AGE = f"coalesce(extract(epoch FROM {_NOW} - b.sent_at), 0)::float8 AS age"
 
 INSERT = sql(
@@ -38,14 +47,16 @@ CLOSE = sql(
 CLAIM = sql(
     f"""
     UPDATE shipment_bookings
-       SET state = 'sent', sends = sends + 1, sent_at = {_NOW}, due_at = {_NOW} + make_interval(secs => $4)
+       SET state = 'sent', sends = sends + 1, sent_at = clock.now, due_at = clock.later
+      FROM {build_clock("make_interval(secs => $4)")}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'pending'"""
 )
 
 # The request never left.
 UNCLAIM = sql(
     f"""
-    UPDATE shipment_bookings SET state = 'pending', due_at = {_NOW} + make_interval(secs => $4)
+    UPDATE shipment_bookings SET state = 'pending', due_at = clock.later
+      FROM {build_clock("make_interval(secs => $4)")}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'sent'"""
 )
 
@@ -59,7 +70,8 @@ RECORD_RESPONSE = sql(
 SETTLE = sql(
     f"""
     UPDATE shipment_bookings
-       SET state = $4, error = $5, resolved_by = $6, due_at = {_NOW} + make_interval(secs => $7)
+       SET state = $4, error = $5, resolved_by = $6, due_at = clock.later
+      FROM {build_clock("make_interval(secs => $7)")}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
 )
 
@@ -96,9 +108,10 @@ FIND_BY_SHIPMENT_NUMBERS = sql(
 LEASE = sql(
     f"""
     UPDATE shipment_bookings b
-       SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
-     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND due_at <= {_NOW}
-    RETURNING {_COLUMNS}, {_AGE}""",
+       SET due_at = clock.later, sent_at = LEAST(sent_at, clock.now)
+      FROM {build_clock("make_interval(secs => $4)")}
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND due_at <= clock.now
+    RETURNING {_COLUMNS}, coalesce(extract(epoch FROM clock.now - b.sent_at), 0)::float8 AS age""",
     row=BookingAttempt,
 )
 
@@ -107,21 +120,24 @@ RECORD_LOOKUP = sql(
     UPDATE shipment_bookings
        SET looks = looks + 1, not_found = not_found + $4::int, error = $5,
            due_at = CASE WHEN $6::float8 IS NULL THEN NULL
-                         ELSE GREATEST(sent_at + make_interval(secs => $6), {_NOW}) END
+                         ELSE GREATEST({add_interval("sent_at", "make_interval(secs => $6)")}, clock.now) END
+      FROM {build_clock()}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
 )
 
 MAKE_DUE = sql(
     f"""
-    UPDATE shipment_bookings SET due_at = {_NOW}
+    UPDATE shipment_bookings SET due_at = clock.now
+      FROM {build_clock()}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state IN ('unknown', 'failed')"""
 )
 
 REOPEN = sql(
     f"""
     UPDATE shipment_bookings
-       SET state = 'unwanted', looks = 0, due_at = {_NOW},
+       SET state = 'unwanted', looks = 0, due_at = clock.now,
            order_no = coalesce(order_no, $4), awb = coalesce(awb, $5)
+      FROM {build_clock()}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state IN ('closed', 'failed')"""
 )
 
@@ -133,15 +149,12 @@ LIST_DUE = sql(
               WHERE due_at <= statement_timestamp()
               ORDER BY due_at LIMIT $1)
              UNION ALL
-            (SELECT ahead.company_id, ahead.shipment_id, ahead.number, ahead.due_at
-               FROM companies c
-              CROSS JOIN LATERAL (
-                    SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
-                      FROM shipment_bookings b
-                     WHERE b.company_id = c.company_id AND b.due_at > statement_timestamp()
-                       AND b.due_at <= statement_timestamp() + c.clock_offset
-                     ORDER BY b.due_at LIMIT $1) AS ahead
-              WHERE c.clock_offset > interval '0')) AS due
+            (SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
+               FROM shipment_bookings b
+               JOIN companies c ON c.company_id = b.company_id
+              WHERE c.clock_offset > interval '0' AND b.due_at > statement_timestamp()
+                AND b.due_at <= statement_timestamp() + c.clock_offset
+              ORDER BY due_at LIMIT $1)) AS due
      ORDER BY due_at
      LIMIT $1""",
     row=DueAttempt,
@@ -161,24 +174,24 @@ NEXT_BOOKINGS = sql(
     crosses=WORKER,
 )
 
-_IS_LOST = f"""(b.due_at > {COMPANY_NOW} + interval '61 minutes'
-                OR (b.due_at IS NOT NULL AND b.sent_at > {COMPANY_NOW} + interval '1 minute')
-                OR (b.due_at > {COMPANY_NOW} + interval '1 minute' AND b.state = 'pending'))"""
+_IS_LOST = """(b.due_at - clock.now > interval '61 minutes'
+                OR (b.due_at IS NOT NULL AND b.sent_at - clock.now > interval '1 minute')
+                OR (b.due_at - clock.now > interval '1 minute' AND b.state = 'pending'))"""
 
 LIST_REWOUND = sql(
     f"""
-    SELECT c.company_id
-      FROM companies c
-     WHERE c.environment = 'test'
-       AND EXISTS (SELECT FROM shipment_bookings b WHERE b.company_id = c.company_id AND {_IS_LOST})""",
+    SELECT DISTINCT b.company_id
+      FROM shipment_bookings b
+      JOIN {TEST_CLOCKS} ON clock.company_id = b.company_id
+     WHERE {_IS_LOST}""",
     crosses="the worker looks for test clocks that were set back, in all companies",
 )
 
 RESCHEDULE = sql(
     f"""
-    UPDATE shipment_bookings b SET due_at = {COMPANY_NOW}
-      FROM companies c
-     WHERE b.company_id = $1 AND c.company_id = $1 AND {_IS_LOST}"""
+    UPDATE shipment_bookings b SET due_at = clock.now
+      FROM {build_clock()}
+     WHERE b.company_id = $1 AND {_IS_LOST}"""
 )
 
 LIST_CANCELLING = sql(

@@ -10,11 +10,7 @@ INSERT = sql(
 )
 
 COMPANIES_TO_PURGE = sql(
-    """
-    SELECT c.company_id
-      FROM companies c
-     WHERE EXISTS (SELECT FROM carrier_calls k
-                    WHERE k.company_id = c.company_id AND k.created_at < now() - make_interval(days => $1))""",
+    "SELECT DISTINCT company_id FROM carrier_calls WHERE created_at < now() - make_interval(days => $1)",
     crosses="the worker looks for old answers over all companies, then deletes them company by company",
 )
 

@@ -45,7 +45,8 @@ REPLACE = sql(
            earlier_hooks = CASE WHEN stored.adapter <> excluded.adapter THEN '{{}}'
                                 WHEN stored.hook_hash = excluded.hook_hash THEN stored.earlier_hooks
                                 ELSE stored.earlier_hooks || stored.hook_hash END,
-           verified_at = excluded.verified_at, status = 'connected', last_error = NULL, created_at = now()
+           verified_at = excluded.verified_at, status = 'connected', last_error = NULL,
+           created_at = excluded.created_at
     RETURNING {_COLUMNS}""",
     row=StoredCarrierConnection,
 )
@@ -88,7 +89,8 @@ RECORD_HEALTH = sql(
 RECORD_TEST = sql(
     """
     UPDATE carrier_connections
-       SET status = $3, last_error = $4, verified_at = CASE WHEN $5 THEN now() ELSE verified_at END
+       SET status = $3, last_error = $4, verified_at = CASE WHEN $5 THEN clock.now ELSE verified_at END
+      FROM (SELECT now() AS now) AS clock
      WHERE company_id = $1 AND id = $2"""
 )
 

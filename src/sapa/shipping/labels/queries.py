@@ -35,7 +35,7 @@ LIST_WAITING = sql(
       FROM (SELECT company_id, id, created_at,
                    row_number() OVER (PARTITION BY company_id ORDER BY created_at, id) AS turn
               FROM label_batches
-             WHERE finished_at IS NULL AND held_until < clock_timestamp()) AS waiting
+             WHERE finished_at IS NULL AND held_until < statement_timestamp()) AS waiting
      ORDER BY turn, created_at
      LIMIT 20""",
     row=WaitingBatch,
@@ -48,9 +48,9 @@ BATCHES = DueQueue("labels", NEXT_BATCHES.text)
 CLAIM = sql(
     """
     UPDATE label_batches
-       SET holder = $3, held_until = clock_timestamp() + make_interval(secs => $4), status = 'running',
+       SET holder = $3, held_until = statement_timestamp() + make_interval(secs => $4), status = 'running',
            attempts = attempts + 1
-     WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND held_until < clock_timestamp()
+     WHERE company_id = $1 AND id = $2 AND finished_at IS NULL AND held_until < statement_timestamp()
     RETURNING id, document, format, source, shipment_ids, attempts""",
     row=PrintJob,
 )
@@ -72,7 +72,7 @@ FINISH = sql(
     """
     UPDATE label_batches
        SET status = CASE WHEN $4::text IS NULL THEN 'succeeded' ELSE 'failed' END, error = $4, size = $5,
-           finished_at = clock_timestamp(), held_until = '-infinity'
+           finished_at = statement_timestamp(), held_until = '-infinity'
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL"""
 )
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from sapa.db.due import COMPANY_NOW
+from sapa.db.due import TEST_CLOCKS, build_clock
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
@@ -67,7 +67,8 @@ SAVE = sql(
     WITH changed AS (
         UPDATE shipments
            SET {WRITTEN.assigned(3)},
-               updated_at = CASE WHEN ${_NEXT + 1} THEN GREATEST(clock_timestamp(), updated_at) ELSE updated_at END
+               updated_at = CASE WHEN ${_NEXT + 1} THEN GREATEST(clock.now, updated_at) ELSE updated_at END
+          FROM (SELECT statement_timestamp() AS now) AS clock
          WHERE company_id = $1 AND id = $2
         RETURNING {STORED_COLUMNS}
     ), counted AS (
@@ -93,7 +94,7 @@ DELETE = sql(
 DETACH_STORE = sql(
     f"""
     UPDATE shipments
-       SET store_location_id = NULL, updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET store_location_id = NULL, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = ANY(ARRAY(
            SELECT id FROM shipments WHERE company_id = $1 AND store_location_id = $2 ORDER BY id LIMIT $3 FOR UPDATE))
     RETURNING {COLUMNS}""",
@@ -163,29 +164,28 @@ MATCH_PARCELS = sql(
     row=ParcelMatch,
 )
 
-_IS_CANCEL_LOST = f"s.cancel_due_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_CANCEL})"
+_IS_CANCEL_LOST = f"s.cancel_due_at - clock.now > make_interval(secs => {LONGEST_CANCEL})"
 _TAKES_HOURS = " AND ".join(f"s.provider <> '{name}'" for name, traits in PROVIDERS.items() if traits.pace == "parcel")
-_IS_POLL_LOST = f"""(s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_POLL["ride"]})
+_IS_POLL_LOST = f"""(s.poll_at - clock.now > make_interval(secs => {LONGEST_POLL["ride"]})
                 AND ({_TAKES_HOURS}
-                     OR s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_POLL["parcel"]})))"""
+                     OR s.poll_at - clock.now > make_interval(secs => {LONGEST_POLL["parcel"]})))"""
 
 LIST_REWOUND = sql(
     f"""
-    SELECT c.company_id
-      FROM companies c
-     WHERE c.environment = 'test'
-       AND (EXISTS (SELECT FROM shipments s WHERE s.company_id = c.company_id AND {_IS_POLL_LOST})
-            OR EXISTS (SELECT FROM shipments s WHERE s.company_id = c.company_id AND {_IS_CANCEL_LOST}))""",
+    SELECT DISTINCT s.company_id
+      FROM shipments s
+      JOIN {TEST_CLOCKS} ON clock.company_id = s.company_id
+     WHERE {_IS_POLL_LOST} OR {_IS_CANCEL_LOST}""",
     crosses="the worker looks for test clocks that were set back, in all companies",
 )
 
 RESCHEDULE = sql(
     f"""
     UPDATE shipments s
-       SET poll_at = CASE WHEN {_IS_POLL_LOST} THEN {COMPANY_NOW} ELSE s.poll_at END,
-           cancel_due_at = CASE WHEN {_IS_CANCEL_LOST} THEN {COMPANY_NOW} ELSE s.cancel_due_at END
-      FROM companies c
-     WHERE s.company_id = $1 AND c.company_id = $1 AND ({_IS_POLL_LOST} OR {_IS_CANCEL_LOST})"""
+       SET poll_at = CASE WHEN {_IS_POLL_LOST} THEN clock.now ELSE s.poll_at END,
+           cancel_due_at = CASE WHEN {_IS_CANCEL_LOST} THEN clock.now ELSE s.cancel_due_at END
+      FROM {build_clock()}
+     WHERE s.company_id = $1 AND ({_IS_POLL_LOST} OR {_IS_CANCEL_LOST})"""
 )
 
 

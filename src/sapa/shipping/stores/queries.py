@@ -40,7 +40,7 @@ INSERT = sql(
 
 UPDATE = sql(
     f"""
-    UPDATE store_locations SET {WRITTEN.assigned(3)}, updated_at = GREATEST(clock_timestamp(), updated_at)
+    UPDATE store_locations SET {WRITTEN.assigned(3)}, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
     RETURNING {_COLUMNS}""",
     row=StoreLocation,
@@ -49,7 +49,7 @@ UPDATE = sql(
 # One default per company: changes of it wait for each other.
 CLEAR_DEFAULT = sql(
     """
-    UPDATE store_locations SET is_default = false, updated_at = GREATEST(clock_timestamp(), updated_at)
+    UPDATE store_locations SET is_default = false, updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND is_default AND id <> $2"""
 )
 

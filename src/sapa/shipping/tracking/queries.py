@@ -17,7 +17,7 @@ INSERT = sql(
     INSERT INTO carrier_callbacks AS stored (company_id, adapter, digest, body, events)
     VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (company_id, adapter, digest) DO UPDATE
-       SET events = excluded.events, due_at = now(), tries = 0, processed_at = NULL, note = NULL
+       SET events = excluded.events, due_at = excluded.due_at, tries = 0, processed_at = NULL, note = NULL
      WHERE stored.processed_at IS NOT NULL AND stored.note IS NOT NULL"""
 )
 
@@ -37,21 +37,21 @@ LIST_DUE_IN_TURN = sql(
 LOCK = sql(
     """
     SELECT adapter, events, tries FROM carrier_callbacks
-     WHERE company_id = $1 AND id = $2 AND due_at <= clock_timestamp()
+     WHERE company_id = $1 AND id = $2 AND due_at <= statement_timestamp()
        FOR UPDATE SKIP LOCKED""",
     row=StoredCarrierCallback,
 )
 
 SETTLE = sql(
     """
-    UPDATE carrier_callbacks SET processed_at = clock_timestamp(), due_at = NULL, tries = tries + 1, note = $3
+    UPDATE carrier_callbacks SET processed_at = statement_timestamp(), due_at = NULL, tries = tries + 1, note = $3
      WHERE company_id = $1 AND id = $2"""
 )
 
 POSTPONE = sql(
     """
     UPDATE carrier_callbacks
-       SET tries = tries + 1, due_at = clock_timestamp() + make_interval(secs => $3), note = $4
+       SET tries = tries + 1, due_at = statement_timestamp() + make_interval(secs => $3), note = $4
      WHERE company_id = $1 AND id = $2"""
 )
 

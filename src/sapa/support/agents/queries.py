@@ -34,7 +34,7 @@ UPDATE = sql(
     WITH changed AS (
         UPDATE agents
            SET name = $3, name_text = $4, type = $5, active = $6, user_id = $7,
-               updated_at = GREATEST(clock_timestamp(), updated_at)
+               updated_at = GREATEST(statement_timestamp(), updated_at)
          WHERE company_id = $1 AND id = $2
         RETURNING {COLUMNS}, cell
     ), counted AS (
@@ -87,7 +87,7 @@ FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM support_settings WHERE comp
 LOCK_SETTINGS = sql(
     f"""
     INSERT INTO support_settings AS s (company_id) VALUES ($1)
-        ON CONFLICT (company_id) DO UPDATE SET updated_at = now() WHERE s.company_id = $1
+        ON CONFLICT (company_id) DO UPDATE SET updated_at = excluded.updated_at WHERE s.company_id = $1
     RETURNING {SETTINGS_COLUMNS}""",
     row=SupportSettings,
 )

@@ -12,7 +12,8 @@ SET = sql(
     f"""
     INSERT INTO business_hours AS h (company_id, time_zone, weekly, holidays) VALUES ($1, $2, $3, $4)
         ON CONFLICT (company_id) DO UPDATE
-       SET time_zone = excluded.time_zone, weekly = excluded.weekly, holidays = excluded.holidays, updated_at = now()
+       SET time_zone = excluded.time_zone, weekly = excluded.weekly, holidays = excluded.holidays,
+           updated_at = excluded.updated_at
      WHERE h.company_id = $1
     RETURNING {COLUMNS}""",
     row=BusinessHours,

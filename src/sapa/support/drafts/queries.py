@@ -12,7 +12,8 @@ FIND = sql(
 SET = sql(
     """
     INSERT INTO reply_drafts AS d (company_id, ticket_id, agent_id, body) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (company_id, ticket_id, agent_id) DO UPDATE SET body = excluded.body, updated_at = now()
+        ON CONFLICT (company_id, ticket_id, agent_id) DO UPDATE
+       SET body = excluded.body, updated_at = excluded.updated_at
      WHERE d.company_id = $1"""
 )
 

@@ -26,7 +26,7 @@ INSERT = sql(
 
 UPDATE = sql(
     f"""
-    UPDATE macros SET name = $3, actions = $4, note = $5, reply = $6, updated_at = clock_timestamp()
+    UPDATE macros SET name = $3, actions = $4, note = $5, reply = $6, updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=Macro,

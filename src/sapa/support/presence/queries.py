@@ -34,24 +34,20 @@ _IS_FREE = """
 # Only tickets that somebody could get, so that others do not hold them up; the longest wait first.
 LIST_UNASSIGNED = sql(
     f"""
-    SELECT due.company_id, due.id, due.last_message_at AS due_at
-      FROM companies c
-      LEFT JOIN support_settings s ON s.company_id = c.company_id
-     CROSS JOIN LATERAL (
-           SELECT t.company_id, t.id, t.last_message_at,
-                  row_number() OVER (ORDER BY t.waiting_since, t.created_at) AS place
-             FROM tickets t
-             LEFT JOIN teams m ON m.company_id = t.company_id AND m.id = t.team_id
-            WHERE t.company_id = c.company_id AND t.status = 'open' AND t.snoozed_until IS NULL
-              AND (coalesce(s.auto_assign, false) OR coalesce(m.auto_assign, false))
-              AND EXISTS (SELECT FROM agent_presences p
-                            JOIN agents a ON a.company_id = c.company_id AND a.id = p.agent_id
-                           WHERE p.company_id = c.company_id AND {_IS_FREE})
-            ORDER BY t.waiting_since, t.created_at
-            LIMIT $1) AS due
-     WHERE coalesce(s.auto_assign, false)
-        OR EXISTS (SELECT FROM teams WHERE teams.company_id = c.company_id AND teams.auto_assign)
-     ORDER BY due.place
+    SELECT company_id, id, last_message_at AS due_at
+      FROM (SELECT t.company_id, t.id, t.last_message_at,
+                   row_number() OVER (PARTITION BY t.company_id ORDER BY t.waiting_since, t.created_at) AS place
+              FROM tickets t
+              LEFT JOIN support_settings s ON s.company_id = t.company_id
+              LEFT JOIN teams m ON m.company_id = t.company_id AND m.id = t.team_id
+             WHERE t.company_id IN (SELECT company_id FROM support_settings WHERE auto_assign
+                                     UNION ALL SELECT company_id FROM teams WHERE auto_assign)
+               AND t.status = 'open' AND t.snoozed_until IS NULL
+               AND (coalesce(s.auto_assign, false) OR coalesce(m.auto_assign, false))
+               AND EXISTS (SELECT FROM agent_presences p
+                             JOIN agents a ON a.company_id = p.company_id AND a.id = p.agent_id
+                            WHERE p.company_id = t.company_id AND {_IS_FREE})) AS due
+     ORDER BY place
      LIMIT $1""",
     row=DueTicket,
     crosses="the worker finds unassigned tickets of all companies, then assigns them one by one",

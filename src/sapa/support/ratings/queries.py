@@ -70,7 +70,7 @@ CLAIM = sql(
 
 POSTPONE = sql(
     """
-    UPDATE ratings SET status = 'queued', due_at = clock_timestamp() + make_interval(secs => $3)
+    UPDATE ratings SET status = 'queued', due_at = statement_timestamp() + make_interval(secs => $3)
      WHERE company_id = $1 AND id = $2 AND status = 'asked'"""
 )
 

@@ -83,9 +83,8 @@ class HandledDays(HandledTicket, frozen=True):
     days: list[date]
 
 
-_SAMPLE_COLUMNS = (
-    "agent_id, ticket_id, source, metric, micros, (extract(epoch FROM (at)) * 1000000)::bigint AS at_micros"
-)
+_SAMPLE_COLUMNS = """agent_id, ticket_id, source, metric, micros,
+           (extract(epoch FROM (at - timestamptz 'epoch')) * 1000000)::bigint AS at_micros"""
 _NEW_SAMPLES = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
                    $9::timestamptz[], $10::text[])
         AS input (agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id)"""
@@ -148,14 +147,15 @@ HANDLED_DAYS = sql(
     row=HandledDays,
 )
 
-# Each ticket's days as an array literal, since PostgreSQL has no arrays of arrays.
+# A ticket is listed once for each of its days, and one that has none any more with NULL.
 SET_DAYS = sql(
     """
     UPDATE analytics_tickets AS t
-       SET days = input.days::date[],
-           first_day = (input.days::date[])[1],
-           last_day = (input.days::date[])[cardinality(input.days::date[])]
-      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS input (ticket_id, agent_id, days)
+       SET days = input.days, first_day = input.first_day, last_day = input.last_day
+      FROM (SELECT ticket_id, agent_id, array_remove(array_agg(day ORDER BY day), NULL) AS days,
+                   min(day) AS first_day, max(day) AS last_day
+              FROM unnest($2::text[], $3::bigint[], $4::date[]) AS listed (ticket_id, agent_id, day)
+             GROUP BY ticket_id, agent_id) AS input
      WHERE t.company_id = $1 AND t.ticket_id = input.ticket_id AND t.agent_id = input.agent_id"""
 )
 
@@ -292,8 +292,9 @@ async def list_handled_days(
 
 
 async def set_days(tx: Tx, company_id: int, days: Mapping[SampledTicket, Sequence[date]]) -> None:
-    texts = [f"{{{','.join(map(str, one))}}}" for one in days.values()]
-    await SET_DAYS.run(tx, company_id, *_lists(list(days), 2), texts)
+    none: list[date | None] = [None]
+    listed = [(ticket, day) for ticket, found in days.items() for day in found or none]
+    await SET_DAYS.run(tx, company_id, *_lists([ticket for ticket, _ in listed], 2), [day for _, day in listed])
 
 
 async def add_to_cells(tx: Tx, company_id: int, additions: Mapping[SampleCell, SampleAddition]) -> None:

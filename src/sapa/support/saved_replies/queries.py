@@ -26,7 +26,7 @@ INSERT = sql(
 
 UPDATE = sql(
     f"""
-    UPDATE saved_replies SET shortcut = $3, text = $4, updated_at = clock_timestamp()
+    UPDATE saved_replies SET shortcut = $3, text = $4, updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=SavedReply,

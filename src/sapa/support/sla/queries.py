@@ -30,7 +30,7 @@ UPDATE = sql(
     f"""
     UPDATE sla_policies
        SET name = $3, position = $4, priorities = $5, sources = $6, label_ids = $7, first_response_minutes = $8,
-           resolution_minutes = $9, in_business_hours = $10, updated_at = clock_timestamp()
+           resolution_minutes = $9, in_business_hours = $10, updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=SlaPolicy,

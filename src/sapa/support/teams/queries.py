@@ -26,7 +26,7 @@ INSERT = sql(
 
 UPDATE = sql(
     f"""
-    UPDATE teams SET name = $3, agent_ids = $4, auto_assign = $5, updated_at = clock_timestamp()
+    UPDATE teams SET name = $3, agent_ids = $4, auto_assign = $5, updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=AgentTeam,

@@ -26,7 +26,7 @@ INSERT = sql(
 
 UPDATE = sql(
     f"""
-    UPDATE ticket_views SET name = $3, agent_id = $4, filters = $5, updated_at = clock_timestamp()
+    UPDATE ticket_views SET name = $3, agent_id = $4, filters = $5, updated_at = statement_timestamp()
      WHERE company_id = $1 AND id = $2
     RETURNING {COLUMNS}""",
     row=View,

@@ -81,10 +81,10 @@ LIST_UNDELIVERED = _list("a.outcome IN ('failed', 'skipped') AND ($4::text IS NU
 
 FIND_COMPANY_OF_DELIVERY = sql(
     """
-    SELECT c.company_id
-      FROM companies c
-     WHERE EXISTS (SELECT FROM webhook_queue q WHERE q.company_id = c.company_id AND q.id = $1)
-        OR EXISTS (SELECT FROM webhook_attempts a WHERE a.company_id = c.company_id AND a.delivery_id = $1)
+    (SELECT c.company_id FROM companies c JOIN webhook_queue q ON q.company_id = c.company_id AND q.id = $1 LIMIT 1)
+     UNION ALL
+    (SELECT c.company_id FROM companies c
+       JOIN webhook_attempts a ON a.company_id = c.company_id AND a.delivery_id = $1 LIMIT 1)
      LIMIT 1""",
     crosses="a command has only a delivery's id, which determines the company",
 )

@@ -80,6 +80,7 @@ class Dispatcher:
         self._sends: set[asyncio.Task[None]] = set()
         self._unreadable: set[str] = set()
         self._is_stopping = False
+        self._is_sharded: bool | None = None
 
     async def run(self, stopping: asyncio.Event) -> None:
         with self._database.wakeups.open(queries.DELIVERIES, POLL_SECONDS) as wakeup:
@@ -120,7 +121,9 @@ class Dispatcher:
             await asyncio.sleep(POLL_SECONDS)
             return
         async with queue_transaction(self._database) as tx:
-            found = await queries.list_lanes(tx, self._owner)
+            if self._is_sharded is None:
+                self._is_sharded = await queries.is_sharded(tx)
+            found = await queries.list_lanes(tx, self._owner, self._is_sharded)
         await self._delete_orphans([lane for lane in found if lane.is_orphaned])
         due = [lane for lane in found if lane.wait_seconds <= 0 and not lane.is_orphaned]
         is_all = await self._acquire([lane for lane in due if (lane.company_id, lane.endpoint_id) not in self._lanes])

@@ -6,7 +6,7 @@ serves its lane meanwhile. The lane's epoch reveals a worker whose lease has end
 
 from collections.abc import Sequence
 
-from sapa.db.due import WORKER, build_is_waiting
+from sapa.db.due import WORKER, build_clock, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
@@ -24,9 +24,24 @@ USE_INDEXES_AND_COMMIT_LATE = sql(
 )
 
 
+IS_SHARDED = sql(
+    "SELECT to_regclass('pg_dist_partition') IS NOT NULL", crosses="the whole database is distributed, or none of it"
+)
+
+_LANES = """
+    SELECT lane.company_id, lane.endpoint_id, e.id IS NULL AS is_orphaned,
+           extract(epoch FROM lane.due_at - now() - c.clock_offset)::float8 AS wait_seconds
+      FROM lane
+      JOIN companies c ON c.company_id = lane.company_id
+      LEFT JOIN webhook_endpoints e ON e.company_id = lane.company_id AND e.id = lane.endpoint_id
+      LEFT JOIN webhook_lanes l ON l.company_id = lane.company_id AND l.endpoint_id = lane.endpoint_id
+     WHERE e.id IS NULL
+        OR e.status = 'active' AND e.catch_up IS NULL AND (l.owner = $1 OR l.owner_until < now())"""
+_EVERY_COMPANY = "the worker looks for due work over all companies, then serves company by company"
+
 # Skips from lane to lane over the index, however long the lanes are.
 LIST_LANES = sql(
-    """
+    f"""
     WITH RECURSIVE lane AS (
         (SELECT company_id, endpoint_id, due_at
            FROM webhook_queue
@@ -41,17 +56,21 @@ LIST_LANES = sql(
                 WHERE (q.company_id, q.endpoint_id) > (lane.company_id, lane.endpoint_id)
                 ORDER BY q.company_id, q.endpoint_id, q.due_at, q.id
                 LIMIT 1) AS next
-    )
-    SELECT lane.company_id, lane.endpoint_id, e.id IS NULL AS is_orphaned,
-           extract(epoch FROM lane.due_at - now() - c.clock_offset)::float8 AS wait_seconds
-      FROM lane
-      JOIN companies c ON c.company_id = lane.company_id
-      LEFT JOIN webhook_endpoints e ON e.company_id = lane.company_id AND e.id = lane.endpoint_id
-      LEFT JOIN webhook_lanes l ON l.company_id = lane.company_id AND l.endpoint_id = lane.endpoint_id
-     WHERE e.id IS NULL
-        OR e.status = 'active' AND e.catch_up IS NULL AND (l.owner = $1 OR l.owner_until < now())""",
+    ){_LANES}""",
     row=DueLane,
-    crosses="the worker looks for due work over all companies, then serves company by company",
+    crosses=_EVERY_COMPANY,
+)
+
+# The same where no query can go from shard to shard: each machine reads its own lanes.
+LIST_LANES_OF_SHARDS = sql(
+    f"""
+    WITH lane AS (
+        SELECT company_id, endpoint_id, min(due_at) AS due_at
+          FROM webhook_queue
+         GROUP BY company_id, endpoint_id
+    ){_LANES}""",
+    row=DueLane,
+    crosses=_EVERY_COMPANY,
 )
 
 
@@ -209,22 +228,25 @@ FINISH = sql(
 
 RETRY = sql(
     f"""
-    WITH results AS (SELECT * FROM {_RESULTS}), settled AS (
+    WITH results AS (
+        SELECT g.*, now() + c.clock_offset + make_interval(secs => ($13::integer[])[g.attempt]) AS due_at
+          FROM companies c, {_RESULTS}
+         WHERE c.company_id = $1
+    ), settled AS (
         UPDATE webhook_queue q
-           SET attempt = q.attempt + 1,
-               due_at = now() + c.clock_offset + make_interval(secs => ($13::integer[])[g.attempt])
-          FROM results g, companies c
-         WHERE q.company_id = $1 AND q.id = g.id AND q.attempt = g.attempt AND c.company_id = $1
+           SET attempt = q.attempt + 1, due_at = g.due_at
+          FROM results g
+         WHERE q.company_id = $1 AND q.id = g.id AND q.attempt = g.attempt
         RETURNING q.id, q.endpoint_id, q.event_id, q.event_at
     ){_INSERT_ATTEMPTS}"""
 )
 
 POSTPONE = sql(
-    """
+    f"""
     UPDATE webhook_queue q
-       SET due_at = now() + c.clock_offset + make_interval(secs => $3)
-      FROM companies c
-     WHERE q.company_id = $1 AND q.id = ANY($2) AND c.company_id = $1"""
+       SET due_at = clock.later
+      FROM {build_clock("make_interval(secs => $3)")}
+     WHERE q.company_id = $1 AND q.id = ANY($2)"""
 )
 
 SET_FAILURES = sql("UPDATE webhook_lanes SET failures = $3 WHERE company_id = $1 AND endpoint_id = $2")
@@ -235,13 +257,12 @@ SUSPEND = sql(
     f"""
     WITH suspended AS (
         UPDATE webhook_endpoints AS e
-           SET status = 'suspended', reason = $3, missed_since = coalesce(e.missed_since, now()),
-               suspended_at = now(), probes = 0,
-               next_probe_at = CASE WHEN e.auto_resume
-                                    THEN now() + c.clock_offset + interval '{PROBE_SECONDS[0]} seconds' END,
-               updated_at = GREATEST(clock_timestamp(), e.updated_at)
-          FROM companies AS c
-         WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2 AND e.status = 'active'
+           SET status = 'suspended', reason = $3, missed_since = coalesce(e.missed_since, real.now),
+               suspended_at = real.now, probes = 0,
+               next_probe_at = CASE WHEN e.auto_resume THEN clock.later END,
+               updated_at = GREATEST(real.now, e.updated_at)
+          FROM (SELECT statement_timestamp() AS now) AS real, {build_clock(f"interval '{PROBE_SECONDS[0]} seconds'")}
+         WHERE e.company_id = $1 AND e.id = $2 AND e.status = 'active'
         RETURNING e.id, e.url, e.description, e.auto_resume, e.suspended_at, e.next_probe_at
     ), noticed AS (
         INSERT INTO notices (company_id, id, kind, resource_id, message, mail_due_at)
@@ -265,9 +286,13 @@ async def use_indexes_and_commit_late(tx: Tx) -> None:
     await USE_INDEXES_AND_COMMIT_LATE.value(tx)
 
 
-async def list_lanes(tx: Tx, owner: str) -> list[DueLane]:
+async def is_sharded(db: Connection) -> bool:
+    return bool(await IS_SHARDED.value(db))
+
+
+async def list_lanes(tx: Tx, owner: str, is_sharded: bool) -> list[DueLane]:
     """The lanes of all companies that this worker serves or could serve."""
-    return await LIST_LANES.all(tx, owner)
+    return await (LIST_LANES_OF_SHARDS if is_sharded else LIST_LANES).all(tx, owner)
 
 
 async def acquire(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sapa.db.due import WORKER, build_is_waiting
+from sapa.db.due import WORKER, build_clock, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.values.sealing import SealedValue
@@ -50,7 +50,8 @@ INSERT = sql(
 UPDATE = sql(
     """
     UPDATE webhook_endpoints
-       SET url = $3, kinds = $4, description = $5, headers = $6, updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET url = $3, kinds = $4, description = $5, headers = $6,
+           updated_at = GREATEST(statement_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2"""
 )
 
@@ -59,19 +60,18 @@ SET_AUTO_RESUME = sql(
     f"""
     UPDATE webhook_endpoints AS e
        SET auto_resume = $3, probes = 0,
-           next_probe_at = CASE WHEN $3 AND e.status = 'suspended'
-                                THEN now() + c.clock_offset + interval '{PROBE_SECONDS[0]} seconds' END
-      FROM companies AS c
-     WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2 AND e.auto_resume <> $3"""
+           next_probe_at = CASE WHEN $3 AND e.status = 'suspended' THEN clock.later END
+      FROM {build_clock(f"interval '{PROBE_SECONDS[0]} seconds'")}
+     WHERE e.company_id = $1 AND e.id = $2 AND e.auto_resume <> $3"""
 )
 
 # An endpoint that is paused while it catches up still misses what it has not caught up with.
 PAUSE = sql(
     """
     UPDATE webhook_endpoints
-       SET status = 'paused', reason = NULL, missed_since = coalesce(missed_since, now()),
-           catch_up = NULL, resumed_at = NULL, next_probe_at = NULL,
-           updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET status = 'paused', reason = NULL, missed_since = coalesce(missed_since, clock.now),
+           catch_up = NULL, resumed_at = NULL, next_probe_at = NULL, updated_at = GREATEST(clock.now, updated_at)
+      FROM (SELECT statement_timestamp() AS now) AS clock
      WHERE company_id = $1 AND id = $2 AND status <> 'paused'"""
 )
 
@@ -80,8 +80,9 @@ NEXT_RESUMED = sql(build_is_waiting("webhook_endpoints", "catch_up IS NOT NULL A
 RESUME = sql(
     """
     UPDATE webhook_endpoints
-       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = now(), next_probe_at = NULL,
-           missed_since = coalesce(missed_since, now()), updated_at = GREATEST(clock_timestamp(), updated_at)
+       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = clock.now, next_probe_at = NULL,
+           missed_since = coalesce(missed_since, clock.now), updated_at = GREATEST(clock.now, updated_at)
+      FROM (SELECT statement_timestamp() AS now) AS clock
      WHERE company_id = $1 AND id = $2 AND status = ANY($4)"""
 )
 
@@ -92,11 +93,10 @@ RESET_FAILURES = sql("UPDATE webhook_lanes SET failures = 0 WHERE company_id = $
 ROTATE = sql(
     f"""
     UPDATE webhook_endpoints AS e
-       SET previous_secret = e.secret,
-           previous_until = now() + c.clock_offset + interval '{OVERLAP_SECONDS} seconds',
-           secret = $3, updated_at = GREATEST(clock_timestamp(), e.updated_at)
-      FROM companies AS c
-     WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2"""
+       SET previous_secret = e.secret, previous_until = clock.later, secret = $3,
+           updated_at = GREATEST(statement_timestamp(), e.updated_at)
+      FROM {build_clock(f"interval '{OVERLAP_SECONDS} seconds'")}
+     WHERE e.company_id = $1 AND e.id = $2"""
 )
 
 DELETE_QUEUED = sql(

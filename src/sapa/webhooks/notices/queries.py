@@ -26,8 +26,9 @@ CLAIM = sql(
     WITH claimed AS (
         UPDATE notices
            SET mail_tries = mail_tries + 1,
-               mail_due_at = CASE WHEN mail_tries + 1 < $3 THEN now() + make_interval(secs => $4) END
-         WHERE company_id = $1 AND id = $2 AND mail_due_at <= now()
+               mail_due_at = CASE WHEN mail_tries + 1 < $3 THEN clock.later END
+          FROM (SELECT now() AS now, now() + make_interval(secs => $4) AS later) AS clock
+         WHERE company_id = $1 AND id = $2 AND mail_due_at <= clock.now
         RETURNING resource_id, message
     )
     SELECT c.environment, n.resource_id AS endpoint_id, n.message, e.url, e.auto_resume

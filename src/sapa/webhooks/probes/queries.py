@@ -1,6 +1,6 @@
 """How due probes are found, counted and recorded."""
 
-from sapa.db.due import WORKER, build_next_due
+from sapa.db.due import WORKER, add_interval, build_clock, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
@@ -71,23 +71,22 @@ QUEUE_OLDEST_MISSED = sql(
     SELECT $1, 'webhook_queue', '', 1 FROM queued"""
 )
 
-# Counted before it is sent: a process that dies meanwhile does not probe again at once.
+# Counted before it is sent: a process that dies meanwhile does not probe again at once. After the last comes none.
 CLAIM = sql(
-    """
+    f"""
     UPDATE webhook_endpoints AS e
-       SET probes = e.probes + 1,
-           next_probe_at = now() + c.clock_offset + make_interval(secs => ($3::integer[])[e.probes + 2])
-      FROM companies AS c
-     WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2
-       AND e.status = 'suspended' AND e.next_probe_at <= now() + c.clock_offset"""
+       SET probes = e.probes + 1, next_probe_at = {add_interval("clock.now", "make_interval(secs => next.seconds)")}
+      FROM {build_clock()}, unnest($3::integer[] || NULL::integer) WITH ORDINALITY AS next (seconds, place)
+     WHERE e.company_id = $1 AND e.id = $2 AND e.status = 'suspended' AND e.next_probe_at <= clock.now
+       AND next.place = LEAST(e.probes + 2, cardinality($3) + 1)"""
 )
 
 POSTPONE = sql(
-    """
+    f"""
     UPDATE webhook_endpoints AS e
-       SET next_probe_at = now() + c.clock_offset + make_interval(secs => $3)
-      FROM companies AS c
-     WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2 AND e.next_probe_at IS NOT NULL"""
+       SET next_probe_at = clock.later
+      FROM {build_clock("make_interval(secs => $3)")}
+     WHERE e.company_id = $1 AND e.id = $2 AND e.next_probe_at IS NOT NULL"""
 )
 
 _INSERT_ATTEMPT = """

@@ -31,22 +31,23 @@ log = structlog.get_logger()
 
 async def catch_up(database: Database) -> None:
     async with database.connection() as db:
-        endpoints = deque(await queries.list_resumed(db))
+        endpoints = await queries.list_resumed(db)
     if not endpoints:
         return
-    next_transaction = await _get_next_transaction(database)
+    waiting = deque(await _list_waiting(database, endpoints))
     deadline = time.monotonic() + RUN_SECONDS
-    while endpoints and time.monotonic() < deadline:
-        endpoint = endpoints.popleft()
+    while waiting and time.monotonic() < deadline:
+        endpoint, next_transaction = waiting.popleft()
         if await _replay_batch(database, endpoint, next_transaction):
-            endpoints.append(endpoint)
+            waiting.append((endpoint, next_transaction))
 
 
-async def _get_next_transaction(database: Database) -> str:
+async def _list_waiting(database: Database, endpoints: list[Resumed]) -> list[tuple[Resumed, str]]:
     """All transactions that may have seen an endpoint as it was before it was resumed have a lower number."""
     await asyncio.sleep(_SNAPSHOT_SECONDS)
     async with database.connection() as db:
-        return await queries.get_next_transaction(db)
+        found = [(endpoint, await queries.find_next_transaction(db, endpoint)) for endpoint in endpoints]
+    return [(endpoint, number) for endpoint, number in found if number is not None]
 
 
 async def _replay_batch(database: Database, endpoint: Resumed, next_transaction: str) -> bool:
@@ -72,7 +73,7 @@ async def _has_begun(database: Database, endpoint: Resumed, next_transaction: st
     if actions.find_progress(endpoint):
         return True
     async with database.connection() as db:
-        until = await queries.find_end(db, next_transaction)
+        until = await queries.find_end(db, endpoint, next_transaction)
     if until:
         await actions.begin(database, endpoint, until)
     return until is not None

@@ -20,14 +20,20 @@ LIST_RESUMED = sql(
     crosses="the worker looks for resumed endpoints over all companies, then helps company by company",
 )
 
-FIND_NEXT_TRANSACTION = sql("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
-
-# No row while a transaction before $1 is still open. Rounded up, as events' times may be.
-FIND_END = sql(
-    """
-    SELECT clock_timestamp() + interval '2 milliseconds'
-     WHERE pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8"""
+# Transactions are numbered by the server that has the company's rows: read together with one of them.
+FIND_NEXT_TRANSACTION = sql(
+    "SELECT pg_snapshot_xmax(pg_current_snapshot())::text FROM webhook_endpoints WHERE company_id = $1 AND id = $2"
 )
+
+ARE_OVER = sql(
+    """
+    SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $3::text::xid8
+      FROM webhook_endpoints
+     WHERE company_id = $1 AND id = $2"""
+)
+
+# By the clock that events are recorded with. Rounded up, as their times may be.
+GET_END = sql("SELECT clock_timestamp() + interval '2 milliseconds'")
 
 FINISH = sql(
     """
@@ -169,15 +175,17 @@ async def list_resumed(db: Connection) -> list[Resumed]:
     return await LIST_RESUMED.all(db)
 
 
-async def get_next_transaction(db: Connection) -> str:
-    """The number of the next transaction to begin."""
-    number: str = await FIND_NEXT_TRANSACTION.value(db)
+async def find_next_transaction(db: Connection, endpoint: Resumed) -> str | None:
+    """The number of the next transaction to begin; None when the endpoint was deleted."""
+    number: str | None = await FIND_NEXT_TRANSACTION.value(db, endpoint.company_id, endpoint.endpoint_id)
     return number
 
 
-async def find_end(db: Connection, next_transaction: str) -> str | None:
+async def find_end(db: Connection, endpoint: Resumed, next_transaction: str) -> str | None:
     """The present time once all transactions before this one are over."""
-    ended_at: str | None = await FIND_END.value(db, next_transaction)
+    if not await ARE_OVER.value(db, endpoint.company_id, endpoint.endpoint_id, next_transaction):
+        return None
+    ended_at: str = await GET_END.value(db)
     return ended_at
 
 

@@ -1,5 +1,6 @@
 """How developer tokens are stored: by their hash only."""
 
+from sapa.db.due import build_clock
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.webhooks.types import Token
@@ -9,19 +10,22 @@ _COLUMNS = "left(encode(hash, 'hex'), 16) AS id, company_id, created_at, expires
 # In company time, as for API keys.
 INSERT = sql(
     f"""
-    INSERT INTO developer_tokens (company_id, hash, expires_at)
-    SELECT $1, $2, now() + c.clock_offset + make_interval(days => $3)
-      FROM companies c
-     WHERE c.company_id = $1
-    RETURNING {_COLUMNS}""",
+    WITH made AS (
+        INSERT INTO developer_tokens AS t (company_id, hash, expires_at)
+        SELECT $1, $2, now() + c.clock_offset + make_interval(days => $3)
+          FROM companies c
+         WHERE c.company_id = $1
+        RETURNING t.company_id, t.hash, t.created_at, t.expires_at
+    )
+    SELECT {_COLUMNS} FROM made WHERE company_id = $1""",
     row=Token,
 )
 
 DELETE_EXPIRED = sql(
-    """
+    f"""
     DELETE FROM developer_tokens AS t
-     USING companies AS c
-     WHERE t.company_id = $1 AND c.company_id = $1 AND t.expires_at <= now() + c.clock_offset"""
+     USING {build_clock()}
+     WHERE t.company_id = $1 AND t.expires_at <= clock.now"""
 )
 
 LIST = sql(f"SELECT {_COLUMNS} FROM developer_tokens WHERE company_id = $1 ORDER BY created_at, hash", row=Token)

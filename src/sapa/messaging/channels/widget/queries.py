@@ -4,6 +4,7 @@ from datetime import datetime
 
 from msgspec import Raw
 
+from sapa.access.statement_parts import CLOCK
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
@@ -18,16 +19,16 @@ LOCK_VISITOR = sql(
 )
 
 APPEND = sql(
-    """
-    WITH visitor AS (
+    f"""
+    WITH {CLOCK}, visitor AS (
         UPDATE widget_visitors SET last_number = last_number + 1, seen_at = now()
          WHERE company_id = $1 AND id = $2
         RETURNING last_number
     )
     INSERT INTO widget_lines (company_id, visitor_id, number, reference, direction, content, at)
-    SELECT $1, $2, visitor.last_number, $3, $4, $5, coalesce($6, clock_timestamp() + c.clock_offset)
+    SELECT $1, $2, visitor.last_number, $3, $4, $5, coalesce($6, clock.now)
       FROM visitor
-      JOIN companies c ON c.company_id = $1
+     CROSS JOIN clock
     RETURNING number, reference, direction, content, at, read_at IS NOT NULL AS is_read""",
     row=WidgetMessage,
 )
