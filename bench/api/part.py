@@ -56,8 +56,9 @@ async def _seed(folder: Path, size: Size) -> Data:
 
 async def _measure(ground: Ground, scenarios: Sequence[Scenario], size: Size, starts: list[float]) -> Outcome:
     async with _three_servers(ground) as bench:
-        await check_alike(bench.servers, scenarios)
-        crowd = await bench.run([one for one in scenarios if not one.for_one_caller_only], size.rounds)
+        compared = [one for one in scenarios if not one.for_one_caller_only]
+        await check_alike(bench.servers, compared)
+        crowd = await bench.run(compared, size.rounds)
         say("one caller at a time")
         alone = await bench.run_alone([one for one in scenarios if one.is_read], bench.servers[1], size.rounds)
     say(f"memory over {size.memory_requests:,} requests")

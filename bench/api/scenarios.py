@@ -10,6 +10,8 @@ from bench.ground import SeededCompany
 from bench.servers import Server
 
 FILTER = "?status=active&fulfillmentStatus=unfulfilled"
+FREQUENT_PAIR = "su"
+"""Starts a word of one name in ten."""
 
 _loads = count(1)
 
@@ -57,6 +59,10 @@ def build_scenarios(data: Data) -> list[Scenario]:
                  for_one_caller_only=True),
         Scenario("filter_many", f"list 20 of {orders} orders, filtered", many, [Request(f"/orders{FILTER}")], 2),
         Scenario("search", f"search a name in {orders} orders", many, _searches(many, "orders"), 2),
+        Scenario("search_pair", f"search two letters in {orders} orders", many,
+                 [Request(f"/orders?search={name[:2]}") for name in many.names], 1, for_one_caller_only=True),
+        Scenario("search_frequent_pair", f"search the most frequent two letters in {orders} orders", many,
+                 [Request(f"/orders?search={FREQUENT_PAIR}")], 1, for_one_caller_only=True),
         Scenario("deep", f"page {deep:,} of {orders} orders", many, [Request(f"/orders?page={deep}")], 2),
         Scenario("create", "create an order", busy, [_create(id) for id in busy.customer_ids], 2, is_read=False),
         Scenario("update", "update an order", busy, [_update(id) for id in busy.order_ids], 2, is_read=False),

@@ -340,7 +340,10 @@ export interface OrdersListQuery {
   page?: number | undefined;
   /** How many items a page holds. */
   limit?: number | undefined;
-  /** The start of an id, orderId or orderNumber, or part of the customer's name. */
+  /**
+   * The start of an id, orderId or orderNumber, or part of the customer's name. One or two Latin letters or digits:
+   * the start of an id or of a word of the name.
+   */
   search?: string | undefined;
   /** Orders with this status. */
   status?: models.OrderStatus | undefined;
@@ -1904,7 +1907,8 @@ export class OrdersResource extends Resource {
    * List orders.
    *
    * Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's name,
-   * ignoring case and accents.
+   * ignoring case and accents. One or two Latin letters or digits match the start of these ids and of the first four
+   * words of the name only.
    *
    * Needs the scope `orders:READ`.
    */

@@ -1,6 +1,6 @@
 """Paged lists: a table's filters and sorts, declared once and combined into one statement per combination."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -40,6 +40,9 @@ class Listing(Generic[Row]):
 
     `texts` are the filters that a trigram index serves. Where they need another index as well, they contain
     `company_id = $1` themselves.
+
+    `alternatives` split a filter into conditions of which a row meets at most one, each with an index of its own that
+    also has the sort: matches are counted and gathered from these indexes, without reading their rows.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Listing(Generic[Row]):
         counter: str,
         cell: str | None = None,
         texts: Collection[str] = (),
+        alternatives: Mapping[str, Sequence[str]] | None = None,
         columns: Mapping[str, str] | None = None,
     ) -> None:
         self.table = table
@@ -62,6 +66,7 @@ class Listing(Generic[Row]):
         self.counter = counter
         self.cell = cell
         self.texts = frozenset(texts)
+        self.alternatives = alternatives or {}
         if cell is not None:
             self.filters[CELLS] = f"{cell} = ANY({{}}::text[])"
         self._columns = ", ".join(
@@ -127,7 +132,15 @@ class Listing(Generic[Row]):
         return bool(await self.owns_most_statement.value(db, company_id, self.counter))
 
     def _conditions(self, names: tuple[str, ...]) -> str:
-        return "".join(f" AND {self.filters[name].format(f'${n}')}" for n, name in enumerate(names, start=2))
+        return _join_conditions(names, self.filters)
+
+    def _matching(self, names: tuple[str, ...], columns: str, own: str = "company_id = $1") -> str:
+        split = next((name for name in names if name in self.alternatives), None)
+        choices = [{split: one} for one in self.alternatives[split]] if split else [{}]
+        return " UNION ALL ".join(
+            f"SELECT {columns} FROM {self.table} WHERE {own}{_join_conditions(names, {**self.filters, **chosen})}"
+            for chosen in choices
+        )
 
     def _first_page_statement(self, sort: str, limit: int) -> Statement[Row]:
         """By far the most frequent. With a literal limit PostgreSQL plans it once, not at every call."""
@@ -168,9 +181,7 @@ class Listing(Generic[Row]):
             f"""
             SELECT page.total, {self._columns}
               FROM (SELECT id, place, count(*) OVER () AS total
-                      FROM (SELECT id, {self.sorts[name]} AS place
-                              FROM {self.table}
-                             WHERE {own}{self._conditions(names)}
+                      FROM ({self._matching(names, f"id, {self.sorts[name]} AS place", own)}
                              LIMIT {MOST_GATHERED + 1:d}) AS matching
                      ORDER BY place {direction}, id {direction}
                      LIMIT ${len(names) + 2} OFFSET ${len(names) + 3}) AS page
@@ -208,7 +219,11 @@ class Listing(Generic[Row]):
         )
 
     def _count_statement(self, names: tuple[str, ...]) -> Statement[None]:
-        return sql(f"SELECT count(*) FROM {self.table} WHERE company_id = $1{self._conditions(names)}")
+        return sql(f"SELECT count(*) FROM ({self._matching(names, '1')}) AS matching")
+
+
+def _join_conditions(names: tuple[str, ...], filters: Mapping[str, str]) -> str:
+    return "".join(f" AND {filters[name].format(f'${n}')}" for n, name in enumerate(names, start=2))
 
 
 def contains(text: str) -> str:

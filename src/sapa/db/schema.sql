@@ -392,7 +392,8 @@ CREATE TABLE orders (
 CREATE UNIQUE INDEX orders_order_id_key ON orders (company_id, order_id);
 CREATE UNIQUE INDEX orders_order_number_key ON orders (company_id, order_number);
 -- A search by the start of an id ignores case.
-CREATE INDEX orders_order_id_idx ON orders (company_id, lower(order_id));
+CREATE INDEX orders_own_id_idx ON orders (company_id, lower(order_id))
+    INCLUDE (order_id, customer_text, created_at, id);
 CREATE INDEX orders_order_number_idx ON orders (company_id, lower(order_number));
 -- With what a report adds up, so that it reads the index alone.
 CREATE INDEX orders_sales_idx ON orders (company_id, created_at, id)
@@ -402,6 +403,14 @@ CREATE INDEX orders_unrecorded_idx ON orders (company_id, recorded_cell) WHERE r
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
+-- A search by one or two letters: the words of the name, read without their rows.
+CREATE INDEX orders_first_word_idx ON orders (company_id, customer_text COLLATE "C") INCLUDE (created_at, id);
+CREATE INDEX orders_second_word_idx ON orders (company_id, (split_part(customer_text, ' ', 2)) COLLATE "C")
+    INCLUDE (customer_text, created_at, id) WHERE split_part(customer_text, ' ', 2) <> '';
+CREATE INDEX orders_third_word_idx ON orders (company_id, (split_part(customer_text, ' ', 3)) COLLATE "C")
+    INCLUDE (customer_text, created_at, id) WHERE split_part(customer_text, ' ', 3) <> '';
+CREATE INDEX orders_fourth_word_idx ON orders (company_id, (split_part(customer_text, ' ', 4)) COLLATE "C")
+    INCLUDE (customer_text, created_at, id) WHERE split_part(customer_text, ' ', 4) <> '';
 
 -- Lines of an order of an earlier version, with the fields that they did not have then. It has a path of its own because
 -- the planner would parse it for every statement that reads orders otherwise: it may inline functions without one.

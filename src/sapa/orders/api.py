@@ -31,7 +31,7 @@ from sapa.orders.settlement.types import (
     RefundExceedsPaid,
     RefundIn,
 )
-from sapa.orders.types import Order, OrderExists, OrderId, OrderIn, OrderPatch, Status
+from sapa.orders.types import ORDER_ID, Order, OrderExists, OrderId, OrderIn, OrderPatch, Status
 from sapa.products.types import InsufficientStock
 from sapa.values.enum_names import words_of
 from sapa.values.ids import CUSTOMER_ID
@@ -41,6 +41,7 @@ from sapa.values.text_folding import fold
 routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders", about="What customers bought: lines, totals and statuses.")
 
 _THREE_LETTERS = re.compile(r"[^\W_]{3}").search
+_ONE_OR_TWO_LETTERS = re.compile(r"[a-z0-9]{1,2}").fullmatch
 
 ALL_OPEN_UNITS = FulfillmentIn()
 
@@ -54,7 +55,11 @@ class OrdersQuery(PageQuery, frozen=True, kw_only=True):
 
     search: (
         Annotated[
-            SearchText, Meta(description="The start of an id, orderId or orderNumber, or part of the customer's name.")
+            SearchText,
+            Meta(
+                description="The start of an id, orderId or orderNumber, or part of the customer's name. One or two "
+                "Latin letters or digits: the start of an id or of a word of the name."
+            ),
         ]
         | None
     ) = None
@@ -72,7 +77,8 @@ async def list_orders(call: Call, query: OrdersQuery) -> Page[Annotated[Raw, Sto
     """List orders.
 
     Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's name, ignoring
-    case and accents.
+    case and accents. One or two Latin letters or digits match the start of these ids and of the first four words
+    of the name only.
     """
     orders, total = await queries.list_orders(call.db, call.company.id, _filters(query), query.limit, query.offset)
     return build_page([order.to_json() for order in orders], query.page, query.limit, total)
@@ -192,7 +198,11 @@ def build_search(text: str) -> dict[str, list[str | None]]:
     start = lower_ascii(text.strip())
     if not start:
         raise Invalid.field("search", "must not be blank")
+    if ORDER_ID.prefix.startswith(start):
+        return {}  # every id starts with it
     name, ids = fold(text), [start, build_end(start)]
+    if _ONE_OR_TWO_LETTERS(name):
+        return {"beginning": [name, build_end(name), *ids]}
     if name and not _THREE_LETTERS(name):
         return {"short_search": [name, *ids]}
     return {"search": [contains(name) if name else None, *ids]}

@@ -127,6 +127,24 @@ _BY_ID = """(company_id = $1 AND id >= ({0}::text[])[2] AND id < ({0}::text[])[3
               OR (company_id = $1 AND lower(order_number) >= ({0}::text[])[2]
                   AND lower(order_number) < ({0}::text[])[3])"""
 
+# One array parameter for a search by one or two letters: the range of words with that beginning, and the range of ids.
+_SEARCHED_WORDS = 4
+
+
+def _build_word(number: int) -> str:
+    word = "customer_text" if number == 1 else f"split_part(customer_text, ' ', {number})"
+    is_there = "" if number == 1 else f"{word} <> '' AND "
+    return f"""({is_there}{word} COLLATE "C" >= ({{0}}::text[])[1] AND {word} COLLATE "C" < ({{0}}::text[])[2])"""
+
+
+_WORDS = [_build_word(number) for number in range(1, _SEARCHED_WORDS + 1)]
+# No index serves this form: for rows that are read in another order.
+_ANY_WORD = f"""(strpos(' ' || customer_text, ' ' || ({{0}}::text[])[1]) > 0
+              AND strpos(' ' || array_to_string((string_to_array(customer_text, ' '))[:{_SEARCHED_WORDS}], ' '),
+                         ' ' || ({{0}}::text[])[1]) > 0)"""
+_ORDER_ID = "(lower(order_id) >= ({0}::text[])[3] AND lower(order_id) < ({0}::text[])[4])"
+_ORDER_NUMBER = "(lower(order_number) >= ({0}::text[])[3] AND lower(order_number) < ({0}::text[])[4])"
+
 LIST_ALL = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 ORDER BY r.created_at, r.id", row=Order)
 
 LISTING = Listing(
@@ -135,8 +153,16 @@ LISTING = Listing(
     counter=COUNTER,
     cell="cell",
     texts=("search",),
+    alternatives={
+        "beginning": (
+            *(" AND NOT ".join([word, *_WORDS[:place]]) for place, word in enumerate(_WORDS)),
+            f"{_ORDER_ID} AND NOT {_ANY_WORD}",
+            f"{_ORDER_NUMBER} AND NOT {_ORDER_ID} AND NOT {_ANY_WORD}",
+        )
+    },
     filters={
         "search": f"(customer_text LIKE ({{0}}::text[])[1] OR {_BY_ID})",
+        "beginning": f"({_ANY_WORD} OR {_ORDER_ID} OR {_ORDER_NUMBER})",
         # Without three letters in a row the trigram index would be read whole, and then every row.
         "short_search": f"(strpos(customer_text, ({{0}}::text[])[1]) > 0 OR {_BY_ID})",
         "customer_id": "customer_id = {}",

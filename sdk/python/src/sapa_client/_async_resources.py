@@ -2562,13 +2562,15 @@ class AsyncOrdersResource(AsyncResource):
         """List orders.
 
         Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's
-        name, ignoring case and accents.
+        name, ignoring case and accents. One or two Latin letters or digits match the start of these ids and of
+        the first four words of the name only.
 
         Needs the scope `orders:READ`.
 
         - page: The page to read, from 1.
         - limit: How many items a page holds.
-        - search: The start of an id, orderId or orderNumber, or part of the customer's name.
+        - search: The start of an id, orderId or orderNumber, or part of the customer's name. One or two Latin
+          letters or digits: the start of an id or of a word of the name.
         - status: Orders with this status.
         - fulfillment_status: Fulfilled or not.
         - financial_status: Paid or not.
