@@ -13,9 +13,10 @@ import httpx
 import psutil
 import pytest
 
-from sapa.runtime.embedded import open_embedded
+from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.runtime.processes import wait_until
 from tests.conftest import TLS, copy_prepared, free_port
+from tests.db.scratch import connect
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 
@@ -272,6 +273,16 @@ async def test_kill_of_the_worker(running: Serving) -> None:
     assert running.answers()
 
 
+async def test_kill_of_the_fork_server_and_then_of_the_worker(running: Serving) -> None:
+    forks, api, worker = running.get("fork-server"), running.get("api"), running.get("worker")
+    forks.kill()
+    await running.sees(lambda: not is_alive(forks))
+    assert running.answers()
+    assert (running.get("api"), running.get("worker")) == (api, worker)
+    worker.kill()
+    await running.replaced("worker", worker)
+
+
 async def test_kill_of_the_embedded_server(running: Serving) -> None:
     api, postgres = running.get("api"), running.get("postgres")
     serving = set(api.children())
@@ -283,12 +294,12 @@ async def test_kill_of_the_embedded_server(running: Serving) -> None:
 
 
 async def test_children_get_the_lesser_password_only(running: Serving) -> None:
-    for name in ("api", "worker"):
-        environment = running.get(name).environ()
-        assert environment["SAPA_DATABASE_URL"].startswith("postgresql://sapa_app:")
-        assert environment["SAPA_SECRET_KEY"]
-        assert "sapa_owner" not in str(environment)
+    for process in running.everything():
+        assert "sapa_owner" not in str(process.environ())
     assert "SAPA_SECRET_KEY" not in running.get("postgres").environ()
+    async with connect(EmbeddedServer(running.folder / "data").owner_url) as owner:
+        roles = await owner.fetch("SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name LIKE 'sapa %'")
+    assert [role for (role,) in roles] == ["sapa_app"]
 
 
 async def test_a_service_that_faces_a_network_keeps_its_keys_out_of_the_log(serve: Start, folder: Path) -> None:

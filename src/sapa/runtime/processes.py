@@ -10,12 +10,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_ARGUMENTS = slice(45, 49)
+"""The fields arg_start, arg_end, env_start and env_end of /proc/self/stat, counted from the one after the name."""
 _libc = ctypes.CDLL(None)
 
 
@@ -38,6 +43,34 @@ def die_with_parent(death: signal.Signals, parent: int) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, int(death), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+@contextmanager
+def adopt_orphans() -> Iterator[None]:
+    """Inside the block a process below us whose parent ends becomes our child."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def name_process(name: str) -> None:
+    """What `ps` shows of a forked process, instead of its parent's command line, which must be longer. The environment
+    that the parent was started with is wiped."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    start, end, environment, environment_end = map(int, fields[_ARGUMENTS])
+    # A last byte other than NUL tells the kernel that the line was replaced, and ends at the first NUL.
+    ctypes.memmove(start, name.encode().ljust(end - start - 1, b"\0") + b"\1", end - start)
+    ctypes.memset(environment, 0, environment_end - environment)
+
+
+class ChildProcess(Protocol):
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def terminate(self) -> None: ...
 
 
 def spawn(
@@ -82,10 +115,10 @@ def _setpriv(account: ProcessUser | None, death: signal.Signals) -> list[str]:
     ]  # fmt: skip
 
 
-async def ended(process: subprocess.Popen[bytes]) -> int:
+async def ended(process: ChildProcess) -> int:
     """The exit code, once there is one."""
     await wait_until(lambda: process.poll() is not None, every=0.1)
-    return process.returncode
+    return process.poll() or 0
 
 
 async def wait_until(

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from shutil import rmtree
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
-from subprocess import Popen
 from tempfile import TemporaryDirectory
 from typing import TextIO
 
@@ -23,8 +22,10 @@ from sapa.db.retry import Backoff
 from sapa.runtime import first_start
 from sapa.runtime.connection_budget import RESERVED, count_connections
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
+from sapa.runtime.fork_server import ForkServer, ForkServerEnded
 from sapa.runtime.processes import (
     CannotStart,
+    ChildProcess,
     check_port,
     ended,
     signal_group,
@@ -39,10 +40,10 @@ _RESTART_PAUSES = (0.25, 5.0)
 _LOCAL_HOSTS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: Settings, forks: ForkServer | None) -> int:
     """Runs everything until SIGTERM or Ctrl-C. Returns 0 after a requested stop, 1 when it could not start."""
     try:
-        asyncio.run(Supervisor(settings).run())
+        asyncio.run(Supervisor(settings, forks).run())
     except CannotStart as reason:
         _print(str(reason), sys.stderr)
         return 1
@@ -50,10 +51,11 @@ def serve(settings: Settings) -> int:
 
 
 class Supervisor:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, forks: ForkServer | None) -> None:
         self.settings = settings
+        self._forks = forks
         self._server: EmbeddedServer | None = None
-        self._children: dict[str, Popen[bytes]] = {}
+        self._children: dict[str, ChildProcess] = {}
 
     async def run(self) -> None:
         work = asyncio.create_task(self._run())
@@ -159,13 +161,21 @@ class Supervisor:
         backoff = Backoff(*_RESTART_PAUSES)
         while True:
             started = time.monotonic()
-            child = self._children[name] = spawn([sys.executable, "-m", "sapa", name], SIGTERM, env=environment)
+            child = self._children[name] = self._start(name, environment)
             try:
                 code = await ended(child)
             finally:
                 await _end(child)
             _print(f"sapa {name} {_describe_exit(code)}; starting it again.", sys.stderr)
             await _pause_before_restart(backoff, started)
+
+    def _start(self, name: str, environment: dict[str, str]) -> ChildProcess:
+        if self._forks is not None:
+            try:
+                return self._forks.start(name, environment)
+            except ForkServerEnded:
+                self._forks = None
+        return spawn([sys.executable, "-m", "sapa", name], SIGTERM, env=environment)
 
 
 async def _pause_before_restart(backoff: Backoff, started: float) -> None:
@@ -188,7 +198,7 @@ async def _keep_server_running(server: EmbeddedServer) -> None:
             _print(str(reason), sys.stderr)
 
 
-async def _end(child: Popen[bytes]) -> None:
+async def _end(child: ChildProcess) -> None:
     """Stops a child and its whole session, so that nothing shares its successor's port."""
     if child.poll() is None:
         child.terminate()
