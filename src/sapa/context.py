@@ -113,12 +113,13 @@ def build_context(settings: Settings, database: Database, answer_hook: AnswerHoo
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
+    loopback = Loopback(answer)
     context = AppContext(
         settings=settings,
         database=database,
         long_reads=LongReads(database.url),
-        client=Client(settings.webhooks),
-        loopback=Loopback(answer),
+        client=Client(settings.webhooks, loopback),
+        loopback=loopback,
         mail_sink=MailSink(answer),
         sealing=sealing,
         bucket=Bucket(parse_address(settings.files.url)) if settings.files.url else None,

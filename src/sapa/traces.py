@@ -88,6 +88,16 @@ def open_request(method: str, url: str) -> Iterator[Span | None]:
 
 
 @contextmanager
+def leave() -> Iterator[None]:
+    """What happens inside the block is another server's part, and in no trace."""
+    before = CURRENT.set(None)
+    try:
+        yield
+    finally:
+        CURRENT.reset(before)
+
+
+@contextmanager
 def _activate(span: Span | None) -> Iterator[None]:
     if span is None:
         yield

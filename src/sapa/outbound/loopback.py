@@ -26,6 +26,13 @@ class Loopback:
                 await self._start()
         return self._address
 
+    def serves(self, url: str) -> bool:
+        return self._runner is not None and url.startswith(f"{self._address}/")
+
+    async def answer(self, call: HookCall) -> HookAnswer:
+        """As over HTTP, but within the process."""
+        return await self._answer(call)
+
     async def close(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
