@@ -79,7 +79,7 @@ class App:
                 *metrics_routes(metrics, self.context.settings.metrics.token),
                 *(route for document in documents for route in document.routes()),
                 *documentation_routes(domains),
-                *(hook_route(self.context, hook, hook.find_limit) for hook in HOOKS if hook.find_limit),
+                *(hook_route(self.context, hook, hook.find_target) for hook in HOOKS if hook.find_target),
                 *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
                 *build_public_pages(self.context),

@@ -307,7 +307,7 @@ FREE_WORK: list[FreeWork] = [
 """What a worker holds under its name, besides leases. When it dies, a peer frees it."""
 
 HOOKS: list[Hook[AppContext]] = [
-    Hook(carrier_connection_actions.HOOKS, tracking_hooks.receive_callback, tracking_hooks.find_limit),
+    Hook(carrier_connection_actions.HOOKS, tracking_hooks.receive_callback, tracking_hooks.find_target),
     *inbound_hooks.HOOKS,
 ]
 """Where providers call back."""

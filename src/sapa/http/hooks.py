@@ -1,7 +1,7 @@
 """Hooks: providers' callbacks, and the simulators that stand in for providers."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -16,12 +16,18 @@ class Hook(Struct, Generic[Context], frozen=True):
 
     prefix: str
     answer: Callable[[Context, HookCall], Awaitable[HookAnswer]]
-    find_limit: "FindLimit[Context] | None" = None
+    find_target: "FindTarget[Context] | None" = None
     """A hook without it is served on the loopback address only."""
 
 
-FindLimit = Callable[[Context, str], Awaitable[int | None]]
-"""How many bytes may be sent to a path, or None if its token is unknown: asked before anything is read."""
+class HookTarget(Struct, frozen=True):
+    account: Any
+    """Whose path it is."""
+    most_bytes: int
+
+
+FindTarget = Callable[[Context, str], Awaitable[HookTarget | None]]
+"""Looks a path up, before anything is read; None if its token is unknown."""
 
 
 async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: HookCall) -> HookAnswer:

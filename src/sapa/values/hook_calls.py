@@ -1,5 +1,7 @@
 """Calls to hooks and the responses: providers' callbacks, and calls to simulators."""
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
@@ -17,6 +19,8 @@ class HookCall(Struct, frozen=True):
     address: str
     request_id: str | None = None
     """None when the process calls its own loopback address."""
+    account: Any = None
+    """Whose path it is, if that was looked up before the body was read."""
 
     @property
     def is_external(self) -> bool:

@@ -1,7 +1,6 @@
 """Statuses that wait together are settled together, and one that cannot be stored does not hold up the others."""
 
 from collections.abc import AsyncIterator, Sequence
-from hashlib import sha256
 
 import pytest
 from msgspec import Struct
@@ -13,7 +12,7 @@ from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.inbound import queries
 from sapa.messaging.inbound.jobs import CallbackProcessor
-from sapa.messaging.inbound.queries import CallbackLane
+from sapa.messaging.inbound.queries import CallbackLane, build_received
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
@@ -58,7 +57,7 @@ class Reported(Struct, frozen=True):
         body = build_body({"statuses": values})
         async with self.context.database.transaction() as tx:
             company_id, connection_id = self.lane.company_id, self.lane.connection_id
-            await queries.insert_callback(tx, company_id, connection_id, SOURCE, sha256(body).digest(), {}, body)
+            await queries.insert_callbacks(tx, company_id, [build_received(connection_id, SOURCE, {}, body)])
 
     async def fetch(self, statement: str, *parameters: object) -> list[tuple[object, ...]]:
         async with self.context.database.connection() as db:

@@ -1,17 +1,19 @@
 """Receives callbacks: checks the signature, stores the raw body, responds, and leaves the processing to a worker."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 
 from sapa.context import AppContext
+from sapa.db.group_commit import GroupCommit
 from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
-from sapa.http.hooks import Hook
+from sapa.http.hooks import Hook, HookTarget
 from sapa.messaging.connections.accounts import HOOKS as PREFIX
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import find_by_token
 from sapa.messaging.inbound import queries
+from sapa.messaging.inbound.queries import ReceivedCallback, build_received
 from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature
 
@@ -40,8 +42,7 @@ class NotConfirmed(ApiError):
 
 
 async def handle(context: AppContext, call: HookCall) -> HookAnswer:
-    async with context.database.connection() as db:
-        connected = await find_by_token(context, db, call.path.removeprefix(PREFIX))
+    connected: ConnectedChannel | None = call.account or await _find_account(context, call.path)
     if connected is None:
         raise NotFound
     if call.method == "GET":
@@ -49,8 +50,12 @@ async def handle(context: AppContext, call: HookCall) -> HookAnswer:
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "GET, POST"})
     await _check(connected, call)
-    async with context.database.statement() as tx:
-        await _store(tx, connected, call)
+    received = _build_received(connected, call)
+    if len(call.body) < SMALL_BODY:
+        await CALLBACKS.run(context.database, connected.connection.company.id, received)
+    else:
+        async with context.database.statement() as tx:
+            await queries.insert_callbacks(tx, connected.connection.company.id, [received])
     return HookAnswer(200, b'{"status":"received"}')
 
 
@@ -62,10 +67,14 @@ def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
     return HookAnswer(200, challenge.encode(), _TEXT)
 
 
-async def _find_limit(context: AppContext, path: str) -> int | None:
+async def _find_target(context: AppContext, path: str) -> HookTarget | None:
+    connected = await _find_account(context, path)
+    return HookTarget(connected, connected.channel.capabilities.most_callback_bytes) if connected else None
+
+
+async def _find_account(context: AppContext, path: str) -> ConnectedChannel | None:
     async with context.database.connection() as db:
-        connected = await find_by_token(context, db, path.removeprefix(PREFIX))
-    return connected.channel.capabilities.most_callback_bytes if connected else None
+        return await find_by_token(context, db, path.removeprefix(PREFIX))
 
 
 async def _check(connected: ConnectedChannel, call: HookCall) -> None:
@@ -80,12 +89,19 @@ async def _check(connected: ConnectedChannel, call: HookCall) -> None:
         raise InvalidSignature from None
 
 
-async def _store(tx: Tx, connected: ConnectedChannel, call: HookCall) -> None:
+def _build_received(connected: ConnectedChannel, call: HookCall) -> ReceivedCallback:
     connection = connected.connection
     headers = {name: value for name, value in call.headers.items() if name not in _DROPPED_HEADERS}
-    await queries.insert_callback(
-        tx, connection.company.id, connection.id, connection.source, sha256(call.body).digest(), headers, call.body
-    )
+    return build_received(connection.id, connection.source, headers, call.body)
+
+
+async def _store(tx: Tx, company_id: int, received: Sequence[ReceivedCallback]) -> Sequence[None]:
+    await queries.insert_callbacks(tx, company_id, received)
+    return [None] * len(received)
+
+
+CALLBACKS = GroupCommit(_store, lambda received: received.connection_id, is_one_statement=True)
+"""Those that arrive together are stored by one statement."""
 
 
 async def replay(tx: Tx, connected: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
@@ -105,4 +121,4 @@ async def purge_old(database: Database) -> None:
                 gone = await queries.purge(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _find_limit)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _find_target)]

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sapa.access.statement_parts import CLOCK
 from sapa.access.types import CompanyClock
@@ -45,15 +46,31 @@ class FailedCallback(Struct, frozen=True):
     received_at: str
 
 
-# A callback and its lane, which the first one creates.
+class ReceivedCallback(Struct, frozen=True):
+    """The fields are the columns of INSERT."""
+
+    connection_id: str
+    source: str
+    hash: bytes
+    headers: str
+    body: bytes
+
+
+# Callbacks in the order of their arrival, and their lanes, which the first ones create.
 INSERT = sql(
     """
-    WITH lane AS (
-        INSERT INTO channel_lanes (company_id, connection_id, source) VALUES ($1, $2, $6)
+    WITH lanes AS (
+        INSERT INTO channel_lanes (company_id, connection_id, source)
+        SELECT $1, connection_id, min(source) FROM unnest($2::text[], $3::text[]) AS r (connection_id, source)
+         GROUP BY connection_id
+         ORDER BY connection_id
             ON CONFLICT (company_id, connection_id) DO NOTHING
     )
     INSERT INTO channel_callbacks (company_id, connection_id, hash, headers, body)
-    VALUES ($1, $2, $3, $4::text::json, $5)
+    SELECT $1, connection_id, hash, headers::json, body
+      FROM unnest($2::text[], $4::bytea[], $5::text[], $6::bytea[])
+           WITH ORDINALITY AS r (connection_id, hash, headers, body, place)
+     ORDER BY place
         ON CONFLICT (company_id, connection_id, hash) DO NOTHING"""
 )
 
@@ -221,13 +238,15 @@ PURGE = sql(
 )
 
 
-async def insert_callback(
-    tx: Tx, company_id: int, connection_id: str, source: str, hash: bytes, headers: Mapping[str, str], body: bytes
-) -> bool:
-    """True if it is new: channels repeat callbacks."""
-    announce_due(tx, CALLBACKS)
+def build_received(connection_id: str, source: str, headers: Mapping[str, str], body: bytes) -> ReceivedCallback:
     text = msgspec.json.encode(headers).decode().replace("\\u0000", "")
-    return await INSERT.run(tx, company_id, connection_id, hash, text, body, source) > 0
+    return ReceivedCallback(connection_id, source, sha256(body).digest(), text, body)
+
+
+async def insert_callbacks(tx: Tx, company_id: int, received: Sequence[ReceivedCallback]) -> None:
+    """Those that are new: channels repeat callbacks."""
+    announce_due(tx, CALLBACKS)
+    await INSERT.run(tx, company_id, *zip(*map(structs.astuple, received), strict=True))
 
 
 async def list_lanes(db: Connection, holder: str, limit: int) -> list[CallbackLane]:

@@ -10,6 +10,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
 from sapa.db.wakeups import DueQueue
 from sapa.http.errors import MethodNotAllowed, NotFound, Unauthorized
+from sapa.http.hooks import HookTarget
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingAttempt
 from sapa.shipping.carriers.interface import CarrierEvent
@@ -36,10 +37,10 @@ QUEUE = DueQueue("carrier callbacks", queries.NEXT_CALLBACKS.text)
 log = structlog.get_logger()
 
 
-async def find_limit(context: AppContext, path: str) -> int | None:
+async def find_target(context: AppContext, path: str) -> HookTarget | None:
     async with context.database.connection() as db:
         connected = await find_by_token(context, db, path.removeprefix(HOOKS))
-    return MOST_BYTES if connected else None
+    return HookTarget(connected, MOST_BYTES) if connected else None
 
 
 async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
@@ -47,7 +48,7 @@ async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "POST"})
     async with context.database.connection() as db:
-        connected = await find_by_token(context, db, call.path.removeprefix(HOOKS))
+        connected = call.account or await find_by_token(context, db, call.path.removeprefix(HOOKS))
         if connected is None:
             raise NotFound
         events = _read(connected, call)
