@@ -98,22 +98,35 @@ def _log_failure(task: asyncio.Task[Any]) -> None:
 
 
 AnswerHook = Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
+FindHookAccount = Callable[[AppContext, str], Awaitable[Any]]
 
 
 async def answer_nothing(_: AppContext, _call: HookCall) -> HookAnswer:
     return HookAnswer(404)
 
 
-def build_context(settings: Settings, database: Database, answer_hook: AnswerHook = answer_nothing) -> AppContext:
+async def find_no_account(_: AppContext, _path: str) -> None:
+    return None
+
+
+def build_context(
+    settings: Settings,
+    database: Database,
+    answer_hook: AnswerHook = answer_nothing,
+    find_hook_account: FindHookAccount = find_no_account,
+) -> AppContext:
     """`answer_hook` serves this process's loopback address, where the simulators listen."""
     context: AppContext
 
     async def answer(call: HookCall) -> HookAnswer:
         return await answer_hook(context, call)
 
+    async def find_account(path: str) -> Any:
+        return await find_hook_account(context, path)
+
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    loopback = Loopback(answer)
+    loopback = Loopback(answer, find_account)
     context = AppContext(
         settings=settings,
         database=database,

@@ -21,7 +21,7 @@ from sapa.db import counters
 from sapa.db.pool import Database
 from sapa.db.wakeups import DueQueue
 from sapa.http.endpoints import Routes
-from sapa.http.hooks import Hook, answer_hook
+from sapa.http.hooks import Hook, answer_hook, find_hook_account
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
@@ -354,7 +354,12 @@ SUBSCRIPTIONS: Subscriptions = {
 def build_process_context(settings: Settings, database: Database) -> AppContext:
     """The context of a process, whose loopback address serves the hooks and the simulators."""
     hooks = [*HOOKS, *SIMULATORS]
-    return build_context(settings, database, lambda context, call: answer_hook(context, hooks, call))
+    return build_context(
+        settings,
+        database,
+        lambda context, call: answer_hook(context, hooks, call),
+        lambda context, path: find_hook_account(context, hooks, path),
+    )
 
 
 def install() -> None:

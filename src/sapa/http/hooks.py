@@ -30,6 +30,15 @@ FindTarget = Callable[[Context, str], Awaitable[HookTarget | None]]
 """Looks a path up, before anything is read; None if its token is unknown."""
 
 
+async def find_hook_account(context: Context, hooks: Sequence[Hook[Context]], path: str) -> Any:
+    """Whose path it is; None if that is unknown."""
+    for hook in hooks:
+        if hook.find_target is not None and path.startswith(hook.prefix):
+            target = await hook.find_target(context, path)
+            return target.account if target else None
+    return None
+
+
 async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: HookCall) -> HookAnswer:
     """Calls the hook whose prefix the path begins with; errors leave in the API's envelope."""
     hook = next((hook for hook in hooks if call.path.startswith(hook.prefix)), None)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from aiohttp import web
 
@@ -13,8 +14,14 @@ MOST_BYTES = 128 * 1_048_576
 class Loopback:
     """Starts when its address is first needed, on a port that the system chooses."""
 
-    def __init__(self, response: Callable[[HookCall], Awaitable[HookAnswer]]) -> None:
+    def __init__(
+        self,
+        response: Callable[[HookCall], Awaitable[HookAnswer]],
+        find_account: Callable[[str], Awaitable[Any]],
+    ) -> None:
         self._answer = response
+        self.find_account = find_account
+        """Whose path it is, for calls that name it; None if that is unknown."""
         self._starting = asyncio.Lock()
         self._runner: web.ServerRunner | None = None
         self._address = ""
