@@ -206,16 +206,15 @@ class CallbackProcessor:
 
     async def _read(self, parser: Parser, claimed: Sequence[ClaimedCallback]) -> list[ParsedCallback]:
         """Nothing if one of them cannot be parsed."""
+        try:
+            contents = await parser.read_all([_build_request(each) for each in claimed])
+        except NotParsed as failure:
+            await self._fail(claimed, str(failure), MAX_TRIES)
+            return []
         parsed = []
-        for each in claimed:
-            connection, callback = each.connected.connection, each.callback
-            try:
-                items = await parser.read(ParseRequest(connection.source, connection.account, callback.body))
-            except NotParsed as failure:
-                await self._fail(claimed, str(failure), MAX_TRIES)
-                return []
-            error = callback.error if callback.position else None
-            parsed.append(ParsedCallback(each, items, callback.position, error))
+        for each, items in zip(claimed, contents, strict=True):
+            error = each.callback.error if each.callback.position else None
+            parsed.append(ParsedCallback(each, items, each.callback.position, error))
         return parsed
 
     async def _process(self, parsed: Sequence[ParsedCallback]) -> None:
@@ -312,6 +311,11 @@ class CallbackProcessor:
         if clock is None:
             raise LeaseLost
         return clock
+
+
+def _build_request(claimed: ClaimedCallback) -> ParseRequest:
+    connection = claimed.connected.connection
+    return ParseRequest(connection.source, connection.account, claimed.callback.body)
 
 
 def _has_only_reports(parsed: ParsedCallback) -> bool:

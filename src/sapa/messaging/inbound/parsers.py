@@ -31,6 +31,9 @@ class NotParsed(Exception):
     """Why a callback could not be parsed."""
 
 
+_decode_response = msgspec.msgpack.Decoder(ParseResponse).decode
+
+
 class Parser:
     """One process. It parses one callback at a time."""
 
@@ -44,10 +47,14 @@ class Parser:
         return self._process.returncode is None
 
     async def read(self, request: ParseRequest) -> Sequence[Item]:
-        """Raises NotParsed. After the deadline the process is gone."""
+        [items] = await self.read_all([request])
+        return items
+
+    async def read_all(self, requests: Sequence[ParseRequest]) -> list[Sequence[Item]]:
+        """In one exchange. Raises NotParsed if one of them cannot be parsed. After the deadline the process is gone."""
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                frame = await self._exchange(msgspec.msgpack.encode(request))
+                frames = await self._exchange([msgspec.msgpack.encode(request) for request in requests])
         except TimeoutError:
             await self.kill()
             raise NotParsed(f"Parsing took longer than {DEADLINE_SECONDS:.0f} seconds.") from None
@@ -59,19 +66,20 @@ class Parser:
         except BaseException:
             await self.kill()
             raise
-        response = msgspec.msgpack.decode(frame, type=ParseResponse)
-        if response.error is not None:
-            raise NotParsed(response.error)
-        return response.items
+        responses = [_decode_response(frame) for frame in frames]
+        error = next((response.error for response in responses if response.error is not None), None)
+        if error is not None:
+            raise NotParsed(error)
+        return [response.items for response in responses]
 
     async def wait_until_ready(self) -> None:
         async with asyncio.timeout(START_SECONDS):
             await self._receive()
 
-    async def _exchange(self, frame: bytes) -> bytes:
-        self._requests.write(len(frame).to_bytes(LENGTH_BYTES) + frame)
+    async def _exchange(self, frames: Sequence[bytes]) -> list[bytes]:
+        self._requests.writelines(len(frame).to_bytes(LENGTH_BYTES) + frame for frame in frames)
         await self._requests.drain()
-        return await self._receive()
+        return [await self._receive() for _ in frames]
 
     async def _receive(self) -> bytes:
         length = await self._responses.readexactly(LENGTH_BYTES)
