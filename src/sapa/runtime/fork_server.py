@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from signal import SIGKILL, SIGTERM
 
 import msgspec
@@ -49,7 +49,8 @@ class ForkedProcess:
 class ForkServer:
     """Its processes outlive it."""
 
-    def __init__(self, requests: socket.socket) -> None:
+    def __init__(self, pid: int, requests: socket.socket) -> None:
+        self._pid: int | None = pid
         self._requests = requests
         requests.settimeout(_FORK_SECONDS)
 
@@ -61,7 +62,15 @@ class ForkServer:
                 self._requests.send(msgspec.json.encode(ForkRequest(name, dict(environment))))
                 return ForkedProcess(int(self._requests.recv(_MOST_BYTES)))
         except (OSError, ValueError) as error:
+            self.close()
             raise ForkServerEnded from error
+
+    def close(self) -> None:
+        self._requests.close()
+        if self._pid is not None:
+            os.kill(self._pid, SIGKILL)
+            os.waitpid(self._pid, 0)
+            self._pid = None
 
 
 @contextmanager
@@ -84,12 +93,11 @@ def start_fork_server(run: Callable[[], None]) -> Iterator[ForkServer | None]:
         ours.close()
         _serve(theirs, parent, run)
     theirs.close()
+    forks = ForkServer(pid, ours)
     try:
-        yield ForkServer(ours)
+        yield forks
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(pid, SIGKILL)
-        os.waitpid(pid, 0)
+        forks.close()
 
 
 def _serve(requests: socket.socket, parent: int, run: Callable[[], None]) -> None:
