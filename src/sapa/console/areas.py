@@ -42,8 +42,8 @@ async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -
     async with page.context.database.connection() as db:
         is_searchable = await areas.is_searchable(db, await access.get_company(db, page.company_id))
     lists = {level: [] for level, _, _ in CHAIN} if is_searchable else await _list_chain(page, prefix, values)
-    words = values.get(prefix + SEARCH, "")
-    found = await _search(page, words) if is_searchable and page.form_value("step") == "areas" else []
+    words = values.get(prefix + SEARCH, "") if is_searchable and page.form_value("step") == "areas" else ""
+    found = await _search(page, words) if words else []
     results = [{"value": build_value(area), "label": area["label"]} for area in found]
     names = {prefix + field: find_name(lists, level, values[prefix + field]) for level, field, _ in CHAIN}
     if parts := split_label(values.get(prefix + LABEL, "")):

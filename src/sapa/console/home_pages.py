@@ -22,6 +22,7 @@ RECENT_DAYS = 2
 """Today and yesterday."""
 NEW_DAYS = 7
 """How long a company sees the first steps."""
+WAITING = {"status": "open", "waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "1"}
 TO_PAY = {"status": "active", "financialStatus": "pending"}
 
 
@@ -36,9 +37,7 @@ class SetupStep(Struct, frozen=True):
 @console.get("/{environment}", roles=EVERYBODY)
 async def show_home(page: PageRequest) -> Response:
     """Agents see conversations and orders, the others also money, and what is wrong with the connections."""
-    waiting = await page.call(
-        "GET", "/tickets", {"status": "open", "limit": "1", "sort": "createdAt:asc"}, base=Base.MESSAGING
-    )
+    waiting = await page.call("GET", "/tickets", WAITING, base=Base.MESSAGING)
     unpaid = await _count(page, "/orders", TO_PAY)
     clock = await read_clock(page)
     is_agent = page.session.role == Role.AGENT

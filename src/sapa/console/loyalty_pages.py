@@ -17,6 +17,7 @@ from sapa.loyalty import actions as loyalty
 from sapa.loyalty import adjust as adjustments
 from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import AdjustmentIn
+from sapa.people import actions as people
 from sapa.values.json import encode
 
 DIRECTIONS = ("points_added", "points_deducted")
@@ -55,9 +56,12 @@ async def show_wallet(page: PageRequest) -> Response:
     redemptions = await page.call(
         "GET", f"{path}/redemptions", {"status": status, "before": params.get("redeemed", ""), "limit": PARTS}
     )
+    async with page.context.database.connection() as db:
+        members = await people.list_members(db, page.session.organisation_id)
     return page.show(
         "wallet.html",
         customer=customer,
+        authors={member.id: member.name for member in members},
         wallet=(await page.call("GET", f"{path}/wallet"))["data"],
         history=history,
         redemptions=redemptions,
