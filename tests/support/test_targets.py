@@ -1,7 +1,7 @@
 """Business hours and the targets of tickets (SLA), compared with a plain recomputation minute by minute."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -28,6 +28,7 @@ MINUTE = timedelta(minutes=1)
 ZONES = ["Asia/Jakarta", "Asia/Kathmandu", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"]
 CLOCK_CHANGES = [datetime(2026, 3, 7, tzinfo=UTC), datetime(2026, 3, 28, tzinfo=UTC), datetime(2026, 10, 3, tzinfo=UTC)]
 """Days before clocks change somewhere."""
+DAYS_OFF = [(change + timedelta(days=days)).date() for change in CLOCK_CHANGES for days in range(6)]
 
 
 class History:
@@ -70,13 +71,17 @@ calendars = st.builds(
     build_calendar,
     st.sampled_from(ZONES),
     week_hours(),
-    st.lists(st.dates(date(2026, 3, 7), date(2026, 3, 12)).map(lambda day: Holiday(date=day)), max_size=2),
+    st.lists(st.sampled_from(DAYS_OFF).map(lambda day: Holiday(date=day)), max_size=3),
 )
 starts = st.builds(lambda base, minutes: base + minutes * MINUTE, st.sampled_from(CLOCK_CHANGES), st.integers(0, 4_000))
 histories = st.builds(
     History,
     starts,
-    st.lists(st.tuples(st.integers(0, 900), st.sampled_from(["said", "snoozed", "woken", "heard"])), max_size=6),
+    st.builds(
+        list.__add__,
+        st.lists(st.tuples(st.integers(0, 900), st.sampled_from(["said", "snoozed", "woken", "heard"])), max_size=6),
+        st.lists(st.tuples(st.integers(0, 900), st.just("resolved")), max_size=1),
+    ),
 )
 
 

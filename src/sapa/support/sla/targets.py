@@ -37,7 +37,7 @@ def build_facts(entries: Sequence[StoredTicketEntry], sent: Collection[str]) -> 
         is_paused = bool(pauses) and pauses[-1][1] is None
         if entry.kind == "heard":
             started_at = started_at or entry.at
-        elif entry.kind == "said" and (entry.is_dispatched or entry.message_id in sent):
+        elif entry.kind == "said" and resolved_at is None and (entry.is_dispatched or entry.message_id in sent):
             responded_at = responded_at or entry.at
         elif entry.kind == "snoozed" and not is_paused:
             pauses.append((entry.at, None))
@@ -91,7 +91,8 @@ def _build_resolution_due(calendar: Calendar, facts: TargetFacts, target: timede
             break
         if resumed_at is None:
             return None
-        remaining, running_since = remaining - spent, max(running_since, resumed_at)
+        # A channel may deliver the message that ends a pause late, with a time before its start.
+        remaining, running_since = remaining - spent, max(running_since, paused_at, resumed_at)
     return add_open_time(calendar, running_since, remaining)
 
 
