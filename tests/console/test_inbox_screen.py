@@ -1,8 +1,7 @@
 """The inbox as one screen in a real browser: nothing is loaded again, nothing is lost, nobody answers twice."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -16,12 +15,9 @@ from tests.browsers import new_context
 from tests.conftest import Installation
 from tests.console.people import PASSWORD, make_person
 from tests.factories import Environments
-from tests.http.wire import eventually
-from tests.messaging.conversation_steps import simulate_inbound
 from tests.messaging.files.corpus import make_image
 from tests.support.ticket_steps import Desk
 
-TICKETS = 200
 SENDERS = [f"+62812345670{number}" for number in range(5)]
 
 
@@ -197,95 +193,3 @@ async def test_the_queue_searches_filters_and_changes_several(
         await expect(page.locator(".toasts")).to_contain_text("2 conversations changed")
         await expect(page.locator("#rows .ticket")).to_have_count(3)
         assert await page.evaluate("window.neverLeft")
-
-
-class Worker:
-    """An agent who answers those who wait until nobody does."""
-
-    def __init__(self, page: Page, name: str, place: int, *, uses_keys: bool) -> None:
-        self.page, self.name, self.place, self.uses_keys = page, name, place, uses_keys
-        self.loads = 0
-        page.on("load", lambda _: self._count_load())
-
-    def _count_load(self) -> None:
-        self.loads += 1
-
-    async def work(self) -> None:
-        while id := await self._open():
-            await self._answer(id)
-
-    async def _open(self) -> str | None:
-        """Another conversation that waits; None if there is none."""
-        if self.uses_keys:
-            await self.page.keyboard.press("Escape")
-            await self.page.keyboard.press("j")
-        else:
-            await self.page.evaluate(
-                """(place) => { const rows = [...document.querySelectorAll('#rows .ticket.new')];
-                    rows[place % rows.length]?.click(); }""",
-                self.place,
-            )
-        if not await self.page.locator("#rows .ticket").count():
-            return None
-        await self.page.wait_for_function(
-            "() => document.querySelector('.inbox').dataset.ticket && document.querySelector('#reply')"
-        )
-        found: str = await self.page.evaluate("() => document.querySelector('.inbox').dataset.ticket")
-        return found
-
-    async def _answer(self, id: str) -> None:
-        if self.uses_keys:
-            await self.page.keyboard.press("r")
-        else:
-            await self.page.focus("#reply textarea")
-        if await self.page.locator(".line.out").count():  # somebody was faster
-            return
-        if self.uses_keys:
-            await self.page.keyboard.type(f"Dari {self.name}")
-            await self.page.keyboard.press("Control+Shift+Enter")
-        else:
-            await self.page.fill("#reply textarea", f"Dari {self.name}")
-            await self.page.click("#reply [name=resolve], #reply [data-send]")
-        await self.page.wait_for_function(
-            """(id) => document.querySelector('.inbox').dataset.ticket !== id || document.querySelector('.asked')""",
-            arg=id,
-        )
-        if await self.page.locator(".asked").count():  # somebody was faster by a moment
-            await self.page.fill("#reply textarea", "")
-            await self.page.keyboard.press("Escape")
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-async def test_a_day_of_three_agents(
-    browser: Browser, installation: Installation, database: Database, company: Environments, desk: Desk
-) -> None:
-    """One of them with the keyboard only. Nobody answers twice, and no page is loaded again."""
-    for number in range(TICKETS):
-        await simulate_inbound(
-            desk.client, source="MSGAPP_CLOUD", text=f"Tanya {number}", **{"from": f"+6281300{number:05}"}
-        )
-
-    async def is_there() -> bool | None:
-        return (await desk.get("/tickets/counts"))["unassignedWaiting"] == TICKETS or None
-
-    await eventually(is_there)
-    people_there = [(await make_person(database, company, Role.AGENT), name) for name in ("Sari", "Budi", "Citra")]
-    async with AsyncExitStack() as seats:
-        workers = [
-            Worker(
-                await seats.enter_async_context(open_seat(browser, installation, database, desk, email, name)),
-                name, place * 5, uses_keys=not place,
-            )
-            for place, (email, name) in enumerate(people_there)
-        ]  # fmt: skip
-        await asyncio.gather(*(worker.work() for worker in workers))
-        assert [worker.loads for worker in workers] == [0, 0, 0]
-    async with database.connection() as db:
-        answers = await db.fetch(
-            """SELECT ticket_id, count(*) AS sent FROM messages
-                WHERE company_id = $1 AND direction = 'out' GROUP BY ticket_id""",
-            company.test,
-        )
-    assert sorted(row["sent"] for row in answers) == [1] * TICKETS
-    assert (await desk.get("/tickets/counts"))["all"] == 0

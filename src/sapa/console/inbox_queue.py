@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.console.page_request import PageRequest
+from sapa.console.translations import translate
 from sapa.customers import actions as customers
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
@@ -160,9 +161,10 @@ def _join(lists: list[Json], sort: str) -> Json:
 
 async def _search(page: PageRequest, text: str) -> Json:
     """Over every contact and message, in any state; the newest first."""
-    if len(text) < SHORTEST_SEARCH:
+    words = text[:200].removeprefix(translate(page.language, "Visitor {id}", id=""))
+    if len(words) < SHORTEST_SEARCH:
         return {"name": "Type at least three letters", "items": [], "total": 0, "texts": {}}
-    found = (await ask(page, "/tickets/search", {"query": text[:200]}))["data"]
+    found = (await ask(page, "/tickets/search", {"query": words}))["data"]
     texts = {match["ticket"]["id"]: match["text"] for match in found if match["text"]}
     return {
         "name": "Search results",
@@ -180,10 +182,10 @@ def _build_view_query(filters: Json, team: Team) -> dict[str, str]:
     return {"sort": LONGEST, **query}
 
 
-def find_next(queue: Json, id: str) -> str | None:
-    """The conversation to open when this one is done: who waits longest."""
+def list_next(queue: Json, id: str, team: Team) -> list[Json]:
+    """The conversations to open when this one is done: who waits longest, with nobody else."""
     waiting = [ticket for group in queue["groups"] for ticket in group["items"] if ticket["waitingSince"]]
-    return next((str(ticket["id"]) for ticket in waiting if ticket["id"] != id), None)
+    return [one for one in waiting if one["id"] != id and one["agentId"] in {None, team.me and team.me["id"]}]
 
 
 def build_fingerprint(content: object) -> str:

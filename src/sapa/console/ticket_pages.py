@@ -16,7 +16,7 @@ from sapa.console.inbox_queue import (
     Team,
     ask,
     build_fingerprint,
-    find_next,
+    list_next,
     read_all,
     read_people,
     read_queue,
@@ -162,9 +162,12 @@ def _read_seen(page: PageRequest) -> Json:
 
 
 async def go_to_next(page: PageRequest, id: str) -> Response:
-    """To who waits longest in the queue as the agent sees it."""
-    following = find_next(await read_queue(page, await read_team(page)), id)
-    return go_to(path_of(page, following or "", "#talk" if following else ""))
+    """To who waits longest in the queue as the agent sees it, and is not being answered by somebody else."""
+    team = await read_team(page)
+    for ticket in list_next(await read_queue(page, team), id, team):
+        if not await _list_typing(page, ticket, team):
+            return go_to(path_of(page, ticket["id"], "#talk"))
+    return go_to(path_of(page))
 
 
 async def _upload_files(page: PageRequest) -> list[Json]:

@@ -91,6 +91,14 @@
     return true;
   };
 
+  // Who has begun to write has seen what was there before, and nobody reads an answer the moment it appears: a newer answer of
+  // somebody else stops the reply.
+  const READING_TIME = 3000;
+  const markSeen = (form, sequence) => {
+    const { body, seen } = form.elements;
+    if (!body.value && document.activeElement !== body) seen.value = Math.max(seen.value, sequence);
+  };
+
   const look = async () => {
     isDue = true;
     if (isLooking || !inbox.dataset.part) return;
@@ -106,9 +114,8 @@
         for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
         const state = page.querySelector(".inbox").dataset;
         inbox.dataset.seen = state.seen;
-        // Who has begun to write has seen what was there before: a newer answer of somebody else stops the reply.
         const form = find("#reply");
-        if (form && !form.elements.body.value && document.activeElement !== form.elements.body) form.elements.seen.value = state.sequence;
+        if (form) setTimeout(markSeen, READING_TIME, form, state.sequence);
         showCounts();
         countDown();
       }
