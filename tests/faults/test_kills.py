@@ -6,13 +6,17 @@ from contextlib import suppress
 import httpx
 import psutil
 import pytest
+from playwright.async_api import Browser, expect
 
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
 from tests import depth
 from tests.conftest import Installation, connect
+from tests.console.people import make_person
+from tests.console.test_workplace_browser import open_seat
 from tests.factories import Environments, make_company, make_key
+from tests.faults.inbox_storm import Storm, reckon_inbox
 from tests.faults.traffic import (
     PATIENCE,
     Traffic,
@@ -22,6 +26,8 @@ from tests.faults.traffic import (
     postmaster,
     reckon,
 )
+from tests.messaging.conftest import connect_messaging
+from tests.support.ticket_steps import Desk
 
 ROUNDS = depth.examples(3)
 
@@ -139,3 +145,42 @@ async def insist(api: httpx.AsyncClient, number: int) -> httpx.Response:
                 return response
         await asyncio.sleep(0.05)
     raise AssertionError("the database did not come back")
+
+
+@pytest.mark.parametrize(
+    ("agents", "kills"), [(6, 1), pytest.param(20, 8, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
+async def test_agents_on_one_queue_lose_no_ticket_when_api_processes_die(
+    victim: Installation, database: Database, company: Environments, agents: int, kills: int
+) -> None:
+    senders = [f"+6281320{number:05}" for number in range(agents * 2)]
+    async with connect_messaging(victim, (await make_key(database, company.test)).raw) as client:
+        desk = Desk(client)
+        storm = Storm(desk, [await desk.create_agent(f"Agen {number}") for number in range(agents)], senders)
+        for sender in senders:
+            await storm.write(sender)
+        async with storm.raging():
+            for _ in range(kills):
+                await storm.grows(10 * agents)
+                await is_gone(await kill_an_api_process(victim))
+            await storm.grows(10 * agents)
+        await reckon_inbox(database, company.test, storm)
+
+
+async def test_a_form_that_is_sent_again_after_a_restart_counts_once(
+    victim: Installation, database: Database, company: Environments, api: httpx.AsyncClient, browser: Browser
+) -> None:
+    """As a restored tab sends it: the same entry by the same browser."""
+    async with open_seat(browser, victim, database, await make_person(database, company)) as page:
+        await page.goto("/console/live/draft-orders/new")
+        await page.fill("[name=title] >> nth=0", "Kopi Gayo")
+        await page.fill("[name=price] >> nth=0", "75.000")
+        async with page.expect_request(lambda request: request.method == "POST") as sending:
+            await page.click("button.main")
+        await expect(page.locator(".toasts")).to_be_visible()
+        form = await sending.value
+        await is_gone(await kill_an_api_process(victim))
+        headers = {"content-type": form.headers["content-type"]}
+        again = await page.request.post(form.url, data=form.post_data, headers=headers)
+        assert (again.status, again.url) == (200, page.url)
+        assert (await api.get("/draft-orders")).json()["meta"]["total"] == 1
