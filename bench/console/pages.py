@@ -9,6 +9,9 @@ from bench.api.data import Shop
 ROWS = 25
 FILTER = {"status": "active", "fulfillmentStatus": "unfulfilled"}
 MONTH = ("2025-06-01", "2025-06-30")
+QUEUE = {"status": "open", "snoozed": "false", "limit": "50"}
+WAITING = QUEUE | {"waiting": "true", "sort": "waitingSince:asc"}
+ANSWERED = QUEUE | {"waiting": "false", "sort": "lastMessageAt:desc"}
 
 
 class Page(Struct, frozen=True):
@@ -17,19 +20,29 @@ class Page(Struct, frozen=True):
     """From the environment on."""
     calls: list[str]
     """Asked for one after the other, as a program would; none where the API says nothing of the kind."""
+    most_ms: float | None = None
+    """A budget of its own, where one is promised."""
 
     @property
     def beside(self) -> str:
         return " + ".join(f"`{name_call(call)}`" for call in self.calls)
 
 
-def build_pages(shop: Shop, turn: int) -> list[Page]:
+class Talk(Struct, frozen=True):
+    """Conversations of the shop."""
+
+    ticket_ids: list[str]
+    words: list[str]
+    """Of its messages, the common ones first."""
+
+
+def build_pages(shop: Shop, talk: Talk, turn: int) -> list[Page]:
     """The same pages at every turn, about somebody else."""
     order, customer = shop.order_ids[turn % len(shop.order_ids)], shop.customer_ids[turn % len(shop.customer_ids)]
     name = shop.names[turn % len(shop.names)]
     deep = shop.orders // ROWS // 10
     return [
-        Page("home", "", [f"/customer/v1/orders/{order}"]),
+        Page("home", "", [f"/customer/v1/orders/{order}"], most_ms=30),
         _list("orders", "/orders", {}),
         _list("orders, page 2", "/orders", {"page": "2"}),
         _list("orders, a tenth of the way down", "/orders", {"page": str(deep)}),
@@ -49,6 +62,32 @@ def build_pages(shop: Shop, turn: int) -> list[Page]:
         _list("wallets", "/loyalty", {}, "/customers"),
         Page("agents of a month", f"/reports/agents?{urlencode({'from': MONTH[0], 'to': MONTH[1]})}", [
             f"/messaging/v1/analytics/agents?startAt={MONTH[0]}T00:00:00Z&endAt={MONTH[1]}T23:59:59.999999Z"]),
+        *_list_inbox(talk, name, turn),
+    ]  # fmt: skip
+
+
+def _list_inbox(talk: Talk, name: str, turn: int) -> list[Page]:
+    """The queue, a conversation, and searches."""
+    tickets = "/messaging/v1/tickets"
+    queue = [f"{tickets}/counts", f"{tickets}?{urlencode(WAITING)}", f"{tickets}?{urlencode(ANSWERED)}"]
+    ticket = talk.ticket_ids[turn % len(talk.ticket_ids)]
+    common, uncommon = talk.words[turn % 20], talk.words[-1 - turn % 40]
+    searches = {
+        "a name": name,
+        "a common word": common,
+        "an uncommon word": uncommon,
+        "a number": f"inv-{100 + turn * 97}",
+        "several common words": f"{common} {talk.words[20 + turn % 20]}",
+        "several uncommon words": f"{uncommon} {talk.words[-41 - turn % 40]}",
+    }
+    return [
+        Page("inbox", "/inbox?view=unassigned", queue, most_ms=30),
+        Page("inbox, a conversation", f"/inbox/{ticket}?view=unassigned", [*queue, f"{tickets}/{ticket}"], most_ms=30),
+        *(
+            Page(f"inbox, {what} searched for", f"/inbox?{urlencode({'search': words})}",
+                 [f"{tickets}/search?{urlencode({'query': words})}"], most_ms=50)
+            for what, words in searches.items()
+        ),
     ]  # fmt: skip
 
 

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from bench.analytics.seeding import seed_agents, seed_samples
 from bench.api.data import Shop, fill, find_shop, without_indexes
-from bench.console.pages import OVERVIEW, Page, build_pages
+from bench.console.pages import OVERVIEW, Page, Talk, build_pages
 from bench.console.plain import add_up
 from bench.console.seeding import seed_goods
+from bench.console.talk import ACTIVE, seed_talk
 from bench.findings import Findings, Table, Verdict, at_most, ratios, spread
 from bench.ground import Ground, SeededCompany, make_company, open_ground
 from bench.loyalty.owner import Connection, open_owner
@@ -47,8 +48,8 @@ class Size(Struct, frozen=True):
     reads: int
 
 
-FULL = Size(1_000_000, 100_000, 5_000, 100_000, 100_000, 100_000, rounds=5, reads=40)
-QUICK = Size(50_000, 10_000, 500, 5_000, 5_000, 5_000, rounds=2, reads=10)
+FULL = Size(1_000_000, 100_000, 5_000, 100_000, 1_000_000, 100_000, rounds=5, reads=40)
+QUICK = Size(50_000, 10_000, 500, 5_000, 50_000, 5_000, rounds=2, reads=10)
 
 
 class Reading(Struct):
@@ -56,6 +57,7 @@ class Reading(Struct):
 
     title: str
     beside: str
+    most_ms: float | None = None
     page: list[float] = []
     calls: list[float] = []
     kilobytes: float = 0.0
@@ -78,23 +80,28 @@ async def measure_console(folder: Path, is_quick: bool) -> Findings:
     size = QUICK if is_quick else FULL
     async with open_ground(folder) as ground, open_owner(ground) as owner:
         company = await make_company(ground, "Many orders")
-        shop = await _seed(ground, owner, company, size)
+        shop, talk = await _seed(ground, owner, company, size)
         async with run_sapa(ground) as server, _open_browser(ground, server, company) as browser:
-            readings = await _measure(browser, owner, shop, size)
-    return Findings([_judge(one) for one in readings], [_table(readings, size)], {"reading": readings})
+            readings = await _measure(browser, owner, shop, talk, size)
+    return Findings(
+        [verdict for one in readings for verdict in _judge(one)], [_table(readings, size)], {"reading": readings}
+    )
 
 
-async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size: Size) -> Shop:
-    say(f"making {size.orders:,} orders of {size.customers:,} customers, and what else a shop has")
+async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size: Size) -> tuple[Shop, Talk]:
+    say(f"making {size.orders:,} orders of {size.customers:,} customers, {size.messages:,} messages, and the rest")
     await owner.execute("SET maintenance_work_mem = '512MB'; SET work_mem = '256MB'")
     async with without_indexes(owner):
         await fill(owner, company, size.orders, size.customers)
-    await seed_goods(owner, company.id, size.products, size.shipments, size.messages)
+    await seed_goods(owner, company.id, size.products, size.shipments)
     await seed_samples(owner, company.id, await seed_agents(owner, company.id, 20), size.samples)
+    words = await seed_talk(owner, company.id, size.messages)
     async with open_database(ground.app_url) as database:
         await recount(database, company.id, lambda done, of: None)
     await owner.execute("VACUUM ANALYZE")
-    return await find_shop(owner, company, (size.orders, size.customers))
+    active = "SELECT id FROM tickets WHERE company_id = $1 AND status <> 'resolved' LIMIT $2"
+    ticket_ids = [id for (id,) in await owner.fetch(active, company.id, ACTIVE)]
+    return await find_shop(owner, company, (size.orders, size.customers)), Talk(ticket_ids, words)
 
 
 @asynccontextmanager
@@ -113,13 +120,13 @@ async def _open_browser(ground: Ground, server: Server, company: SeededCompany) 
         yield Browser(session, program)
 
 
-async def _measure(browser: Browser, owner: Connection, shop: Shop, size: Size) -> list[Reading]:
-    readings = [Reading(page.title, page.beside) for page in build_pages(shop, 0)]
+async def _measure(browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size) -> list[Reading]:
+    readings = [Reading(page.title, page.beside, page.most_ms) for page in build_pages(shop, talk, 0)]
     overview = Reading(OVERVIEW.title, "plain aggregates, no HTTP")
     for number in range(size.rounds):
         say(f"round {number + 1} of {size.rounds}")
         first = number * size.reads
-        turns = [build_pages(shop, turn) for turn in range(first, first + size.reads)]
+        turns = [build_pages(shop, talk, turn) for turn in range(first, first + size.reads)]
         for place, reading in enumerate(readings):
             await _read(reading, browser, [pages[place] for pages in turns])
         await _read_overview(overview, browser, owner, shop.company.id, size.reads)
@@ -160,8 +167,12 @@ async def _get(session: aiohttp.ClientSession, path: str) -> tuple[float, int]:
     return took, len(body)
 
 
-def _judge(reading: Reading) -> Verdict:
-    return at_most(MOST_TIMES, "×", f"time of the page: {reading.title}", ratios(reading.page, reading.calls))
+def _judge(reading: Reading) -> list[Verdict]:
+    what = f"time of the page: {reading.title}"
+    verdicts = [at_most(MOST_TIMES, "×", what, ratios(reading.page, reading.calls))]
+    if reading.most_ms is not None:
+        verdicts.append(at_most(reading.most_ms, " ms", f"{what}, p50", spread(reading.page)))
+    return verdicts
 
 
 def _table(readings: Sequence[Reading], size: Size) -> Table:

@@ -1,4 +1,4 @@
-"""What a shop has beside its orders and customers, made inside the database: goods, shipments, messages."""
+"""What a shop has beside its orders and customers, made inside the database: goods and shipments."""
 
 from bench.loyalty.owner import Connection
 from bench.names import CITIES, GOODS
@@ -31,16 +31,6 @@ SHIPMENTS = f"""
            false, 'AWB' || n, 'customer ' || n, now() - n * interval '1 minute'
       FROM generate_series(1, $2::bigint) AS n"""
 
-MESSAGES = """
-    INSERT INTO messages (company_id, id, direction, source, connection_id, identity_kind, identity, client_number,
-                          connected_number, type, body, feature_source, status, created_at, accepted_at, sent_at,
-                          delivered_at, read_at, replied_at)
-    SELECT $1, gen_random_uuid(), 'out', 'MSGAPP_CLOUD', 'none', 'phone', number, number, '+628110000000', 'text',
-           'Halo!', 'API', 'read', at, at, at, at, at, CASE WHEN n % 4 = 0 THEN at END
-      FROM (SELECT n, '+62811' || lpad(n::text, 8, '0') AS number,
-                   now() - n * (interval '40 days' / $2::bigint) AS at
-              FROM generate_series(1, $2::bigint) AS n) AS numbered"""
-
 CELLS = """
     INSERT INTO counter_cells (company_id, counter, cell, total)
     SELECT $1, 'products', status, count(*) FROM products WHERE company_id = $1 GROUP BY status
@@ -48,10 +38,9 @@ CELLS = """
     SELECT $1, 'shipments', cell, count(*) FROM shipments WHERE company_id = $1 GROUP BY cell"""
 
 
-async def seed_goods(db: Connection, company_id: int, products: int, shipments: int, messages: int) -> None:
-    """Every shipment is of an order, the first ones first; messages went out over the last forty days."""
+async def seed_goods(db: Connection, company_id: int, products: int, shipments: int) -> None:
+    """Every shipment is of an order, the first ones first."""
     await db.execute(PRODUCTS, company_id, products, GOODS)
     await db.execute(VARIANTS, company_id, products)
     await db.execute(SHIPMENTS, company_id, shipments, CITIES)
-    await db.execute(MESSAGES, company_id, messages)
     await db.execute(CELLS, company_id)

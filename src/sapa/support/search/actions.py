@@ -1,18 +1,18 @@
 """Searches tickets by people, numbers, ids and words of messages."""
 
-from sapa.db.listing import contains
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.support import tickets
 from sapa.support.search import queries
-from sapa.support.search.queries import MOST_FOUND
+from sapa.support.search.queries import MOST_FOUND, SHORTEST_INDEXED
 from sapa.support.search.types import TicketMatch
 from sapa.support.types import TICKET_ID
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
 
-SHORTEST = 3
+SHORTEST = SHORTEST_INDEXED
+MOST_WORDS = 10
 
 
 async def search(db: Connection, company: Company, query: str) -> list[TicketMatch]:
@@ -25,12 +25,18 @@ async def search(db: Connection, company: Company, query: str) -> list[TicketMat
     if CUSTOMER_ID.matches(text):
         ids = await queries.list_ids_of_customer(db, company.id, text)
         return [TicketMatch(ticket, None) for ticket in await tickets.list_newest_of(db, company, ids, MOST_FOUND)]
-    digits = _parse_digits(query)
-    people = await queries.list_ids_of_people(db, company.id, contains(text), contains(digits) if digits else None)
-    messages = await queries.list_message_matches(db, company.id, contains(text))
+    words = _split(text)
+    people = await queries.list_ids_of_people(db, company.id, words, _parse_digits(query))
+    messages = await queries.list_message_matches(db, company.id, words)
     text_by_ticket = {match.ticket_id: match.text for match in messages}
     found = await tickets.list_newest_of(db, company, [*people, *text_by_ticket], MOST_FOUND)
     return [TicketMatch(ticket, text_by_ticket.get(ticket.id)) for ticket in found]
+
+
+def _split(text: str) -> list[str]:
+    """The words. A text of short ones alone is searched as a whole, because the index finds none of them."""
+    words = text.split()[:MOST_WORDS]
+    return words if any(map(queries.is_indexed, words)) else [text]
 
 
 def _parse_digits(query: str) -> str | None:

@@ -31,6 +31,6 @@ async def search_tickets(call: Call, query: SearchQuery) -> list[TicketMatch]:
     """Search tickets, those with the newest messages first; at most 50.
 
     Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-    of tickets and customers; and words of messages. Case is ignored.
+    of tickets and customers; and messages that have all the words. Case is ignored.
     """
     return await actions.search(call.db, call.company, query.query)

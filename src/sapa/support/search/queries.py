@@ -1,20 +1,52 @@
 """Queries for the search over tickets.
 
-PostgreSQL cannot know how common a word is. So each search by words has two statements: one for rare words, which
-gathers all that match by the trigram index, and one for common words, which walks back from the newest.
+PostgreSQL cannot know how common a word is. So the messages of the newest tickets are looked through first: a word that
+is rare there is gathered by the trigram index, and common words are found by walking back from the newest tickets.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+from sapa.db.counters import get_total
+from sapa.db.listing import contains
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
-from sapa.support.search.types import MessageMatch
+from sapa.support.search.types import GatheredMessage, MessageMatch
 
 MOST_FOUND = 50
+SAMPLED_TICKETS = 100
+MOST_RARE, MOST_RARE_BESIDE_OTHERS = 0.005, 0.03
+"""The share of the sampled messages that a rare word is in: alone, and beside other words, which leave few of them."""
 NEWEST_TICKETS = 1_000
+FEW_TICKETS = 10_000
+"""Among so few even common words are gathered in time."""
 MOST_GATHERED = 5_000
 MOST_PEOPLE = 1_000
+SHORTEST_INDEXED = 3
 
 # The same expression as the index has.
 _TEXT = "lower(left(body, 2000))"
+
+COUNT_WORDS = sql(
+    f"""
+    WITH newest AS MATERIALIZED (
+        SELECT m.text
+          FROM (SELECT id
+                  FROM tickets
+                 WHERE company_id = $1
+                 ORDER BY last_message_at DESC, id DESC
+                 LIMIT {SAMPLED_TICKETS:d}) AS t
+         CROSS JOIN LATERAL (
+               SELECT {_TEXT} AS text
+                 FROM messages
+                WHERE company_id = $1 AND ticket_id = t.id
+                ORDER BY id DESC
+                LIMIT 20) AS m
+    )
+    SELECT (SELECT count(*) FROM newest WHERE text LIKE words.pattern)
+      FROM unnest($2::text[]) WITH ORDINALITY AS words (pattern, place)
+     ORDER BY place"""
+)
 
 WALK_MESSAGES = sql(
     f"""
@@ -27,7 +59,7 @@ WALK_MESSAGES = sql(
      CROSS JOIN LATERAL (
            SELECT left(body, 200) AS text
              FROM messages
-            WHERE company_id = $1 AND ticket_id = t.id AND {_TEXT} LIKE $2
+            WHERE company_id = $1 AND ticket_id = t.id AND {_TEXT} LIKE ALL($2::text[])
             ORDER BY id DESC
             LIMIT 1) AS m
      LIMIT {MOST_FOUND:d}""",
@@ -36,22 +68,34 @@ WALK_MESSAGES = sql(
 
 GATHER_MESSAGES = sql(
     f"""
-    SELECT DISTINCT ON (ticket_id) ticket_id, left(body, 200) AS text
-      FROM (SELECT ticket_id, id, body
+    SELECT DISTINCT ON (ticket_id) ticket_id, left(body, 200) AS text, gathered
+      FROM (SELECT ticket_id, id, body, count(*) OVER () AS gathered
               FROM (SELECT ticket_id, id, body
                       FROM messages
-                     WHERE company_id = $1 AND {_TEXT} LIKE $2 AND ticket_id IS NOT NULL
-                     LIMIT {MOST_GATHERED:d}) AS gathered
+                     WHERE company_id = $1 AND {_TEXT} LIKE $2 AND {_TEXT} LIKE $3 AND ticket_id IS NOT NULL
+                       AND {_TEXT} LIKE ALL($4::text[])
+                     LIMIT {MOST_GATHERED:d}) AS matching
              ORDER BY id DESC
-             LIMIT {4 * MOST_FOUND:d}) AS matching
+             LIMIT {4 * MOST_FOUND:d}) AS newest
      ORDER BY ticket_id, id DESC""",
-    row=MessageMatch,
+    row=GatheredMessage,
 )
 
-LIST_CONTACTS = sql(f"SELECT id FROM contacts WHERE company_id = $1 AND lower(name) LIKE $2 LIMIT {MOST_PEOPLE:d}")
+LIST_CONTACTS = sql(
+    f"""
+    SELECT id
+      FROM contacts
+     WHERE company_id = $1 AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
+     LIMIT {MOST_PEOPLE:d}"""
+)
 
 LIST_CUSTOMERS = sql(
-    f"SELECT id FROM customers WHERE company_id = $1 AND search_text LIKE ANY($2::text[]) LIMIT {MOST_PEOPLE:d}"
+    f"""
+    SELECT id
+      FROM customers
+     WHERE company_id = $1
+       AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
+     LIMIT {MOST_PEOPLE:d}"""
 )
 
 LIST_IDENTITIES = sql(
@@ -79,7 +123,8 @@ WALK_TICKETS = sql(
              LIMIT {NEWEST_TICKETS:d}) AS t
       LEFT JOIN contacts c ON c.company_id = $1 AND c.id = t.contact_id
       LEFT JOIN customers k ON k.company_id = $1 AND k.id = t.customer_id
-     WHERE lower(c.name) LIKE $2 OR k.search_text LIKE $2 OR lower(t.client_number) LIKE $2
+     WHERE lower(c.name) LIKE ALL($2::text[]) OR k.search_text LIKE ALL($2::text[])
+        OR lower(t.client_number) LIKE ALL($2::text[])
      LIMIT {MOST_FOUND:d}"""
 )
 
@@ -88,26 +133,46 @@ LIST_OF_CUSTOMER = sql(
 )
 
 
-async def list_message_matches(db: Connection, company_id: int, pattern: str) -> list[MessageMatch]:
-    """For each ticket the newest message that has the words."""
-    newest = await WALK_MESSAGES.all(db, company_id, pattern)
-    return newest if len(newest) >= MOST_FOUND else [*await GATHER_MESSAGES.all(db, company_id, pattern), *newest]
+async def list_message_matches(db: Connection, company_id: int, words: Sequence[str]) -> list[MessageMatch]:
+    """For each ticket the newest message that has all the words, one of which the index must be able to find."""
+    patterns = [contains(word) for word in words]
+    total, *counts = await _list_values(db, COUNT_WORDS.text, company_id, ["%", *patterns])
+    indexed = [(count, -len(word), word) for count, word in zip(counts, words, strict=True) if is_indexed(word)]
+    (count, _, rarest), (_, _, second) = (sorted(indexed) * 2)[:2]
+    if count <= total * (MOST_RARE if len(indexed) == 1 else MOST_RARE_BESIDE_OTHERS):
+        gathered = await GATHER_MESSAGES.all(db, company_id, contains(rarest), contains(second), patterns)
+        if not gathered or gathered[0].gathered < MOST_GATHERED:
+            return [MessageMatch(match.ticket_id, match.text) for match in gathered]
+    newest = await WALK_MESSAGES.all(db, company_id, patterns)
+    if len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
+        return newest
+    gathered = await GATHER_MESSAGES.all(db, company_id, contains(rarest), contains(second), patterns)
+    return [*(MessageMatch(match.ticket_id, match.text) for match in gathered), *newest]
 
 
-async def list_ids_of_people(db: Connection, company_id: int, name: str, number: str | None) -> list[str]:
-    """The newest tickets of contacts and customers with this in their name, address or number. Both are patterns."""
-    contacts = await _list_ids(db, LIST_CONTACTS.text, company_id, name)
-    customers = await _list_ids(db, LIST_CUSTOMERS.text, company_id, [name, number or name])
-    identities = await _list_ids(db, LIST_IDENTITIES.text, company_id, number or name)
-    found = await _list_ids(db, LIST_OF_PEOPLE.text, company_id, [*contacts, *identities], customers)
+def is_indexed(word: str) -> bool:
+    """Whether the trigram indexes find it."""
+    return len(word) >= SHORTEST_INDEXED
+
+
+async def list_ids_of_people(db: Connection, company_id: int, words: Sequence[str], number: str | None) -> list[str]:
+    """The newest tickets of contacts and customers with all the words in their name or address, or with this part of a
+    number."""
+    longest, patterns = contains(max(words, key=len)), [contains(word) for word in words]
+    digits = contains(number) if number else None
+    contacts = await _list_values(db, LIST_CONTACTS.text, company_id, longest, patterns)
+    customers = await _list_values(db, LIST_CUSTOMERS.text, company_id, longest, patterns, digits)
+    identities = await _list_values(db, LIST_IDENTITIES.text, company_id, digits or contains(" ".join(words)))
+    found = await _list_values(db, LIST_OF_PEOPLE.text, company_id, [*contacts, *identities], customers)
     if max(len(contacts), len(customers), len(identities)) < MOST_PEOPLE:
         return found
-    return [*await _list_ids(db, WALK_TICKETS.text, company_id, name), *found]
+    return [*await _list_values(db, WALK_TICKETS.text, company_id, patterns), *found]
 
 
 async def list_ids_of_customer(db: Connection, company_id: int, customer_id: str) -> list[str]:
-    return await _list_ids(db, LIST_OF_CUSTOMER.text, company_id, customer_id)
+    return await _list_values(db, LIST_OF_CUSTOMER.text, company_id, customer_id)
 
 
-async def _list_ids(db: Connection, statement: str, *parameters: object) -> list[str]:
+async def _list_values(db: Connection, statement: str, *parameters: object) -> list[Any]:
+    """The first column."""
     return [row[0] for row in await db.fetch(statement, *parameters)]

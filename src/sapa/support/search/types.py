@@ -22,3 +22,11 @@ class MessageMatch(Struct, frozen=True):
 
     ticket_id: str
     text: str
+
+
+class GatheredMessage(Struct, frozen=True):
+    """As a match, with the number of messages that were gathered."""
+
+    ticket_id: str
+    text: str
+    gathered: int
