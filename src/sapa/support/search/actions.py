@@ -4,14 +4,14 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.support import tickets
 from sapa.support.search import queries
-from sapa.support.search.queries import MOST_FOUND, SHORTEST_INDEXED
+from sapa.support.search.queries import MOST_FOUND
 from sapa.support.search.types import TicketMatch
 from sapa.support.types import TICKET_ID
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
 
-SHORTEST = SHORTEST_INDEXED
+SHORTEST = 3
 MOST_WORDS = 10
 
 
