@@ -5117,7 +5117,7 @@ class TicketsResource(Resource):
         """Search tickets, those with the newest messages first; at most 50.
 
         Finds every contact, with a customer record or without, by name, address or part of the number on any
-        channel; ids of tickets and customers; and words of messages. Case is ignored.
+        channel; ids of tickets and customers; and messages that have all the words. Case is ignored.
 
         Needs the scope `messages:READ`.
 
