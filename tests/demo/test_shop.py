@@ -45,6 +45,7 @@ async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installa
         await _check_parcels(api)
         calls = (await api.get("/api-calls", params={"status": "404"})).json()["data"]
         await _check_templates(api)
+        await _check_conversations(api)
     assert {(call["route"], call["code"]) for call in calls} == {("/customer/v1/orders/{id}", "NOT_FOUND")}
     assert drafts == 4
     _check_story(orders, {customer["id"]: customer for customer in customers})
@@ -57,6 +58,19 @@ async def _check_templates(api: httpx.AsyncClient) -> None:
     found = (await api.get("/templates", params={"limit": 100})).json()["data"]
     demo = [template for template in found if template["name"].startswith("demo_")]
     assert [(template["status"], template["sendable"]) for template in demo] == [("APPROVED", True)] * len(TEMPLATES)
+
+
+async def _check_conversations(api: httpx.AsyncClient) -> None:
+    """On several channels; some wait, some are snoozed, and those that are over were rated at their own time."""
+    tickets = (await api.get("/tickets", params={"limit": 100})).json()["data"]
+    over = [ticket for ticket in tickets if ticket["status"] == "resolved"]
+    assert len({ticket["source"] for ticket in tickets}) >= 5
+    assert len([ticket for ticket in tickets if ticket["waitingSince"] is not None]) >= 5
+    assert len([ticket for ticket in tickets if ticket["snoozedUntil"] is not None]) == 2
+    assert len([ticket for ticket in over if ticket["rating"] and ticket["resolvedAt"] < ticket["updatedAt"]]) == 5
+    (told,) = [ticket for ticket in tickets if ticket["priority"] == "urgent"]
+    shown = (await api.get(f"/tickets/{told['id']}")).json()["data"]
+    assert (len(shown["messages"]), len(shown["notes"])) == (4, 1)
 
 
 async def _check_parcels(api: httpx.AsyncClient) -> None:

@@ -24,6 +24,7 @@ EXCEPTIONS = {
     "sapa.sandbox.types": "the example in the API's document",
     "sapa.outbound.mail_sink": "SMTP's verb, not the channel",
     "sapa.imports.sources.shopify": "the consents of a shop's customers, each stored for its channel",
+    "sapa.demo.conversation_texts": "the demo's customers write on several channels",
     "sapa.cli.channel": "`sapa channel snippet` is a command of the web chat alone",
 }
 

@@ -17,7 +17,7 @@ from sapa.customers.bulk import BulkCustomer
 from sapa.customers.subscriptions import ConsentProofIn
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
-from sapa.demo import inbox
+from sapa.demo import conversations, inbox
 from sapa.demo.calls import KEY_NAME, build_calls
 from sapa.demo.company import DEMO_COMPANY
 from sapa.demo.orders import Sale, build_drafts, build_sales
@@ -138,13 +138,12 @@ async def _fill_templates(database: Database, company: Company, report: Report) 
 
 
 async def _fill_inbox(database: Database, company: Company) -> None:
-    """Once: people change it afterwards."""
+    """Once, with the conversations: people change it afterwards."""
     async with database.transaction() as tx:
         if (await business_hours.get_hours(tx, company)).updated_at is not None:
             return
         await business_hours.update(tx, company, inbox.HOURS)
-        for label in inbox.LABELS:
-            await labels.create(tx, company, label)
+        label_ids = {label.name: (await labels.create(tx, company, label)).id for label in inbox.LABELS}
         for team in inbox.TEAMS:
             await teams.create(tx, company, team)
         for saved_reply in inbox.SAVED_REPLIES:
@@ -155,6 +154,7 @@ async def _fill_inbox(database: Database, company: Company) -> None:
             await macros.create(tx, company, macro)
         for policy in inbox.POLICIES:
             await sla.create(tx, company, policy)
+        await conversations.fill(tx, company, [person for _, person in build_customers()], label_ids)
 
 
 async def _fill_calls(database: Database, company: Company, report: Report) -> None:

@@ -69,6 +69,8 @@ class OutboundMessage(Struct, frozen=True, kw_only=True):
     """Refuse the message if another agent wrote after this entry of the ticket."""
     opening: TicketOpening | None = None
     """Open a ticket if the chat has no active one."""
+    at: datetime | None = None
+    """When it was sent, if that was before now."""
 
 
 class TicketLink(Struct, frozen=True):

@@ -67,7 +67,7 @@ async def _link_inbound(tx: Tx, company: Company, message: InboundMessage) -> st
         is_burst = change.waiting_since is not None
         await _write_inbound(tx, company, change, message)
         if not is_burst:
-            await record_timeline_entry(tx, company, change.locked, "customer_wrote")
+            await record_timeline_entry(tx, company, change.locked, "customer_wrote", message.at)
         return latest.id
     if latest is not None and await _is_reopened(tx, company, latest, message.at):
         return await _reopen(tx, company, TicketChange(latest), message)
@@ -83,7 +83,7 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
     change = TicketChange(await queries.lock_ticket(tx, company.id, id))
     change.open(message.at)
     ticket = await _write_inbound(tx, company, change, message)
-    await record_timeline_entry(tx, company, change.locked, "ticket_opened")
+    await record_timeline_entry(tx, company, change.locked, "ticket_opened", message.at)
     await emit(tx, company, TicketOpened(ticket))
     return id
 
@@ -97,7 +97,7 @@ async def _reopen(tx: Tx, company: Company, change: TicketChange, message: Inbou
     owner = await find_next_owner(tx, company, change.locked)
     change.reopen(message.at, owner)
     ticket = await _write_inbound(tx, company, change, message)
-    await record_timeline_entry(tx, company, change.locked, "ticket_reopened")
+    await record_timeline_entry(tx, company, change.locked, "ticket_reopened", message.at)
     await emit(tx, company, TicketUpdated(ticket))
     return ticket.id
 
@@ -172,7 +172,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     agent = await agents.get_active_agent(tx, company, message.agent_id)
     if message.seen_sequence is not None:
         await _check_seen(tx, company, locked, agent, message.seen_sequence)
-    change, at = TicketChange(locked), (await read_clock(tx, company.id)).now
+    change, at = TicketChange(locked), message.at or (await read_clock(tx, company.id)).now
     is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
     is_handed_over = message.is_handover and locked.is_active

@@ -23,8 +23,8 @@ from sapa.values.instants import format_instant, truncate_to_milliseconds
 LONGEST_SNOOZE = timedelta(days=366)
 
 
-async def update(tx: Tx, company: Company, id: str, patch: TicketPatch) -> Ticket:
-    """What stays the same leaves no trace."""
+async def update(tx: Tx, company: Company, id: str, patch: TicketPatch, *, at: datetime | None = None) -> Ticket:
+    """What stays the same leaves no trace. `at` is when it changed, if that was before now."""
     await queries.get_ticket(tx, company.id, id)
     # Labels and the team are locked before the ticket: their deletion locks in this order, too.
     if patch.label_ids is not UNSET:
@@ -32,7 +32,7 @@ async def update(tx: Tx, company: Company, id: str, patch: TicketPatch) -> Ticke
     if patch.team_id is not UNSET and patch.team_id is not None:
         await teams.lock_team(tx, company, patch.team_id)
     change = TicketChange(await queries.lock_ticket(tx, company.id, id))
-    return await _write(tx, company, change, patch)
+    return await _write(tx, company, change, patch, at)
 
 
 async def revise(
@@ -55,9 +55,11 @@ async def revise(
     return await _write(tx, company, change, patch)
 
 
-async def _write(tx: Tx, company: Company, change: TicketChange, patch: TicketPatch) -> Ticket:
+async def _write(
+    tx: Tx, company: Company, change: TicketChange, patch: TicketPatch, at: datetime | None = None
+) -> Ticket:
     actor = await _find_actor(tx, company, patch.actor_id)
-    _apply(change, patch, (await read_clock(tx, company.id)).now, actor)
+    _apply(change, patch, at or (await read_clock(tx, company.id)).now, actor)
     if not change.is_changed:
         return await queries.get_ticket(tx, company.id, change.locked.id)
     ticket = await change.write(tx, company)

@@ -1,6 +1,7 @@
 """Actions on tickets, except replies."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sapa.access.actions import read_clock
 from sapa.db.pool import Connection, Tx, notify_after_commit
@@ -91,26 +92,34 @@ async def _find_previous_owner(tx: Tx, company: Company, locked: LockedTicket, a
     return Actor(agent.id, agent.type)
 
 
-async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
-    """A resolved ticket stays unchanged."""
+async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None, *, at: datetime | None = None) -> Ticket:
+    """A resolved ticket stays unchanged. `at` is when it was resolved, if that was before now."""
     locked = await queries.lock_ticket(tx, company.id, id)
     resolver = None if agent_id is None else await agents.get_active_agent(tx, company, agent_id)
     if not locked.is_active:
         return await queries.get_ticket(tx, company.id, id)
     if resolver is None:
-        return await close(tx, company, locked, None, "api")
+        return await close(tx, company, locked, None, "api", at=at)
     if resolver.type == "ai" and locked.ai_paused:
         raise TakenOver
     actor = Actor(resolver.id, resolver.type)
-    return await close(tx, company, locked, actor, "ai" if resolver.type == "ai" else "manual")
+    return await close(tx, company, locked, actor, "ai" if resolver.type == "ai" else "manual", at=at)
 
 
-async def close(tx: Tx, company: Company, locked: LockedTicket, resolver: Actor | None, reason: Reason) -> Ticket:
+async def close(
+    tx: Tx,
+    company: Company,
+    locked: LockedTicket,
+    resolver: Actor | None,
+    reason: Reason,
+    *,
+    at: datetime | None = None,
+) -> Ticket:
     """Resolves a locked ticket."""
     change = TicketChange(locked)
-    change.resolve((await read_clock(tx, company.id)).now, resolver, reason)
+    change.resolve(at or (await read_clock(tx, company.id)).now, resolver, reason)
     ticket = await change.write(tx, company)
-    await record_timeline_entry(tx, company, change.locked, "ticket_resolved")
+    await record_timeline_entry(tx, company, change.locked, "ticket_resolved", at)
     await ratings.ask(tx, company, change.locked)
     await emit(tx, company, TicketClosed(ticket))
     return ticket
@@ -129,13 +138,13 @@ async def reopen(tx: Tx, company: Company, id: str) -> Ticket:
     return ticket
 
 
-async def add_note(tx: Tx, company: Company, id: str, body: NoteIn) -> Note:
-    """Adds an internal note, which no clock measures."""
+async def add_note(tx: Tx, company: Company, id: str, body: NoteIn, *, at: datetime | None = None) -> Note:
+    """Adds an internal note, which no clock measures. `at` is when it was written, if that was before now."""
     await queries.get_ticket(tx, company.id, id)
     agent = await agents.get_active_agent(tx, company, body.agent_id)
     if not body.body.strip() or "\0" in body.body:
         raise Invalid.field("body", "must not be blank or contain a NUL character")
-    at = (await read_clock(tx, company.id)).now
+    at = at or (await read_clock(tx, company.id)).now
     notify_after_commit(tx, build_tickets_channel(company.id))
     return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, body.body, at)
 

@@ -65,6 +65,12 @@ async def rate(tx: Tx, company: Company, id: str, body: RatingIn) -> Rating:
     return rated
 
 
+async def rate_ticket(tx: Tx, company: Company, ticket_id: str, body: RatingIn) -> Rating | None:
+    """Takes the customer's answer about a ticket; None if nobody asked."""
+    found, _ = await queries.list_ratings(tx, company.id, {"ticket_id": ticket_id}, 1, 0)
+    return await rate(tx, company, found[0].id, body) if found else None
+
+
 async def rate_by_choice(tx: Tx, company: Company, choice_id: str) -> Rating | None:
     """Takes the score of a row that `send_question` offered; None for any other choice. A second score is ignored."""
     chosen = _parse_choice(choice_id)
