@@ -76,8 +76,12 @@ from sapa.orders.history import api as order_history
 from sapa.orders.shipments import SHIPMENTS
 from sapa.orders.types import OrderChanged, OrdersPlaced
 from sapa.people import actions as people_actions
+from sapa.pictures import actions as picture_actions
+from sapa.pictures import api as pictures
+from sapa.pictures import pages as picture_pages
 from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
+from sapa.products.types import ProductMediaChanged
 from sapa.sandbox import api as sandbox
 from sapa.sandbox import callbacks as sandbox_callbacks
 from sapa.sandbox import jobs as sandbox_jobs
@@ -124,6 +128,7 @@ from sapa.support.away_mail import jobs as away_mail_jobs
 from sapa.support.business_hours import api as business_hours
 from sapa.support.labels import api as ticket_labels
 from sapa.support.macros import api as macros
+from sapa.support.notification_settings import api as notification_settings
 from sapa.support.presence import api as presence
 from sapa.support.ratings import api as ratings
 from sapa.support.ratings import jobs as rating_jobs
@@ -156,6 +161,7 @@ ROUTES: list[Routes] = [
     consents.routes,
     consents.settings_routes,
     products.routes,
+    pictures.routes,
     orders.routes,
     order_history.routes,
     draft_orders.routes,
@@ -193,6 +199,7 @@ ROUTES: list[Routes] = [
     support.routes,
     agents.routes,
     presence.routes,
+    notification_settings.routes,
     agents.settings_routes,
     ticket_labels.routes,
     teams.routes,
@@ -318,6 +325,7 @@ outside over `sandbox_pages`."""
 
 PAGES: list[Callable[[AppContext], list[Route]]] = [
     media_pages.build_pages,
+    picture_pages.build_pages,
     widget_pages.pages,
     tracking_pages.build_pages,
     consent_pages.build_pages,
@@ -339,6 +347,7 @@ PORTS: list[tuple[Port[Any], Any]] = [
 SUBSCRIPTIONS: Subscriptions = {
     CustomerRenamed: [customer_copies.rename_customer],
     CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer],
+    ProductMediaChanged: [picture_actions.follow_product],
     OrderChanged: [loyalty_actions.settle_order],
     OrdersPlaced: [loyalty_actions.settle_orders],
     CashCollected: [settlement_actions.record_collection],

@@ -174,3 +174,23 @@ async def test_simulators_stand_there_in_a_test_environment_and_cannot_be_taken_
         assert "/hooks/channels/" in (await client.get("/test/channels/MSGAPP_CLOUD")).text
         for page in ("/live/channels/NOTHING", "/live/carriers/custom"):
             assert (await client.get(page)).status_code == 404
+
+
+async def test_a_test_message_says_what_became_of_it(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_browser(installation, await make_person(database, company)) as owner:
+        page, token = "/test/channels/MSGAPP_CLOUD", await read_token(owner)
+        sent = await owner.post(f"{page}/message", data={"token": token, "to": "+628123456789", "message": "Halo"})
+        assert sent.status_code == 303
+
+        async def look() -> bool | None:
+            shown = (await owner.get(sent.headers["location"].removeprefix("/console"))).text
+            return "The message to +628123456789 was" in shown or None
+
+        assert await eventually(look)
+        bad = await owner.post(f"{page}/message", data={"token": token, "to": "nobody", "message": "Halo"})
+        assert (bad.status_code, 'id="to-problem"' in bad.text) == (400, True)
+        closed = await owner.post(f"{page}/message", data={"token": token, "to": "+12015550122", "message": "Halo"})
+        assert closed.status_code == 409
+        assert "The reply window is closed" in closed.text

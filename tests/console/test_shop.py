@@ -74,7 +74,7 @@ async def test_consent_is_shown_and_a_persons_stop_is_lifted_only_with_proof(
         await make_promo(messaging)
         await write(messaging, database, company.test, "STOP", "+628123456777")
         page = f"/test/customers/{customer['id']}"
-        shown = (await agent.get(page)).text
+        shown = (await agent.get(f"{page}?tab=consent")).text
         assert "WhatsApp: unsubscribe" in shown
         assert "by a word" in shown
         form = {"token": await read_token(agent), "app": "MSGAPP_CLOUD", "status": "subscribe"}
@@ -90,7 +90,7 @@ async def test_consent_is_shown_and_a_persons_stop_is_lifted_only_with_proof(
         newest = (await shop.get(f"/customers/{customer['id']}/consents")).json()["data"][0]
         assert (newest["source"], newest["byPerson"], newest["actor"]["type"]) == ("console", False, "user")
         assert newest["proof"]["text"] == "Mau <lagi>"
-        assert "Mau &lt;lagi&gt;" in (await agent.get(page)).text
+        assert "Mau &lt;lagi&gt;" in (await agent.get(f"{page}?tab=consent")).text
 
 
 async def test_an_order_moves_on_and_a_wrong_move_is_explained(

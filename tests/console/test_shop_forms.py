@@ -1,7 +1,9 @@
 """Customers, products and orders made, changed and deleted by form, without a script."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -11,6 +13,7 @@ from sapa.people.types import Role
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_customer, make_order, make_product
+from tests.messaging.files.corpus import PDF, make_image
 
 Json = dict[str, Any]
 
@@ -197,3 +200,60 @@ async def test_a_list_is_sorted_its_filter_is_saved_and_its_rows_are_exported(
     saved = shown.partition('name="id" value="flt_')[2].partition('"')[0]
     assert (await send(owner, "/filters/customers/remove", id=f"flt_{saved}")).status_code == 303
     assert ">Setia</a>" not in (await owner.get("/live/customers")).text
+
+
+async def test_pictures_are_uploaded_with_a_product_and_kept_when_the_form_is_refused(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    form = {
+        "token": await read_token(owner),
+        "name": "Kopi Gayo",
+        "variant.title": "250 g",
+        "pictures": "",
+        "once": "a1",
+    }
+    form |= dict.fromkeys(("variant.id", "variant.compareAtPrice", "variant.sku", "variant.stock"), "")
+    form |= {"variant.stockBefore": "", "variant.price": "no price"}
+    files = [("files", ("gayo.png", make_image("PNG"), "image/png"))]
+    refused = await owner.post("/live/products/new", data=form, files=files)
+    assert refused.status_code == 400
+    (kept,) = set(re.findall(r"https?://[\w.:]+/pictures/[\w-]+", refused.text))
+    made = name_made(
+        await owner.post("/live/products/new", data=form | {"variant.price": "85.000", "pictures": kept, "once": "a2"})
+    )
+    assert (await api.get(f"/products/{made}")).json()["data"]["media"] == kept
+    assert f'src="{urlsplit(kept).path}?size=small"' in (await owner.get("/live/products")).text
+    files = [("files", ("nota.pdf", PDF, "application/pdf"))]
+    wrong = await owner.post(
+        f"/live/products/{made}/edit", data=form | {"variant.price": "1", "once": "a3"}, files=files
+    )
+    assert (wrong.status_code, "JPEG, PNG, WebP" in wrong.text) == (415, True)
+
+
+async def test_a_customers_page_has_figures_and_tabs_and_takes_notes(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    ayu = await make_customer(api, firstName="Ayu")
+    order = await make_order(api, customerId=ayu["id"])
+    await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    noted = await send(agent, f"/customers/{ayu['id']}/notes", notes="Suka <sangrai> medium")
+    assert noted.status_code == 303
+    shown = (await agent.get(f"/live/customers/{ayu['id']}")).text
+    assert "Suka &lt;sangrai&gt; medium" in shown
+    assert f"#{order['orderNumber']}" in shown
+    assert "Rp\u00a0150,000" in shown
+    for tab in ("orders", "conversations", "points", "parcels", "consent"):
+        opened = await agent.get(f"/live/customers/{ayu['id']}", params={"tab": tab})
+        assert opened.status_code == 200
+        assert f'?tab={tab}" aria-current="page"' in opened.text
+
+
+async def test_lists_are_sorted_by_their_heads(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    for price in (20_000, 90_000, 50_000):
+        await make_order(api, lineItems=[{"title": "Kopi", "price": price, "quantity": 1}])
+    shown = (await owner.get("/live/orders", params={"sort": "total:desc"})).text
+    assert re.findall(r"Rp\u00a0(\d\d),000", shown) == ["90", "50", "20"]
+    assert 'aria-sort="descending"' in shown
+    assert "sort=total%3Aasc" in shown
+    for path in ("/live/products?sort=name:desc", "/live/customers?sort=email:desc"):
+        assert (await owner.get(path)).status_code == 200

@@ -100,7 +100,7 @@ async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncC
         ("limit=0", "limit"), ("limit=101", "limit"), ("page=0", "page"),
         ("status=Active", "status"), ("status=active,draft", "status"), ("search=%20", "search"),
         (f"search={'x' * 201}", "search"), ("search=%CC%81", "search"), ("tags=,", "tags"),
-        ("sort=name:asc", "sort"), ("q=x", "q"), ("status=draft&status=draft", "status"),
+        ("sort=name", "sort"), ("q=x", "q"), ("status=draft&status=draft", "status"),
     ],
 )  # fmt: skip
 async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
@@ -144,3 +144,12 @@ async def test_totals_are_exact_after_many_changes_at_once_while_they_are_folded
     for status in STATUSES:
         assert len(await walk(api, 100, status=status)) == counted[status]
     assert len(await walk(api, 100)) == sum(counted.values())
+
+
+async def test_products_are_sorted_by_name_whatever_its_case(api: httpx.AsyncClient) -> None:
+    for name, status in (("toraja", "active"), ("Gayo", "draft"), ("Aceh", "active"), ("gayo", "active")):
+        await make_product(api, name=name, status=status)
+    names = [product["name"].lower() for product in await walk(api, 2, sort="name:asc")]
+    assert names == ["aceh", "gayo", "gayo", "toraja"]
+    active = [product["name"] for product in await walk(api, 2, sort="name:desc", status="active")]
+    assert active == ["toraja", "gayo", "Aceh"]

@@ -9,9 +9,9 @@ from sapa.db.pool import Database
 from sapa.people.types import Role
 from sapa.settings import read_settings
 from sapa.support.away_mail.jobs import mail_waiting
-from tests.conftest import TLS, Installation
+from tests.conftest import TLS, Installation, connect
 from tests.console.people import make_person, open_browser, read_token
-from tests.factories import Environments, make_key
+from tests.factories import Environments, make_key, make_order
 from tests.http.wire import eventually
 from tests.messaging.channels.mail_server import MailServer, open_mail_server
 from tests.messaging.conftest import connect_messaging
@@ -43,8 +43,15 @@ async def test_who_is_away_and_wants_it_is_mailed_once(
         await agent.get("/live")
         form = {"token": await read_token(owner), "kind": "unassigned"}
         assert (await owner.post("/profile/alerts", data=form)).status_code == 303
+        kinds = {"kind": ["unassigned", "order", "shipment"], "mail": "1"}
+        form = {"token": await read_token(agent)}
+        assert (await agent.post("/profile/alerts", data=form | kinds)).status_code == 303
         await write_to_the_chat(installation, owner)
-    async with connect_messaging(installation, (await make_key(database, company.live)).raw) as messaging:
+    key = (await make_key(database, company.live)).raw
+    async with connect(installation, key) as api, connect_messaging(installation, key) as messaging:
+        order = await make_order(api)
+        await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+        await make_order(api)
 
         async def is_waiting() -> bool:
             return bool((await messaging.get("/tickets", params={"waiting": "true"})).json()["data"])
@@ -65,5 +72,7 @@ async def test_who_is_away_and_wants_it_is_mailed_once(
         await mail_waiting(context)
         (mail,) = [mail for mail in office.mails if mail["To"] in {away, quiet}]
         assert mail["To"] == away
-        assert mail["Subject"].endswith("1 waiting for an answer")
-        assert "1 in conversations that nobody has taken" in mail.get_content()
+        assert mail["Subject"].endswith("2 waiting for you")
+        body = mail.get_content()
+        assert "1 customers wait in conversations that nobody has taken" in body
+        assert "1 orders were paid and wait to be shipped" in body

@@ -81,6 +81,11 @@ export class AgentIsHuman extends Conflict {
   override readonly name: string = "AgentIsHuman";
 }
 
+/** The agent has no user of the console. Set its userId with PUT /agents/{id}. */
+export class AgentWithoutUser extends Conflict {
+  override readonly name: string = "AgentWithoutUser";
+}
+
 /** Another agent has this ticket. Take another one, or assign it to yourself. */
 export class AlreadyAssigned extends Conflict {
   override readonly name: string = "AlreadyAssigned";
@@ -497,6 +502,7 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   AGENT_EXISTS: AgentExists,
   AGENT_INACTIVE: AgentInactive,
   AGENT_IS_HUMAN: AgentIsHuman,
+  AGENT_WITHOUT_USER: AgentWithoutUser,
   ALREADY_ASSIGNED: AlreadyAssigned,
   ALREADY_RATED: AlreadyRated,
   ANOTHER_TICKET_ACTIVE: AnotherTicketActive,

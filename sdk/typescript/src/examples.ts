@@ -122,6 +122,36 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "agents.getNotificationSettings": {
+  "method": "GET",
+  "path": "/messaging/v1/agents/{id}/notification-settings",
+  "status": 200,
+  "body": {
+   "data": {
+    "kinds": [
+     "assigned"
+    ],
+    "sound": false,
+    "desktop": false,
+    "mail": false
+   }
+  }
+ },
+ "agents.updateNotificationSettings": {
+  "method": "PUT",
+  "path": "/messaging/v1/agents/{id}/notification-settings",
+  "status": 200,
+  "body": {
+   "data": {
+    "kinds": [
+     "assigned"
+    ],
+    "sound": false,
+    "desktop": false,
+    "mail": false
+   }
+  }
+ },
  "analytics.agents": {
   "method": "GET",
   "path": "/messaging/v1/analytics/agents",
@@ -1426,6 +1456,25 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "hasNextPage": false,
     "hasPreviousPage": false,
     "total": 1
+   }
+  }
+ },
+ "customers.addTimelineNote": {
+  "method": "POST",
+  "path": "/customer/v1/loyalty/customers/{customerId}/timeline",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "tl_01jc9y3q5me8w92v7x4t6r0n1k",
+    "customerId": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "category": "loyalty",
+    "type": "order_created",
+    "source": "api",
+    "edit_log": "firstName: Ayu → Ayu Putri",
+    "notes": "Asked by phone",
+    "actorName": "sari@toko.example",
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
    }
   }
  },
@@ -4258,6 +4307,19 @@ export const OPERATIONS: Record<string, OperationExample> = {
   "status": 204,
   "body": null
  },
+ "products.uploadPicture": {
+  "method": "POST",
+  "path": "/customer/v1/product-pictures",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "att_01jc9y3q5me8w92v7x4t6r0n1k",
+    "url": "https://sapa.example/pictures/1-kT9wqzPj1mBvX0nR7sLc2dFh",
+    "mediaType": "image/jpeg",
+    "size": 20480
+   }
+  }
+ },
  "ratings.list": {
   "method": "GET",
   "path": "/messaging/v1/ratings",
@@ -5559,7 +5621,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "source": "carrier",
     "status": "queued",
     "shipments": 120,
-    "size": 52400,
+    "size": 20480,
     "error": null,
     "createdAt": "2026-01-31T09:30:00.000Z",
     "finishedAt": "2026-01-31T09:30:00.000Z"

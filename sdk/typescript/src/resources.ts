@@ -22,6 +22,8 @@ export interface AgentsListQuery {
   active?: boolean | undefined;
   /** Part of the name, in upper or lower case. */
   search?: string | undefined;
+  /** Only the agent of this user of the console. */
+  userId?: number | undefined;
 }
 
 /** The parameters of `analytics.agents`. */
@@ -340,10 +342,7 @@ export interface OrdersListQuery {
   page?: number | undefined;
   /** How many items a page holds. */
   limit?: number | undefined;
-  /**
-   * The start of an id, orderId or orderNumber, or part of the customer's name. One or two Latin letters or digits:
-   * the start of an id or of a word of the name.
-   */
+  /** The start of an id, orderId or orderNumber, or part of the customer's name. */
   search?: string | undefined;
   /** Orders with this status. */
   status?: models.OrderStatus | undefined;
@@ -359,6 +358,8 @@ export interface OrdersListQuery {
   createdFrom?: string | Date | undefined;
   /** Created at this instant or earlier. */
   createdTo?: string | Date | undefined;
+  /** A field and a direction. */
+  sort?: models.OrderSort | undefined;
 }
 
 /** The parameters of `orders.listHistory`. */
@@ -381,6 +382,8 @@ export interface ProductsListQuery {
   status?: models.ProductStatus | undefined;
   /** Comma-separated. Only products that have all of these tags. */
   tags?: readonly string[] | undefined;
+  /** A field and a direction. */
+  sort?: models.ProductSort | undefined;
 }
 
 /** The parameters of `ratings.list`. */
@@ -782,6 +785,26 @@ export class AgentsResource extends Resource {
    */
   setPresence(id: number, body: models.AgentPresenceIn, options?: RequestOptions): Promise<models.AgentPresence> {
     return this.call({ method: "PUT", path: path`/messaging/v1/agents/${id}/presence`, body }, options);
+  }
+
+  /**
+   * Get what an agent's user hears of at the console and by mail.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  getNotificationSettings(id: number, options?: RequestOptions): Promise<models.AgentNotificationSettings> {
+    return this.call({ method: "GET", path: path`/messaging/v1/agents/${id}/notification-settings` }, options);
+  }
+
+  /**
+   * Change what an agent's user hears of at the console and by mail.
+   *
+   * A field that you leave out keeps its value. People change their own under *Your profile*.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  updateNotificationSettings(id: number, body: models.AgentNotificationSettingsPatch = {}, options?: RequestOptions): Promise<models.AgentNotificationSettings> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/agents/${id}/notification-settings`, body }, options);
   }
 }
 
@@ -1354,6 +1377,17 @@ export class CustomersResource extends Resource {
   timeline(customerId: string, query: CustomersTimelineQuery = {}, options?: RequestOptions): PagedList<models.TimelineEntry, models.TimelinePage> {
     return this.paged("after", path`/customer/v1/loyalty/customers/${customerId}/timeline`, query, options);
   }
+
+  /**
+   * Add a note to a customer's timeline.
+   *
+   * Only the company's people see it.
+   *
+   * Needs the scope `customers:WRITE`.
+   */
+  addTimelineNote(customerId: string, body: models.TimelineNoteIn, options?: RequestOptions): Promise<models.TimelineEntry> {
+    return this.call({ method: "POST", path: path`/customer/v1/loyalty/customers/${customerId}/timeline`, body }, options);
+  }
 }
 
 /** Orders that are prepared and priced, and become orders when you complete them. */
@@ -1906,9 +1940,8 @@ export class OrdersResource extends Resource {
   /**
    * List orders.
    *
-   * Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's name,
-   * ignoring case and accents. One or two Latin letters or digits match the start of these ids and of the first four
-   * words of the name only.
+   * Newest first, unless you set `sort`. `search` matches the start of the id, orderId or orderNumber, or part of the
+   * customer's name, ignoring case and accents.
    *
    * Needs the scope `orders:READ`.
    */
@@ -2015,8 +2048,8 @@ export class ProductsResource extends Resource {
   /**
    * List products.
    *
-   * Newest first. `search` matches part of the name, the productId or a variant's SKU, ignoring case and accents.
-   * `tags` is comma-separated; a product must have all of them.
+   * Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's SKU, ignoring
+   * case and accents. `tags` is comma-separated; a product must have all of them.
    *
    * Needs the scope `products:READ`.
    */
@@ -2067,6 +2100,22 @@ export class ProductsResource extends Resource {
    */
   delete(id: string, options?: RequestOptions): Promise<void> {
     return this.call({ method: "DELETE", path: path`/customer/v1/products/${id}` }, options);
+  }
+
+  /**
+   * Upload a picture for products.
+   *
+   * Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its `url` in
+   * `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and needs no key. A
+   * picture that no product names is deleted after 24 hours, the others when the last product that names them is
+   * deleted or names them no more.
+   *
+   * A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
+   *
+   * Needs the scope `products:WRITE`.
+   */
+  uploadPicture(file: FileSource, options?: UploadOptions): Promise<models.ProductPicture> {
+    return this.call({ method: "POST", path: "/customer/v1/product-pictures", file: { content: file, contentType: findContentType(file, options?.contentType, ["application/octet-stream", "multipart/form-data"]) } }, options);
   }
 }
 
@@ -3001,7 +3050,7 @@ export class TicketsResource extends Resource {
    * Search tickets, those with the newest messages first; at most 50.
    *
    * Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-   * of tickets and customers; and messages that have all the words. Case is ignored.
+   * of tickets and customers; and words of messages. Case is ignored.
    *
    * Needs the scope `messages:READ`.
    */

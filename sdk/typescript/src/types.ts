@@ -11,6 +11,12 @@ export type AdjustmentDirection =
   | "add"
   | "deduct";
 
+export type AgentNotificationKind =
+  | "assigned"
+  | "order"
+  | "shipment"
+  | "unassigned";
+
 export type AgentType =
   | "ai"
   | "human";
@@ -343,6 +349,12 @@ export type OrderHistoryAction =
   | "refund_recorded"
   | "updated";
 
+export type OrderSort =
+  | "createdAt:asc"
+  | "createdAt:desc"
+  | "total:asc"
+  | "total:desc";
+
 export type OrderStatus =
   | "active"
   | "archived"
@@ -367,6 +379,12 @@ export type PrintedDocument =
   | "label"
   | "manifest"
   | "packing_slip";
+
+export type ProductSort =
+  | "createdAt:asc"
+  | "createdAt:desc"
+  | "name:asc"
+  | "name:desc";
 
 export type ProductStatus =
   | "active"
@@ -646,6 +664,7 @@ export type TimelineEntryType =
   | "customer_created"
   | "customer_updated"
   | "customer_wrote"
+  | "note_added"
   | "order_cancelled"
   | "order_created"
   | "order_fulfilled"
@@ -789,6 +808,33 @@ export interface AgentIn {
   active?: boolean | undefined;
   /** A user of the company's console; for human agents only. */
   userId?: number | null | undefined;
+}
+
+/** What an agent's user hears of in this company, and how. It counts for the live and the test environment. */
+export interface AgentNotificationSettings {
+  /**
+   * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid order
+   * waits to be shipped; a parcel needs somebody.
+   */
+  kinds: Open<AgentNotificationKind>[];
+  /** A sound, while the console is open. */
+  sound: boolean;
+  /** A notification of the desktop, while the console is open. */
+  desktop: boolean;
+  /** A mail after ten minutes away from the console, at most once an hour. */
+  mail: boolean;
+}
+
+/** Changes to the settings: absent fields keep their values. */
+export interface AgentNotificationSettingsPatch {
+  /**
+   * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid order
+   * waits to be shipped; a parcel needs somebody.
+   */
+  kinds?: readonly AgentNotificationKind[] | undefined;
+  sound?: boolean | undefined;
+  desktop?: boolean | undefined;
+  mail?: boolean | undefined;
 }
 
 /** One page of a list. */
@@ -3396,6 +3442,17 @@ export interface ProductPatch {
   types?: readonly string[] | null | undefined;
 }
 
+/** An uploaded picture. Products name it by its `url`. */
+export interface ProductPicture {
+  id: string;
+  /** Anyone who has it can see the picture. */
+  url: string;
+  /** Read from the file's bytes. */
+  mediaType: string;
+  /** In bytes. */
+  size: number;
+}
+
 /** Products under a title. */
 export interface ProductSectionIn {
   title: string;
@@ -5452,21 +5509,21 @@ export interface TimelineEntry {
   category: Open<TimelineCategory>;
   /**
    * What happened: - `customer_created` (system): The customer was created. - `customer_updated` (system): The
-   * customer's details changed. - `order_created` (system): The customer placed an order. - `order_paid` (system): An
-   * order was paid. - `order_fulfilled` (system): An order was fulfilled. - `order_cancelled` (system): An order was
-   * cancelled. - `order_refunded` (system): An order was refunded. - `points_earned` (loyalty): The customer earned
-   * points. - `points_adjusted` (loyalty): Points were added or deducted manually. - `points_reserved` (loyalty):
-   * Points were reserved for a redemption. - `points_released` (loyalty): Reserved points became available again. -
-   * `points_redeemed` (loyalty): Points were spent. - `points_expired` (loyalty): Points expired. - `points_reversed`
-   * (loyalty): Points of an order were taken back, or spent points were returned. - `reward_redeemed` (loyalty): The
-   * customer redeemed a reward; its points are reserved. - `redemption_committed` (loyalty): The points of a
-   * redemption were spent; its voucher is valid. - `redemption_released` (loyalty): A redemption was released. -
-   * `redemption_expired` (loyalty): A redemption was not committed in time. - `redemption_failed` (loyalty): A
-   * redemption failed, and its points were returned. - `ticket_opened` (support): The customer wrote, and a ticket was
-   * opened. - `customer_wrote` (support): The customer wrote again in a ticket after a reply. - `ticket_assigned`
-   * (support): A ticket was assigned to an agent, or returned to the queue. - `ticket_answered` (support): An agent
-   * replied to the customer. - `ticket_resolved` (support): A ticket was resolved. - `ticket_reopened` (support): A
-   * resolved ticket was opened again.
+   * customer's details changed. - `note_added` (support): A person wrote a note about the customer. - `order_created`
+   * (system): The customer placed an order. - `order_paid` (system): An order was paid. - `order_fulfilled` (system):
+   * An order was fulfilled. - `order_cancelled` (system): An order was cancelled. - `order_refunded` (system): An
+   * order was refunded. - `points_earned` (loyalty): The customer earned points. - `points_adjusted` (loyalty): Points
+   * were added or deducted manually. - `points_reserved` (loyalty): Points were reserved for a redemption. -
+   * `points_released` (loyalty): Reserved points became available again. - `points_redeemed` (loyalty): Points were
+   * spent. - `points_expired` (loyalty): Points expired. - `points_reversed` (loyalty): Points of an order were taken
+   * back, or spent points were returned. - `reward_redeemed` (loyalty): The customer redeemed a reward; its points are
+   * reserved. - `redemption_committed` (loyalty): The points of a redemption were spent; its voucher is valid. -
+   * `redemption_released` (loyalty): A redemption was released. - `redemption_expired` (loyalty): A redemption was not
+   * committed in time. - `redemption_failed` (loyalty): A redemption failed, and its points were returned. -
+   * `ticket_opened` (support): The customer wrote, and a ticket was opened. - `customer_wrote` (support): The customer
+   * wrote again in a ticket after a reply. - `ticket_assigned` (support): A ticket was assigned to an agent, or
+   * returned to the queue. - `ticket_answered` (support): An agent replied to the customer. - `ticket_resolved`
+   * (support): A ticket was resolved. - `ticket_reopened` (support): A resolved ticket was opened again.
    */
   type: Open<TimelineEntryType>;
   /** Where it came from. */
@@ -5491,6 +5548,11 @@ export interface TimelineMeta {
   hasPreviousPage: boolean;
   /** The number of entries of this category and period. */
   total: number;
+}
+
+/** A note about a customer, which only the company's people see. */
+export interface TimelineNoteIn {
+  notes: string;
 }
 
 /** A part of a customer's timeline, newest first. */

@@ -2,14 +2,13 @@
 
 from starlette.responses import JSONResponse, Response
 
+from sapa.console.inbox_queue import ask
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
-from sapa.http.endpoints import Base
 from sapa.people.profile import actions as profile
 
-MOST_AGENTS = "100"
 PATHS = {"unassigned": "/inbox", "order": "/orders", "shipment": "/shipments"}
 """The entry of the menu that counts each kind."""
 
@@ -28,9 +27,8 @@ async def count_alerts(page: PageRequest) -> Response:
 
 async def _count_assigned(page: PageRequest) -> int:
     """Customers who wait in the person's own conversations."""
-    found = await page.call("GET", "/agents", {"limit": MOST_AGENTS}, base=Base.MESSAGING)
-    agent = next((one for one in found["data"] if one["userId"] == page.session.user_id), None)
-    if agent is None:
+    found = (await ask(page, "/agents", {"userId": str(page.session.user_id)}))["data"]
+    if not found:
         return 0
-    query = {"agentId": str(agent["id"]), "status": "assigned", "waiting": "true", "limit": "1"}
-    return int((await page.call("GET", "/tickets", query, base=Base.MESSAGING))["meta"]["total"])
+    query = {"agentId": str(found[0]["id"]), "status": "assigned", "waiting": "true", "limit": "1"}
+    return int((await ask(page, "/tickets", query))["meta"]["total"])

@@ -9,6 +9,7 @@ from sapa.access import actions as access
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
+from sapa.console.translations import translate
 from sapa.http.endpoints import Base
 from sapa.http.errors import NotFound
 from sapa.messaging.channel_events import actions as channel_events
@@ -27,6 +28,10 @@ MAX_DIGITS = 19
 QUALITIES = {"GREEN": "good", "YELLOW": "waiting", "RED": "bad"}
 FORMS = {"": "nothing", "name": "their name", "contact": "name, and email or phone"}
 """What the web chat asks before the first message."""
+TEST_TEXT = "Hello! This is a test message from our shop."
+RECIPIENTS = {"phone": "A phone number, such as your own.", "email": "An email address, such as your own."}
+KNOWN_RECIPIENT = "The ID of a person who wrote to you; the newest is filled in."
+"""Whom a test message can be sent to, by the channel's kind of ids."""
 SEVERITIES = {"info": "over", "warning": "waiting", "critical": "bad"}
 """How they look."""
 
@@ -52,6 +57,7 @@ async def show_channel(page: PageRequest) -> Response:
         statuses = await channel_status.list_statuses(db, company)
         snippet = await connections.find_snippet(page.context, db, company, channel.source)
     received = await page.call("GET", "/tickets", {"channel": channel.names[0], "limit": "1"}, base=Base.MESSAGING)
+    newest = received["data"][0]["clientNumber"] if received["data"] else ""
     return page.show(
         "channel.html",
         channel=channel,
@@ -70,6 +76,13 @@ async def show_channel(page: PageRequest) -> Response:
         hook=get_environment(company).accounts.find_hook(page.context, company, channel.source),
         simulator=get_environment(company).accounts.find_simulator(page.context, company, channel.source),
         given=_list_plain(page, channel, info),
+        test={
+            "to": page.form_value("to") or newest,
+            "message": page.form_value("message") or translate(page.language, TEST_TEXT),
+            "hint": RECIPIENTS.get(channel.capabilities.identities[0].name, KNOWN_RECIPIENT),
+            "has_window": channel.capabilities.window is not None,
+        },
+        sent=await _find_sent(page),
     )
 
 
@@ -100,6 +113,25 @@ async def test_channel(page: PageRequest) -> Response:
         with suppress(NotSent, Unclear, BadAccount):
             await channel_status.refresh_source(page.context, company, channel.source)
     return go_to(page.path(f"/channels/{channel.source}"))
+
+
+@console.post("/{environment}/channels/{id}/message", roles=DEVELOPERS, shown_by=show_channel)
+async def send_test_message(page: PageRequest) -> Response:
+    """The last step of a channel's guide; the page that follows says what became of it."""
+    source = _get_channel(page).source
+    body = {"to": page.form_value("to"), "sources": source, "message": page.form_value("message").replace("\r\n", "\n")}
+    sent = (await page.call("POST", "/messages/send", body=body, base=Base.MESSAGING))["data"]
+    return go_to(page.path(f"/channels/{source}?message={sent['messageId2']}#test-message"))
+
+
+async def _find_sent(page: PageRequest) -> dict[str, str] | None:
+    """The outcome of the test message in the address, in words."""
+    id = page.request.query_params.get("message", "")
+    if not id or page.form:
+        return None
+    message = (await page.call("GET", f"/messages/{id}", base=Base.MESSAGING))["data"]
+    reason = message["error"]["message"] if message["error"] else ""
+    return {"status": message["status"], "to": message["clientNumber"], "reason": reason}
 
 
 @console.post("/{environment}/channels/{id}/disconnect", roles=DEVELOPERS, shown_by=show_channel, says="Disconnected")

@@ -73,6 +73,31 @@ def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) ->
     return Chart(HEIGHT, boxes, [], _build_across(top), _build_along(labels), [name])
 
 
+def build_stacks(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
+    """One column per label, with the series on top of each other."""
+    sums = [sum(values) for values in zip(*series.values(), strict=True)]
+    top = choose_top(max(sums, default=0))
+    place = _width() / max(len(labels), 1)
+    boxes, below = [], [Decimal(0)] * len(labels)
+    for number, (name, values) in enumerate(series.items(), start=1):
+        for column, value in enumerate(values):
+            above = below[column] + Decimal(value)
+            if value:
+                y = _height_of(above, top)
+                boxes.append(
+                    Box(
+                        x=round(LEFT + place * (column + (1 - SHARE) / 2), 1),
+                        y=round(y, 1),
+                        width=round(place * SHARE, 1),
+                        height=round(_height_of(below[column], top) - y, 1),
+                        title=f"{labels[column]}, {name}: {show_number(value)}",
+                        series=number,
+                    )
+                )
+            below[column] = above
+    return Chart(HEIGHT, boxes, [], _build_across(top), _build_along(labels), list(series))
+
+
 def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
     """One line per series, over the same labels."""
     top = choose_top(max((value for values in series.values() for value in values), default=0))

@@ -4,11 +4,11 @@ from typing import Any
 
 from starlette.responses import Response
 
+from sapa.console.customer_pages import show_customer
 from sapa.console.fields import gather
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
-from sapa.console.shop_pages import show_customer
 
 PROOF = ("proof.text", "proof.place", "proof.reference")
 AUTOMATIC = ("subscribed", "not_refused")
@@ -25,7 +25,7 @@ async def record_consent(page: PageRequest) -> Response:
     body = gather(page, ("app", "status", *PROOF))
     noted = ("consent.recorded", f"{id} {body['app']} {body['status']}")
     await page.call("POST", f"/customers/{id}/consents", body=body, noted=noted)
-    return go_to(page.path(f"/customers/{id}"))
+    return go_to(page.path(f"/customers/{id}?tab=consent"))
 
 
 @console.get("/{environment}/settings/consent", roles=DEVELOPERS)

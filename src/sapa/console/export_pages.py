@@ -34,7 +34,7 @@ async def export(page: PageRequest) -> Response:
     headers = HEADERS | {"content-disposition": f'attachment; filename="{resource}.{format}"'}
     resources = AsyncExitStack()
     query = {name: value for name, value in page.request.query_params.items() if value and name != "page"}
-    if query:
+    if query.keys() - {"sort"}:
         rows = _write_filtered(page, resource, query, await _read_page(page, resource, query, 1), format)
         return Download(rows, headers, MEDIA_TYPES[format], resources)
     async with page.context.database.connection() as db:

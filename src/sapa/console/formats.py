@@ -87,6 +87,10 @@ class Formats(Struct, frozen=True):
         clock = self._clock(local, seconds=seconds)
         return f"{self.day(local)}, {clock} {ZONES.get(self.zone) or local.tzname()}"
 
+    def clock(self, value: str | datetime) -> str:
+        """The time of the day."""
+        return self._clock(self._localise(value))
+
     def day(self, value: date) -> str:
         return f"{value.day} {MONTHS[self.language][value.month - 1]} {value.year}"
 

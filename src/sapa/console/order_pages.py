@@ -32,6 +32,13 @@ TABS: Sequence[tuple[str, dict[str, str]]] = (
     ("Cancelled", {"status": "cancelled"}),
 )
 """Filters that have a name."""
+SORTS = (
+    ("createdAt:desc", "Newest first"),
+    ("createdAt:asc", "Oldest first"),
+    ("total:desc", "Highest total"),
+    ("total:asc", "Lowest total"),
+)
+"""The first is the API's own."""
 METHODS = ("bank_transfer", "cash", "cod", "qris", "e_wallet", "card", "other")
 MOST_LINES = 50
 """Lines that a form shows; the API changes orders of more lines."""
@@ -44,7 +51,8 @@ SHIPPING_TITLE = "Ongkos kirim"
 async def list_orders(page: PageRequest) -> Response:
     names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "currency", "createdFrom", "createdTo")
     saved = await list_saved(page, "orders")
-    return page.show("orders.html", choices=FILTERS, tabs=TABS, saved=saved, **await read_list(page, "/orders", *names))
+    listed = await read_list(page, "/orders", *names, "sort")
+    return page.show("orders.html", choices=FILTERS, tabs=TABS, sorts=SORTS, saved=saved, **listed)
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)

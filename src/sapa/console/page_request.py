@@ -28,6 +28,7 @@ from sapa.http.responses import HttpResponse
 from sapa.http.uploads import FileStream
 from sapa.people import actions as people
 from sapa.people.types import ConsoleSession
+from sapa.pictures.actions import PATH as PICTURES
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.json import encode
@@ -140,6 +141,11 @@ class PageRequest(Struct):
     def path(self, rest: str = "") -> str:
         """The path of a page in the present environment."""
         return f"/console/{self.environment}{rest}"
+
+    def own_picture(self, url: str | None) -> str:
+        """The path of a picture on this server, the only ones that pages may show; empty for others."""
+        here = self.context.settings.server.address
+        return url.removeprefix(here) if url and url.startswith(here + PICTURES) else ""
 
     def form_value(self, name: str) -> str:
         """A field of the form, stripped; empty if it is missing."""

@@ -3,9 +3,11 @@
 from itertools import product as combine
 from typing import Any
 
+from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from sapa.console.fields import parse_money, parse_number, split_words
+from sapa.console.form_files import list_files, open_stream
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
@@ -26,8 +28,11 @@ async def show_new_product(page: PageRequest) -> Response:
     return _show_form(page, None)
 
 
-@console.post("/{environment}/products/new", roles=EVERYBODY, shown_by=show_new_product, says="Product added")
+@console.post(
+    "/{environment}/products/new", roles=EVERYBODY, shown_by=show_new_product, has_file=True, says="Product added"
+)
 async def create_product(page: PageRequest) -> Response:
+    await _upload_pictures(page)
     if page.form_value("step"):
         return await show_new_product(page)
     body = _gather_body(page, None) | {"productId": page.form_value("productId") or None}
@@ -40,9 +45,16 @@ async def show_product_form(page: PageRequest) -> Response:
     return _show_form(page, await _get_product(page))
 
 
-@console.post("/{environment}/products/{id}/edit", roles=EVERYBODY, shown_by=show_product_form, says="Product updated")
+@console.post(
+    "/{environment}/products/{id}/edit",
+    roles=EVERYBODY,
+    shown_by=show_product_form,
+    has_file=True,
+    says="Product updated",
+)
 async def change_product(page: PageRequest) -> Response:
     product = await _get_product(page)
+    await _upload_pictures(page)
     if page.form_value("step"):
         return _show_form(page, product)
     await page.call("PUT", f"/products/{product['id']}", body=_gather_body(page, product))
@@ -60,6 +72,23 @@ async def delete_product(page: PageRequest) -> Response:
 async def _get_product(page: PageRequest) -> Json:
     product: Json = (await page.call("GET", f"/products/{page.request.path_params['id']}"))["data"]
     return product
+
+
+async def _upload_pictures(page: PageRequest) -> None:
+    """The chosen files become addresses of pictures, so that a form that is shown again has them."""
+    once = page.form_value("once")
+    uploaded = [
+        await page.call(
+            "POST",
+            "/product-pictures",
+            file=open_stream(page, file),
+            once=f"{once}-picture-{number}" if once else None,
+        )
+        for number, file in enumerate(list_files(page))
+    ]
+    pictures = [*page.form_value("pictures").split(), *(picture["data"]["url"] for picture in uploaded)]
+    others = [(name, value) for name, value in page.form.multi_items() if name not in {"files", "pictures"}]
+    page.form = FormData([*others, ("pictures", "\n".join(pictures))])
 
 
 def _show_form(page: PageRequest, product: Json | None) -> Response:

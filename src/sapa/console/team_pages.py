@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from sapa.console.inbox_queue import ask, read_all
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
@@ -13,15 +14,12 @@ from sapa.http.errors import Invalid
 from sapa.people import actions as people
 from sapa.people.types import Role
 
-MOST_AGENTS = "100"
-
 
 @console.get("/{environment}/settings/team", roles=DEVELOPERS)
 async def show_team(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         members = await people.list_members(db, page.session.organisation_id)
-    found = await page.call("GET", "/agents", {"limit": MOST_AGENTS}, base=Base.MESSAGING)
-    agents: list[dict[str, Any]] = found["data"]
+    agents = await read_all(page, "/agents")
     return page.show(
         "people.html",
         members=members,
@@ -39,8 +37,8 @@ async def change_member_agent(page: PageRequest) -> Response:
     if not (user.isascii() and user.isdigit() and len(user) < 16):
         raise Invalid.field("userId", "must be a person of this company")
     is_active = bool(page.form_value("active"))
-    found = await page.call("GET", "/agents", {"limit": MOST_AGENTS}, base=Base.MESSAGING)
-    agent = next((one for one in found["data"] if one["userId"] == int(user)), None)
+    found = (await ask(page, "/agents", {"userId": user}))["data"]
+    agent = found[0] if found else None
     if agent is not None:
         body: dict[str, Any] = {"name": name or agent["name"], "active": is_active}
         path, noted = f"/agents/{agent['id']}", ("agent.changed", agent["name"])

@@ -1,16 +1,16 @@
 """One conversation in the inbox: its messages, replies, notes and files, and its customer."""
 
 import re
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from markupsafe import Markup, escape
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData
 from starlette.responses import Response
 
+from sapa.console.form_files import list_files, open_stream
 from sapa.console.inbox_pages import is_script, path_of, read_screen, watch
 from sapa.console.inbox_queue import (
     Team,
@@ -31,9 +31,11 @@ from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
-from sapa.http.uploads import FileStream
+from sapa.messaging.channels.abilities import Embeddable
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.files.file_types import IMAGE_TYPES
+from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
+from sapa.messaging.widget import visits
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import ReplyDraft
 from sapa.support.types import AnsweredMeanwhile
@@ -41,7 +43,6 @@ from sapa.support.types import AnsweredMeanwhile
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send approved templates only."""
 MAX_NAME_LENGTH = 255
-PIECE_BYTES = 65_536
 LIVE = "live"
 COMPOSER = "composer"
 PARTS = {LIVE: "inbox_live.html", COMPOSER: "composer.html"}
@@ -63,7 +64,7 @@ async def show_ticket(page: PageRequest) -> Response:
     ticket, team = await get_ticket(page), await read_team(page)
     screen = await read_screen(page, team)
     screen["queue"]["people"] |= await read_people(page, [ticket])
-    typing = await _list_typing(page, ticket, team)
+    typing = await _read_typing(page, ticket, team)
     is_latest = not params.get("before")
     screen |= {
         "ticket": ticket,
@@ -74,6 +75,7 @@ async def show_ticket(page: PageRequest) -> Response:
         "mark_names": _build_name_marker(team),
         "files": await _read_files(page, ticket),
         "images": IMAGE_TYPES,
+        "sounds": [type for type in sorted(SAFE_TYPES) if type.startswith("audio/")],
         "is_latest": is_latest,
         "snoozes": list_choices(page, screen["clock"].now),
         "macros": await read_all(page, "/macros"),
@@ -98,7 +100,7 @@ async def watch_ticket(page: PageRequest) -> Response:
         ticket, team = await get_ticket(page), await read_team(page)
         queue = await read_queue(page, team)
         queue["people"] |= await read_people(page, [ticket])
-        return [queue, team.names, ticket, await _list_typing(page, ticket, team)]
+        return [queue, team.names, ticket, await _read_typing(page, ticket, team)]
 
     return await watch(page, read)
 
@@ -172,22 +174,16 @@ async def go_to_next(page: PageRequest, id: str) -> Response:
 
 async def _upload_files(page: PageRequest) -> list[Json]:
     once = page.form_value("once")
-    chosen = [file for file in page.form.getlist("files") if isinstance(file, UploadFile) and file.filename]
     return [
         (
             await page.call(
                 "POST", "/attachments", {"filename": (file.filename or "")[-MAX_NAME_LENGTH:]}, base=Base.MESSAGING,
-                file=FileStream(_read_pieces(file), page.context.settings.files.most_bytes, file.size),
+                file=open_stream(page, file),
                 once=f"{once}-file-{number}" if once else None,
             )
         )["data"]
-        for number, file in enumerate(chosen)
+        for number, file in enumerate(list_files(page))
     ]  # fmt: skip
-
-
-async def _read_pieces(file: UploadFile) -> AsyncIterator[bytes]:
-    while piece := await file.read(PIECE_BYTES):
-        yield piece
 
 
 @console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket, says="Note added")
@@ -253,12 +249,14 @@ async def save_draft(page: PageRequest, agent_id: int, text: str) -> None:
         await drafts.save(tx, company, page.request.path_params["id"], agent_id, text)
 
 
-async def _list_typing(page: PageRequest, ticket: Json, team: Team) -> list[str]:
-    """The names of other agents who are writing here."""
+async def _read_typing(page: PageRequest, ticket: Json, team: Team) -> Json:
+    """The names of other agents who are writing here, and whether the customer is, where the channel shows it."""
     company = await page.api.get_company(page.company_id)
     async with page.context.database.connection() as db:
         writing = await drafts.list_typing(db, company, ticket["id"], team.me["id"] if team.me else 0)
-    return [agent.name for agent in writing]
+        shows_typing = isinstance(CHANNELS[Source(ticket["source"])], Embeddable)
+        is_writing = shows_typing and await visits.is_typing(db, company, ticket["clientNumber"])
+    return {"agents": [agent.name for agent in writing], "customer": is_writing}
 
 
 async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:

@@ -1,20 +1,24 @@
 """Developer settings: webhook endpoints, their deliveries, and the catalogue of events."""
 
 import json
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from msgspec import UNSET
 from starlette.responses import Response
 
+from sapa.console.charts import Chart, build_stacks
 from sapa.console.fields import parse_instant, spread_instant
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console, go_to
+from sapa.console.translations import translate
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.reports import actions as reports
+from sapa.reports.types import EndpointHour
 from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.endpoints import test_event
@@ -85,10 +89,12 @@ async def create_webhook(page: PageRequest) -> Response:
 async def show_webhook(page: PageRequest) -> Response:
     wanted = page.request.query_params
     status = wanted.get("status") or None
+    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=23)
     async with page.context.database.connection() as db:
         notices = await webhooks.list_notices(db, page.company_id)
         health = {one.id: one for one in await reports.list_endpoint_health(db, page.company_id)}
         endpoint = await webhooks.get(db, page.context.vault, page.company_id, page.request.path_params["id"])
+        *hours, day = await reports.list_endpoint_hours(db, page.company_id, endpoint.id, start)
         listed = await deliveries.list_deliveries(
             db,
             page.company_id,
@@ -98,6 +104,9 @@ async def show_webhook(page: PageRequest) -> Response:
         "webhook.html",
         endpoint=endpoint,
         health=health.get(endpoint.id),
+        day=day,
+        hours=[(page.formats.clock(start + timedelta(hours=place)), one) for place, one in enumerate(hours)],
+        chart=_draw_hours(page, start, hours),
         snippets=SNIPPETS,
         deliveries=listed,
         kinds=list_kinds(),
@@ -116,6 +125,12 @@ async def show_webhook(page: PageRequest) -> Response:
         ),
         given={name: page.form_value(name) for name in ("since", "until")},
     )
+
+
+def _draw_hours(page: PageRequest, start: datetime, hours: Sequence[EndpointHour]) -> Chart:
+    labels = [page.formats.clock(start + timedelta(hours=place)) for place in range(len(hours))]
+    names = [translate(page.language, text) for text in ("Delivered", "Failed attempts")]
+    return build_stacks(labels, {names[0]: [one.delivered for one in hours], names[1]: [one.failed for one in hours]})
 
 
 @console.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook, says="Saved")

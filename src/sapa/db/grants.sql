@@ -117,6 +117,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON files TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON file_parts TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON file_thumbnails TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON channel_files TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON product_pictures TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON upload_windows TO {app};
 GRANT SELECT, INSERT, UPDATE ON message_media TO {app};
 GRANT SELECT, INSERT ON message_media_parts TO {app};

@@ -276,6 +276,7 @@ CREATE TABLE products (
 CREATE UNIQUE INDEX products_product_id_key ON products (company_id, product_id);
 CREATE INDEX products_created_idx ON products (company_id, created_at, id);
 CREATE INDEX products_status_idx ON products (company_id, status, created_at, id);
+CREATE INDEX products_name_idx ON products (company_id, lower(name), id) INCLUDE (status);
 CREATE INDEX products_search_idx ON products USING gin (company_id, search_text gin_trgm_ops);
 CREATE INDEX products_tags_idx ON products USING gin (company_id, tags);
 
@@ -401,6 +402,8 @@ CREATE INDEX orders_sales_idx ON orders (company_id, created_at, id)
              removed_goods, removed_shipping, removed_fees, removed_tax);
 CREATE INDEX orders_unrecorded_idx ON orders (company_id, recorded_cell) WHERE recorded_cell IS DISTINCT FROM cell;
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
+-- With the cell, so that a filtered list reads the index alone.
+CREATE INDEX orders_total_idx ON orders (company_id, total, id) INCLUDE (cell);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
 -- A search by one or two letters: the words of the name, read without their rows.
@@ -1424,6 +1427,8 @@ CREATE TABLE widget_visitors (
     last_number  bigint         NOT NULL DEFAULT 0,
     created_at   timestamptz(3) NOT NULL DEFAULT now(),
     seen_at      timestamptz(3) NOT NULL DEFAULT now(),
+    -- When they last typed something that they have not sent, in real time.
+    typing_at    timestamptz(3),
     CONSTRAINT widget_visitors_pkey PRIMARY KEY (company_id, id)
 ) WITH (fillfactor = 80);
 
@@ -1711,6 +1716,18 @@ CREATE TABLE channel_files (
     expires_at     timestamptz(3) NOT NULL,
     CONSTRAINT channel_files_pkey PRIMARY KEY (company_id, file_id, connection_id, type)
 );
+
+-- Pictures of products that were uploaded. The token is the end of their public address; a picture that no product names
+-- is an unused file.
+CREATE TABLE product_pictures (
+    company_id  bigint NOT NULL,
+    token       text   COLLATE "C" NOT NULL,
+    file_id     text   COLLATE "C" NOT NULL,
+    products    text[] NOT NULL DEFAULT '{}',
+    CONSTRAINT product_pictures_pkey PRIMARY KEY (company_id, token)
+);
+
+CREATE UNIQUE INDEX product_pictures_file_key ON product_pictures (company_id, file_id);
 
 -- How many files a company, a visitor or a network uploaded in the current minute or day. Unlogged: a crash of
 -- PostgreSQL empties it.

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.orders import queries
@@ -66,6 +66,7 @@ from sapa.orders.transitions import (
 )
 from sapa.orders.types import (
     ORDER_ID,
+    CustomerSales,
     Order,
     OrderChanged,
     OrderCreated,
@@ -83,6 +84,7 @@ from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
 
+MOST_SUMMED = 10_000
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 CLOCK_SKEW = timedelta(minutes=5)
 """How far ahead of ours a caller's clock may be."""
@@ -245,6 +247,11 @@ async def find(tx: Tx, company: Company, id: str) -> Order | None:
 def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Order]]:
     """All orders of the company in batches, the oldest first."""
     return queries.stream_all_orders(tx, company_id)
+
+
+async def sum_sales_to(db: Connection, company: Company, customer_id: str) -> list[CustomerSales]:
+    """What a customer bought, by currency, the currency with the most orders first."""
+    return await queries.sum_sales(db, company.id, customer_id, MOST_SUMMED)
 
 
 async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | None:

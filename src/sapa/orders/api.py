@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import product
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw
 
@@ -33,7 +33,7 @@ from sapa.orders.settlement.types import (
 )
 from sapa.orders.types import ORDER_ID, Order, OrderExists, OrderId, OrderIn, OrderPatch, Status
 from sapa.products.types import InsufficientStock
-from sapa.values.enum_names import words_of
+from sapa.values.enum_names import EnumName, words_of
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.money import Currency
 from sapa.values.text_folding import fold
@@ -44,6 +44,8 @@ _THREE_LETTERS = re.compile(r"[^\W_]{3}").search
 _ONE_OR_TWO_LETTERS = re.compile(r"[a-z0-9]{1,2}").fullmatch
 
 ALL_OPEN_UNITS = FulfillmentIn()
+
+OrderSort = Annotated[Literal["createdAt:desc", "createdAt:asc", "total:desc", "total:asc"], EnumName("OrderSort")]
 
 LAST_CHARACTER = "\U0010ffff"
 LAST_TEXT = LAST_CHARACTER * 256
@@ -70,17 +72,20 @@ class OrdersQuery(PageQuery, frozen=True, kw_only=True):
     currency: Annotated[Currency, Meta(description="Orders in this currency.")] | None = None
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
+    sort: Annotated[OrderSort, Meta(description="A field and a direction.")] = "createdAt:desc"
 
 
 @routes.get("", scope=Scope.ORDERS_READ)
 async def list_orders(call: Call, query: OrdersQuery) -> Page[Annotated[Raw, StoredJson(Order)]]:
     """List orders.
 
-    Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's name, ignoring
-    case and accents. One or two Latin letters or digits match the start of these ids and of the first four words
-    of the name only.
+    Newest first, unless you set `sort`. `search` matches the start of the id, orderId or orderNumber, or part of the
+    customer's name, ignoring case and accents. One or two Latin letters or digits match the start of these ids and of
+    the first four words of the name only.
     """
-    orders, total = await queries.list_orders(call.db, call.company.id, _filters(query), query.limit, query.offset)
+    orders, total = await queries.list_orders(
+        call.db, call.company.id, _filters(query), query.sort, query.limit, query.offset
+    )
     return build_page([order.to_json() for order in orders], query.page, query.limit, total)
 
 

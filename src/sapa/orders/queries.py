@@ -31,7 +31,7 @@ from sapa.orders.listed_order import BEGINNING, ListedOrder
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.types import InsertedOrder, Order, StoredOrder
+from sapa.orders.types import CustomerSales, InsertedOrder, Order, StoredOrder
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
@@ -170,8 +170,24 @@ LISTING = Listing(
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },
-    sorts={"createdAt": "created_at"},
+    sorts={"createdAt": "created_at", "total": "total"},
     columns={"beginning": BEGINNING},
+)
+
+
+# Of a customer with very many orders, the newest.
+SUM_SALES = sql(
+    """
+    SELECT currency, count(*) AS orders, sum(coalesce(total_paid, 0) - coalesce(total_refunded, 0)) AS spent,
+           min(created_at) AS first_at, max(created_at) AS last_at
+      FROM (SELECT currency, total_paid, total_refunded, created_at
+              FROM orders
+             WHERE company_id = $1 AND customer_id = $2 AND status <> 'cancelled'
+             ORDER BY created_at DESC, id DESC
+             LIMIT $3) AS bought
+     GROUP BY currency
+     ORDER BY orders DESC, currency""",
+    row=CustomerSales,
 )
 
 
@@ -378,11 +394,16 @@ async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:
     await MARK_RECORDED.run(tx, company_id, id)
 
 
+async def sum_sales(db: Connection, company_id: int, customer_id: str, most: int) -> list[CustomerSales]:
+    """The currency with the most orders first."""
+    return await SUM_SALES.all(db, company_id, customer_id, most)
+
+
 async def list_orders(
-    db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
+    db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
 ) -> tuple[list[ListedOrder], int]:
-    """One page, newest first, and the total number of matches."""
-    return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+    """One page, and the total number of matches."""
+    return await LISTING.page(db, company_id, filters, sort, limit, offset)
 
 
 def stream_all_orders(tx: Tx, company_id: int) -> AsyncIterator[list[Order]]:

@@ -173,6 +173,17 @@ class InsertedOrder(Struct, frozen=True):
     updated_at: Timestamp
 
 
+class CustomerSales(Struct, frozen=True):
+    """What a customer bought in one currency, without cancelled orders."""
+
+    currency: str
+    orders: int
+    spent: Decimal
+    """What was paid and not refunded."""
+    first_at: Timestamp
+    last_at: Timestamp
+
+
 class StoredOrder(Order, frozen=True):
     """An order with what its next transition depends on."""
 

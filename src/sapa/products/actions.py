@@ -6,6 +6,7 @@ from typing import Literal
 from sapa.db import races
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
+from sapa.ports import publish
 from sapa.products import queries
 from sapa.products.draft import build_draft, draft_of, revise_draft
 from sapa.products.types import (
@@ -14,6 +15,7 @@ from sapa.products.types import (
     ProductCreated,
     ProductDeleted,
     ProductIn,
+    ProductMediaChanged,
     ProductPatch,
     ProductUpdated,
 )
@@ -52,6 +54,7 @@ async def upsert(tx: Tx, company: Company, product_id: str, body: ProductPatch) 
 async def delete(tx: Tx, company: Company, id: str) -> None:
     product = await queries.lock_product(tx, company.id, id)
     await queries.delete_product(tx, company.id, id)
+    await _announce_media(tx, company, id, draft_of(product).list_media(), [])
     await emit(tx, company, ProductDeleted(product))
 
 
@@ -66,7 +69,9 @@ def stream_all(tx: Tx, company_id: int) -> AsyncIterator[list[Product]]:
 
 
 async def _create(tx: Tx, company: Company, id: str, own_id: str, body: ProductIn | ProductPatch) -> Product:
-    product = await queries.insert_product(tx, company.id, id, build_draft(company, own_id, body))
+    draft = build_draft(company, own_id, body)
+    product = await queries.insert_product(tx, company.id, id, draft)
+    await _announce_media(tx, company, id, [], draft.list_media())
     await emit(tx, company, ProductCreated(product))
     return product
 
@@ -77,5 +82,11 @@ async def _revise(tx: Tx, company: Company, product: Product, patch: ProductPatc
     if draft == before:
         return product
     product = await queries.update_product(tx, company.id, product.id, draft)
+    await _announce_media(tx, company, product.id, before.list_media(), draft.list_media())
     await emit(tx, company, ProductUpdated(product))
     return product
+
+
+async def _announce_media(tx: Tx, company: Company, id: str, before: list[str], after: list[str]) -> None:
+    if before != after:
+        await publish(tx, company, ProductMediaChanged(id, before, after))

@@ -1,6 +1,6 @@
 """How products are reached."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -12,6 +12,7 @@ from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Page, build_page
 from sapa.products import actions, queries
 from sapa.products.types import Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
+from sapa.values.enum_names import EnumName
 from sapa.values.text_folding import fold
 
 routes = Routes(
@@ -22,6 +23,9 @@ routes = Routes(
 )
 
 
+ProductSort = Annotated[Literal["createdAt:desc", "createdAt:asc", "name:asc", "name:desc"], EnumName("ProductSort")]
+
+
 class ProductsQuery(PageQuery, frozen=True, kw_only=True):
     """Which products to list."""
 
@@ -30,16 +34,19 @@ class ProductsQuery(PageQuery, frozen=True, kw_only=True):
     tags: (
         Annotated[list[str], Meta(description="Comma-separated. Only products that have all of these tags.")] | None
     ) = None
+    sort: Annotated[ProductSort, Meta(description="A field and a direction.")] = "createdAt:desc"
 
 
 @routes.get("", scope=Scope.PRODUCTS_READ)
 async def list_products(call: Call, query: ProductsQuery) -> Page[Product]:
     """List products.
 
-    Newest first. `search` matches part of the name, the productId or a variant's SKU, ignoring case and accents. `tags`
-    is comma-separated; a product must have all of them.
+    Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's SKU, ignoring
+    case and accents. `tags` is comma-separated; a product must have all of them.
     """
-    products, total = await queries.list_products(call.db, call.company.id, _filters(query), query.limit, query.offset)
+    products, total = await queries.list_products(
+        call.db, call.company.id, _filters(query), query.sort, query.limit, query.offset
+    )
     return build_page(products, query.page, query.limit, total)
 
 

@@ -34,6 +34,11 @@ class ProductDraft(Struct, frozen=True, kw_only=True):
         skus = [variant.inventory_sku for variant in self.variants if variant.inventory_sku is not None]
         return "\n".join(map(fold, [self.name, self.product_id, *skus]))
 
+    def list_media(self) -> list[str]:
+        """The addresses of all pictures."""
+        found = [self.media, *self.medias, *(variant.media for variant in self.variants)]
+        return [url for url in found if url is not None]
+
 
 def build_draft(company: Company, own_id: str, body: ProductIn | ProductPatch) -> ProductDraft:
     """A new product; raises Invalid with the field that is wrong."""

@@ -111,7 +111,7 @@ LISTING = Listing(
     cell="status",
     columns={"variants": VARIANTS},
     filters={"search": "search_text LIKE {}", "tags": "tags @> {}"},
-    sorts={"createdAt": "created_at"},
+    sorts={"createdAt": "created_at", "name": "lower(name)"},
 )
 
 
@@ -142,10 +142,10 @@ async def delete_product(tx: Tx, company_id: int, id: str) -> None:
 
 
 async def list_products(
-    db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
+    db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
 ) -> tuple[list[Product], int]:
     """One page, and the total number of matches."""
-    return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+    return await LISTING.page(db, company_id, filters, sort, limit, offset)
 
 
 async def list_all_products(db: Connection, company_id: int) -> list[Product]:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.ports import Announcement
 from sapa.values.api_base import Base
 from sapa.values.enum_names import EnumName
 from sapa.values.ids import IdKind
@@ -214,6 +215,14 @@ class InsufficientStock(Conflict):
 
     code = "INSUFFICIENT_STOCK"
     fix = "Get the product, and order at most the units it has, or add units to its stock."
+
+
+class ProductMediaChanged(Announcement, frozen=True):
+    """A product names other pictures than before; a deleted one names none."""
+
+    product_id: str
+    before: list[str]
+    after: list[str]
 
 
 class ProductCreated(Event):

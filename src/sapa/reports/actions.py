@@ -16,6 +16,7 @@ from sapa.reports.types import (
     DayRange,
     DaySales,
     EndpointHealth,
+    EndpointHour,
     MessageStep,
     MoneyStep,
     OrderTransaction,
@@ -109,6 +110,14 @@ async def list_endpoint_health(db: Connection, company_id: int) -> list[Endpoint
     """How the deliveries of each webhook endpoint went in the last 24 hours."""
     now = datetime.now(UTC)
     return await queries.list_endpoints(db, company_id, now - HEALTH_PERIOD, now + timedelta(seconds=1))
+
+
+async def list_endpoint_hours(db: Connection, company_id: int, endpoint_id: str, start: datetime) -> list[EndpointHour]:
+    """Each of the hours since `start`, also those without attempts; then all of them together."""
+    hours = round(HEALTH_PERIOD / timedelta(hours=1))
+    found = await queries.list_endpoint_hours(db, company_id, endpoint_id, start, start + HEALTH_PERIOD)
+    by_hour = {one.hour: one for one in found}
+    return [by_hour.get(hour) or EndpointHour(hour, 0, 0, None, None) for hour in (*range(hours), None)]
 
 
 async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:

@@ -10,6 +10,7 @@ from sapa.reports.types import (
     ChannelMessages,
     DaySales,
     EndpointHealth,
+    EndpointHour,
     MessageStep,
     MoneyStep,
     OrderTransaction,
@@ -22,6 +23,7 @@ from sapa.reports.types import (
 MOST_ROWS = 5_000
 MOST_ENDPOINTS = 50
 MOST_ATTEMPTS = 1_000
+MOST_HOURLY = 20_000
 MOST_WAITING = 10_000
 
 
@@ -157,6 +159,24 @@ ENDPOINTS = sql(
     row=EndpointHealth,
 )
 
+# Of an endpoint with very many attempts, the newest. The last row is the whole window.
+ENDPOINT_HOURS = sql(
+    """
+    SELECT hour, count(*) FILTER (WHERE outcome = 'delivered') AS delivered,
+           count(*) FILTER (WHERE outcome <> 'delivered') AS failed,
+           round(percentile_cont(0.5) WITHIN GROUP (ORDER BY milliseconds))::integer AS median,
+           round(percentile_cont(0.95) WITHIN GROUP (ORDER BY milliseconds))::integer AS slow
+      FROM (SELECT floor(extract(epoch FROM started_at - $3) / 3600)::integer AS hour, outcome, milliseconds
+              FROM webhook_attempts
+             WHERE company_id = $1 AND endpoint_id = $2 AND started_at >= $3 AND started_at < $4
+               AND outcome <> 'skipped' AND NOT (is_probe AND outcome = 'retrying')
+             ORDER BY started_at DESC
+             LIMIT $5) AS latest
+     GROUP BY GROUPING SETS ((hour), ())
+     ORDER BY hour""",
+    row=EndpointHour,
+)
+
 # Cell by cell, so that the window is a range of the index on (company_id, cell, created_at).
 SHIPMENTS = sql(
     """
@@ -248,6 +268,12 @@ async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[
 
 async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:
     return await MONEY.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
+
+
+async def list_endpoint_hours(
+    db: Connection, company_id: int, endpoint_id: str, start: datetime, end: datetime
+) -> list[EndpointHour]:
+    return await ENDPOINT_HOURS.all(db, company_id, endpoint_id, start, end, MOST_HOURLY)
 
 
 async def list_transactions(

@@ -151,6 +151,19 @@ class OrderTransaction(Struct, frozen=True):
     occurred_at: str
 
 
+class EndpointHour(Struct, frozen=True):
+    """Attempts to deliver to a webhook endpoint that began in one hour, and how long its answers took."""
+
+    hour: int | None
+    """From the start of the window; None for the whole window."""
+    delivered: int
+    failed: int
+    median: int | None
+    """In milliseconds, like the next."""
+    slow: int | None
+    """95 of 100 answers were quicker."""
+
+
 class EndpointHealth(Struct, frozen=True):
     """Recent deliveries of a webhook endpoint."""
 

@@ -6,8 +6,10 @@ from datetime import datetime
 from msgspec import Struct
 
 from sapa.db.pool import Tx
+from sapa.http.errors import Invalid, NotFound
 from sapa.timeline import queries
-from sapa.timeline.types import Source
+from sapa.timeline.types import Source, TimelineEntry, TimelineNoteIn
+from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 
 
@@ -37,6 +39,20 @@ async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntr
         for entry in entries
     ]
     await queries.insert_entries(tx, company.id, rows, are_known=are_known)
+
+
+async def add_note(
+    tx: Tx, company: Company, customer_id: str, body: TimelineNoteIn, actor: ChangeActor
+) -> TimelineEntry:
+    if not await queries.has_customer(tx, company.id, customer_id):
+        raise NotFound
+    if not body.notes.strip() or "\0" in body.notes:
+        raise Invalid.field("notes", "must not be blank or contain a NUL character")
+    person = actor.name if actor.type == "user" else None
+    source: Source = "console" if person else "api"
+    note = (customer_id, "note_added", source, None, body.notes.strip(), person, None)
+    [id] = await queries.insert_entries(tx, company.id, [note], are_known=True)
+    return await queries.get_entry(tx, company.id, id)
 
 
 async def purge_customer(tx: Tx, company: Company, customer_id: str) -> None:

@@ -1,4 +1,4 @@
-"""How the timeline is read."""
+"""How the timeline is read, and notes are added."""
 
 import base64
 import binascii
@@ -10,9 +10,16 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import POSITION, BadValue, PageLimit, parse_date_time
-from sapa.timeline import queries
+from sapa.timeline import actions, queries
 from sapa.timeline.queries import Position
-from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMeta, TimelinePage
+from sapa.timeline.types import (
+    TIMELINE_ID,
+    Category,
+    TimelineEntry,
+    TimelineMeta,
+    TimelineNoteIn,
+    TimelinePage,
+)
 from sapa.values.ids import CustomerId
 
 routes = Routes(
@@ -64,6 +71,15 @@ async def list_timeline_entries(call: Call, customer_id: CustomerId, query: Time
         await queries.list_newer(*filters, 1, _position_of(entries[0])) if entries else total
     )
     return _build_page(entries, has_newer, len(found) > query.limit, total)
+
+
+@routes.post("/{customerId}/timeline", scope=Scope.CUSTOMERS_WRITE, raises=[NotFound])
+async def add_timeline_note(call: Call, customer_id: CustomerId, body: TimelineNoteIn) -> TimelineEntry:
+    """Add a note to a customer's timeline.
+
+    Only the company's people see it.
+    """
+    return await actions.add_note(call.db, call.company, customer_id, body, call.actor)
 
 
 def _build_page(entries: list[TimelineEntry], has_previous: bool, has_next: bool, total: int) -> TimelinePage:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.http.errors import NotFound
 from sapa.timeline.types import CATEGORIES, TIMELINE_ID, TYPES, Category, TimelineEntry
 from sapa.values.json import encode
 
@@ -34,6 +35,8 @@ _FOUND = """
 
 INSERT = sql(_INSERT.format(found=_FOUND))
 INSERT_KNOWN = sql(_INSERT.format(found=""))
+
+GET = sql(f"SELECT {COLUMNS} FROM timeline_entries WHERE company_id = $1 AND id = $2", row=TimelineEntry)
 
 HAS_CUSTOMER = sql("SELECT EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $2)")
 
@@ -113,11 +116,11 @@ async def insert_entries(
     entries: Sequence[tuple[str, str, str, str | None, str | None, str | None, datetime | None]],
     *,
     are_known: bool,
-) -> None:
+) -> list[str]:
     """Each entry is (customer, type, source, edit log, notes, actor, when it happened if not now). The customers are
-    looked up unless they `are_known` to be there until the transaction ends."""
+    looked up unless they `are_known` to be there until the transaction ends. Returns the entries' ids."""
     if not entries:
-        return
+        return []
     # The entries share one instant; their ids keep their order.
     ids = sorted(TIMELINE_ID.new() for _ in entries)
     documents = [
@@ -135,6 +138,14 @@ async def insert_entries(
         for id, (customer_id, type, source, edit_log, notes, actor_name, at) in zip(ids, entries, strict=True)
     ]
     await (INSERT_KNOWN if are_known else INSERT).run(tx, company_id, encode(documents))
+    return ids
+
+
+async def get_entry(db: Connection, company_id: int, id: str) -> TimelineEntry:
+    entry = await GET.find(db, company_id, id)
+    if entry is None:
+        raise NotFound
+    return entry
 
 
 async def has_customer(db: Connection, company_id: int, customer_id: str) -> bool:

@@ -17,6 +17,7 @@ Source = Annotated[Literal["api", "console", "system"], EnumName("TimelineSource
 TYPES: dict[str, tuple[Category, str]] = {
     "customer_created": ("system", "The customer was created."),
     "customer_updated": ("system", "The customer's details changed."),
+    "note_added": ("support", "A person wrote a note about the customer."),
     "order_created": ("system", "The customer placed an order."),
     "order_paid": ("system", "An order was paid."),
     "order_fulfilled": ("system", "An order was fulfilled."),
@@ -77,6 +78,12 @@ class TimelineEntry(Struct, frozen=True, rename=_wire_name):
     ]
     created_at: Timestamp
     updated_at: Timestamp
+
+
+class TimelineNoteIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A note about a customer, which only the company's people see."""
+
+    notes: Annotated[str, Meta(min_length=1, max_length=2000, examples=["Suka biji sangrai medium"])]
 
 
 class TimelineMeta(Struct, frozen=True, rename="camel"):

@@ -34,6 +34,7 @@ class AsyncAgentsResource(AsyncResource):
         type: models.AgentType | None = None,
         active: bool | None = None,
         search: str | None = None,
+        user_id: int | None = None,
     ) -> AsyncPagedList[models.Agent, models.AgentPage]:
         """List agents, newest first.
 
@@ -44,12 +45,13 @@ class AsyncAgentsResource(AsyncResource):
         - type: Only agents of this type.
         - active: Only active agents, or only inactive ones.
         - search: Part of the name, in upper or lower case.
+        - user_id: Only the agent of this user of the console.
         """
         return self._list(
             models.AgentPage,
             "page",
             "/messaging/v1/agents",
-            {"page": page, "limit": limit, "type": type, "active": active, "search": search},
+            {"page": page, "limit": limit, "type": type, "active": active, "search": search, "userId": user_id},
         )
 
     async def create(
@@ -154,6 +156,45 @@ class AsyncAgentsResource(AsyncResource):
                 "PUT",
                 build_path("/messaging/v1/agents/{}/presence", id),
                 body=models.AgentPresenceIn(status=status, seconds=seconds),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    async def get_notification_settings(self, id: int) -> models.AgentNotificationSettings:
+        """Get what an agent's user hears of at the console and by mail.
+
+        Needs the scope `messages:READ`.
+        """
+        return await self._call(
+            models.AgentNotificationSettings,
+            Request("GET", build_path("/messaging/v1/agents/{}/notification-settings", id)),
+        )
+
+    async def update_notification_settings(
+        self,
+        id: int,
+        *,
+        kinds: Sequence[models.AgentNotificationKind] | NotGiven = NOT_GIVEN,
+        sound: bool | NotGiven = NOT_GIVEN,
+        desktop: bool | NotGiven = NOT_GIVEN,
+        mail: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+    ) -> models.AgentNotificationSettings:
+        """Change what an agent's user hears of at the console and by mail.
+
+        A field that you leave out keeps its value. People change their own under *Your profile*.
+
+        Needs the scope `messages:WRITE`.
+
+        - kinds: A customer waits in the agent's own ticket (`assigned`) or in one that nobody has
+          (`unassigned`); a paid order waits to be shipped; a parcel needs somebody.
+        """
+        return await self._call(
+            models.AgentNotificationSettings,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/agents/{}/notification-settings", id),
+                body=models.AgentNotificationSettingsPatch(kinds=kinds, sound=sound, desktop=desktop, mail=mail),
                 idempotency_key=idempotency_key,
             ),
         )
@@ -1349,6 +1390,25 @@ class AsyncCustomersResource(AsyncResource):
             "after",
             build_path("/customer/v1/loyalty/customers/{}/timeline", customer_id),
             {"category": category, "limit": limit, "after": after, "before": before, "months": months},
+        )
+
+    async def add_timeline_note(
+        self, customer_id: str, *, notes: str, idempotency_key: str | None = None
+    ) -> models.TimelineEntry:
+        """Add a note to a customer's timeline.
+
+        Only the company's people see it.
+
+        Needs the scope `customers:WRITE`.
+        """
+        return await self._call(
+            models.TimelineEntry,
+            Request(
+                "POST",
+                build_path("/customer/v1/loyalty/customers/{}/timeline", customer_id),
+                body=models.TimelineNoteIn(notes=notes),
+                idempotency_key=idempotency_key,
+            ),
         )
 
 
@@ -2558,19 +2618,18 @@ class AsyncOrdersResource(AsyncResource):
         currency: str | None = None,
         created_from: datetime | None = None,
         created_to: datetime | None = None,
+        sort: models.OrderSort | None = None,
     ) -> AsyncPagedList[models.Order, models.OrderPage]:
         """List orders.
 
-        Newest first. `search` matches the start of the id, orderId or orderNumber, or part of the customer's
-        name, ignoring case and accents. One or two Latin letters or digits match the start of these ids and of
-        the first four words of the name only.
+        Newest first, unless you set `sort`. `search` matches the start of the id, orderId or orderNumber, or
+        part of the customer's name, ignoring case and accents.
 
         Needs the scope `orders:READ`.
 
         - page: The page to read, from 1.
         - limit: How many items a page holds.
-        - search: The start of an id, orderId or orderNumber, or part of the customer's name. One or two Latin
-          letters or digits: the start of an id or of a word of the name.
+        - search: The start of an id, orderId or orderNumber, or part of the customer's name.
         - status: Orders with this status.
         - fulfillment_status: Fulfilled or not.
         - financial_status: Paid or not.
@@ -2578,6 +2637,7 @@ class AsyncOrdersResource(AsyncResource):
         - currency: Orders in this currency.
         - created_from: Created at this instant or later.
         - created_to: Created at this instant or earlier.
+        - sort: A field and a direction.
         """
         return self._list(
             models.OrderPage,
@@ -2594,6 +2654,7 @@ class AsyncOrdersResource(AsyncResource):
                 "currency": currency,
                 "createdFrom": created_from,
                 "createdTo": created_to,
+                "sort": sort,
             },
         )
 
@@ -2839,11 +2900,12 @@ class AsyncProductsResource(AsyncResource):
         search: str | None = None,
         status: models.ProductStatus | None = None,
         tags: Sequence[str] | None = None,
+        sort: models.ProductSort | None = None,
     ) -> AsyncPagedList[models.Product, models.ProductPage]:
         """List products.
 
-        Newest first. `search` matches part of the name, the productId or a variant's SKU, ignoring case and
-        accents. `tags` is comma-separated; a product must have all of them.
+        Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's
+        SKU, ignoring case and accents. `tags` is comma-separated; a product must have all of them.
 
         Needs the scope `products:READ`.
 
@@ -2852,12 +2914,13 @@ class AsyncProductsResource(AsyncResource):
         - search: A part of the name, the productId or a SKU.
         - status: Only the variants of active products can be ordered.
         - tags: Comma-separated. Only products that have all of these tags.
+        - sort: A field and a direction.
         """
         return self._list(
             models.ProductPage,
             "page",
             "/customer/v1/products",
-            {"page": page, "limit": limit, "search": search, "status": status, "tags": tags},
+            {"page": page, "limit": limit, "search": search, "status": status, "tags": tags, "sort": sort},
         )
 
     async def create(
@@ -2968,6 +3031,30 @@ class AsyncProductsResource(AsyncResource):
         Needs the scope `products:DELETE`.
         """
         await self._run(Request("DELETE", build_path("/customer/v1/products/{}", id), idempotency_key=idempotency_key))
+
+    async def upload_picture(
+        self, file: FileSource, *, content_type: str | None = None, idempotency_key: str | None = None
+    ) -> models.ProductPicture:
+        """Upload a picture for products.
+
+        Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its
+        `url` in `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and
+        needs no key. A picture that no product names is deleted after 24 hours, the others when the last
+        product that names them is deleted or names them no more.
+
+        A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
+
+        Needs the scope `products:WRITE`.
+        """
+        return await self._call(
+            models.ProductPicture,
+            Request(
+                "POST",
+                "/customer/v1/product-pictures",
+                body=read_upload(file, content_type, ["application/octet-stream", "multipart/form-data"]),
+                idempotency_key=idempotency_key,
+            ),
+        )
 
 
 class AsyncRatingsResource(AsyncResource):
@@ -5149,7 +5236,7 @@ class AsyncTicketsResource(AsyncResource):
         """Search tickets, those with the newest messages first; at most 50.
 
         Finds every contact, with a customer record or without, by name, address or part of the number on any
-        channel; ids of tickets and customers; and messages that have all the words. Case is ignored.
+        channel; ids of tickets and customers; and words of messages. Case is ignored.
 
         Needs the scope `messages:READ`.
 

@@ -65,6 +65,10 @@ class AgentIsHuman(Conflict):
     """The business app's agent must be human. Create another agent for an AI."""
 
 
+class AgentWithoutUser(Conflict):
+    """The agent has no user of the console. Set its userId with PUT /agents/{id}."""
+
+
 class AlreadyAssigned(Conflict):
     """Another agent has this ticket. Take another one, or assign it to yourself."""
 
@@ -401,6 +405,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "AGENT_EXISTS": AgentExists,
     "AGENT_INACTIVE": AgentInactive,
     "AGENT_IS_HUMAN": AgentIsHuman,
+    "AGENT_WITHOUT_USER": AgentWithoutUser,
     "ALREADY_ASSIGNED": AlreadyAssigned,
     "ALREADY_RATED": AlreadyRated,
     "ANOTHER_TICKET_ACTIVE": AnotherTicketActive,
@@ -492,6 +497,7 @@ __all__ = [
     "AgentExists",
     "AgentInactive",
     "AgentIsHuman",
+    "AgentWithoutUser",
     "AlreadyAssigned",
     "AlreadyRated",
     "AnotherTicketActive",

@@ -15,6 +15,8 @@ from ._values import NOT_GIVEN, Amount, NotGiven
 
 AdjustmentDirection: TypeAlias = Literal["add", "deduct"]
 
+AgentNotificationKind: TypeAlias = Literal["assigned", "order", "shipment", "unassigned"]
+
 AgentType: TypeAlias = Literal["ai", "human"]
 
 ApiKeyStatus: TypeAlias = Literal["active", "expired", "revoked"]
@@ -175,6 +177,8 @@ OrderHistoryAction: TypeAlias = Literal[
     "created", "edited", "fulfilled", "payment_recorded", "refund_recorded", "updated"
 ]
 
+OrderSort: TypeAlias = Literal["createdAt:asc", "createdAt:desc", "total:asc", "total:desc"]
+
 OrderStatus: TypeAlias = Literal["active", "archived", "cancelled", "refunded"]
 
 PackageHandover: TypeAlias = Literal["DROP_OFF", "PICKUP"]
@@ -184,6 +188,8 @@ PaymentStatus: TypeAlias = Literal["paid", "pending", "refunded"]
 PresenceStatus: TypeAlias = Literal["away", "offline", "online"]
 
 PrintedDocument: TypeAlias = Literal["label", "manifest", "packing_slip"]
+
+ProductSort: TypeAlias = Literal["createdAt:asc", "createdAt:desc", "name:asc", "name:desc"]
 
 ProductStatus: TypeAlias = Literal["active", "archived", "draft"]
 
@@ -365,6 +371,7 @@ TimelineEntryType: TypeAlias = Literal[
     "customer_created",
     "customer_updated",
     "customer_wrote",
+    "note_added",
     "order_cancelled",
     "order_created",
     "order_fulfilled",
@@ -499,6 +506,33 @@ class AgentIn(Struct, kw_only=True, rename="camel"):
     """Default: `true`."""
     user_id: int | None | NotGiven = NOT_GIVEN
     """A user of the company's console; for human agents only."""
+
+
+class AgentNotificationSettings(Struct, kw_only=True, frozen=True):
+    """What an agent's user hears of in this company, and how. It counts for the live and the test environment."""
+
+    kinds: list[str] = []
+    """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid
+    order waits to be shipped; a parcel needs somebody. One of AgentNotificationKind, or a newer word.
+    """
+    sound: bool
+    """A sound, while the console is open."""
+    desktop: bool
+    """A notification of the desktop, while the console is open."""
+    mail: bool
+    """A mail after ten minutes away from the console, at most once an hour."""
+
+
+class AgentNotificationSettingsPatch(Struct, kw_only=True):
+    """Changes to the settings: absent fields keep their values."""
+
+    kinds: Sequence[AgentNotificationKind] | NotGiven = NOT_GIVEN
+    """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid
+    order waits to be shipped; a parcel needs somebody.
+    """
+    sound: bool | NotGiven = NOT_GIVEN
+    desktop: bool | NotGiven = NOT_GIVEN
+    mail: bool | NotGiven = NOT_GIVEN
 
 
 class AgentPage(Struct, kw_only=True, frozen=True):
@@ -3350,6 +3384,18 @@ class ProductPatch(Struct, kw_only=True):
     types: Sequence[str] | None | NotGiven = NOT_GIVEN
 
 
+class ProductPicture(Struct, kw_only=True, frozen=True, rename="camel"):
+    """An uploaded picture. Products name it by its `url`."""
+
+    id: str
+    url: str
+    """Anyone who has it can see the picture."""
+    media_type: str
+    """Read from the file's bytes."""
+    size: int
+    """In bytes."""
+
+
 class ProductSectionIn(Struct, kw_only=True, rename="camel"):
     """Products under a title."""
 
@@ -5625,18 +5671,19 @@ class TimelineEntry(
     """One of TimelineCategory, or a newer word."""
     type: str
     """What happened: - `customer_created` (system): The customer was created. - `customer_updated` (system): The
-    customer's details changed. - `order_created` (system): The customer placed an order. - `order_paid`
-    (system): An order was paid. - `order_fulfilled` (system): An order was fulfilled. - `order_cancelled`
-    (system): An order was cancelled. - `order_refunded` (system): An order was refunded. - `points_earned`
-    (loyalty): The customer earned points. - `points_adjusted` (loyalty): Points were added or deducted
-    manually. - `points_reserved` (loyalty): Points were reserved for a redemption. - `points_released`
-    (loyalty): Reserved points became available again. - `points_redeemed` (loyalty): Points were spent. -
-    `points_expired` (loyalty): Points expired. - `points_reversed` (loyalty): Points of an order were taken
-    back, or spent points were returned. - `reward_redeemed` (loyalty): The customer redeemed a reward; its
-    points are reserved. - `redemption_committed` (loyalty): The points of a redemption were spent; its voucher
-    is valid. - `redemption_released` (loyalty): A redemption was released. - `redemption_expired` (loyalty): A
-    redemption was not committed in time. - `redemption_failed` (loyalty): A redemption failed, and its points
-    were returned. - `ticket_opened` (support): The customer wrote, and a ticket was opened. - `customer_wrote`
+    customer's details changed. - `note_added` (support): A person wrote a note about the customer. -
+    `order_created` (system): The customer placed an order. - `order_paid` (system): An order was paid. -
+    `order_fulfilled` (system): An order was fulfilled. - `order_cancelled` (system): An order was cancelled. -
+    `order_refunded` (system): An order was refunded. - `points_earned` (loyalty): The customer earned points. -
+    `points_adjusted` (loyalty): Points were added or deducted manually. - `points_reserved` (loyalty): Points
+    were reserved for a redemption. - `points_released` (loyalty): Reserved points became available again. -
+    `points_redeemed` (loyalty): Points were spent. - `points_expired` (loyalty): Points expired. -
+    `points_reversed` (loyalty): Points of an order were taken back, or spent points were returned. -
+    `reward_redeemed` (loyalty): The customer redeemed a reward; its points are reserved. -
+    `redemption_committed` (loyalty): The points of a redemption were spent; its voucher is valid. -
+    `redemption_released` (loyalty): A redemption was released. - `redemption_expired` (loyalty): A redemption
+    was not committed in time. - `redemption_failed` (loyalty): A redemption failed, and its points were
+    returned. - `ticket_opened` (support): The customer wrote, and a ticket was opened. - `customer_wrote`
     (support): The customer wrote again in a ticket after a reply. - `ticket_assigned` (support): A ticket was
     assigned to an agent, or returned to the queue. - `ticket_answered` (support): An agent replied to the
     customer. - `ticket_resolved` (support): A ticket was resolved. - `ticket_reopened` (support): A resolved
@@ -5665,6 +5712,12 @@ class TimelineMeta(Struct, kw_only=True, frozen=True, rename="camel"):
     has_previous_page: bool
     total: int
     """The number of entries of this category and period."""
+
+
+class TimelineNoteIn(Struct, kw_only=True):
+    """A note about a customer, which only the company's people see."""
+
+    notes: str
 
 
 class TimelinePage(Struct, kw_only=True, frozen=True):

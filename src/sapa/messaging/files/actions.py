@@ -1,6 +1,6 @@
 """Stores and reads files, part by part: no file is in memory as a whole unless a caller asks for that."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -119,7 +119,17 @@ async def keep(tx: Tx, company: Company, field: str, ids: Sequence[str]) -> None
         raise Invalid.field(field, NOT_THERE)
 
 
-async def open_content(context: AppContext, company_id: int, file: StoredFile) -> AsyncIterator[bytes]:
+async def keep_stored(tx: Tx, company: Company, ids: Sequence[str]) -> None:
+    """Keeps those of the files that still exist."""
+    await queries.keep(tx, company.id, ids)
+
+
+async def release(tx: Tx, company: Company, ids: Sequence[str]) -> None:
+    """Nobody uses the files any more: the worker deletes them."""
+    await queries.release(tx, company.id, ids)
+
+
+async def open_content(context: AppContext, company_id: int, file: StoredFile) -> AsyncGenerator[bytes, None]:
     """The parts in order. A slow reader holds no database connection."""
     store = get_store(context, file.storage)
     for part in range(file.parts):

@@ -50,6 +50,10 @@ KEEP = sql(
      WHERE company_id = $1 AND id = ANY($2::text[]) AND status = 'stored'"""
 )
 
+RELEASE = sql(
+    "UPDATE files SET expires_at = now() WHERE company_id = $1 AND id = ANY($2::text[]) AND expires_at IS NULL"
+)
+
 EXPIRE = sql("UPDATE files SET expires_at = now() WHERE company_id = $1 AND id = $2 AND status = 'writing'")
 
 INSERT_PART = sql(
@@ -82,6 +86,8 @@ DELETE = sql("DELETE FROM files WHERE company_id = $1 AND id = $2 AND status = '
 
 DELETE_THUMBNAIL = sql("DELETE FROM file_thumbnails WHERE company_id = $1 AND file_id = $2")
 
+DELETE_PICTURE = sql("DELETE FROM product_pictures WHERE company_id = $1 AND file_id = $2")
+
 DELETE_CHANNEL_FILES = sql("DELETE FROM channel_files WHERE company_id = $1 AND file_id = $2")
 
 LIST_UNCHECKED = sql(
@@ -93,7 +99,7 @@ LIST_UNCHECKED = sql(
     crosses=_WORKER,
 )
 
-# A message that was deleted has its files no longer.
+# A message that was deleted has its files no longer, and neither has a product.
 CHECK_USE = sql(
     """
     UPDATE files f
@@ -101,7 +107,10 @@ CHECK_USE = sql(
            expires_at = CASE WHEN NOT EXISTS (
                SELECT FROM message_media u
                  JOIN messages m ON m.company_id = $1 AND m.id = u.message_id
-                WHERE u.company_id = $1 AND u.file_id = f.id) THEN clock.now END
+                WHERE u.company_id = $1 AND u.file_id = f.id)
+            AND NOT EXISTS (
+               SELECT FROM product_pictures p
+                WHERE p.company_id = $1 AND p.file_id = f.id AND p.products <> '{}') THEN clock.now END
       FROM (SELECT now() AS now) AS clock
      WHERE f.company_id = $1 AND f.id = ANY($2::text[]) AND f.expires_at IS NULL"""
 )
@@ -222,6 +231,11 @@ async def keep(tx: Tx, company_id: int, ids: Sequence[str]) -> int:
     return await KEEP.run(tx, company_id, list(ids))
 
 
+async def release(tx: Tx, company_id: int, ids: Sequence[str]) -> None:
+    """Nobody uses the files any more."""
+    await RELEASE.run(tx, company_id, list(ids))
+
+
 async def expire(db: Connection, company_id: int, id: str) -> None:
     await EXPIRE.run(db, company_id, id)
 
@@ -248,6 +262,7 @@ async def delete(tx: Tx, key: FileKey) -> None:
     await DELETE_PARTS.run(tx, key.company_id, key.id)
     await DELETE_THUMBNAIL.run(tx, key.company_id, key.id)
     await DELETE_CHANNEL_FILES.run(tx, key.company_id, key.id)
+    await DELETE_PICTURE.run(tx, key.company_id, key.id)
     await DELETE.run(tx, key.company_id, key.id)
 
 
@@ -257,7 +272,7 @@ async def list_unchecked(db: Connection, seconds: float, limit: int) -> list[Fil
 
 
 async def check_use(tx: Tx, company_id: int, ids: Sequence[str]) -> None:
-    """Files that no message has any more expire now."""
+    """Files that no message and no product has any more expire now."""
     await CHECK_USE.run(tx, company_id, list(ids))
 
 

@@ -8,9 +8,16 @@ from sapa.http.allow_list import parse_address
 from sapa.messaging.channels.widget.types import TooFast
 from sapa.messaging.widget import queries as widget
 
-LimitedAction = Literal["session", "message", "ack", "stream", "read"]
+LimitedAction = Literal["session", "message", "ack", "stream", "read", "typing"]
 
-MAX_PER_VISITOR: dict[LimitedAction, int] = {"session": 30, "message": 30, "ack": 240, "stream": 60, "read": 120}
+MAX_PER_VISITOR: dict[LimitedAction, int] = {
+    "session": 30,
+    "message": 30,
+    "ack": 240,
+    "stream": 60,
+    "read": 120,
+    "typing": 30,
+}
 MAX_PER_ADDRESS: dict[LimitedAction, int] = {"session": 120, "message": 600}
 """Higher than for a visitor: many people may share an address."""
 

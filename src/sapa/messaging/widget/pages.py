@@ -161,6 +161,13 @@ class Chat:
         await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, body))
         return Response(status_code=204, headers=CORS)
 
+    async def show_typing(self, request: Request) -> Response:
+        """The visitor is writing. Agents see it for some seconds, or until the message comes."""
+        visit = await self._authenticate(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "typing")
+        await self._database.transact(lambda tx: visits.mark_typing(tx, visit))
+        return Response(status_code=204, headers=CORS)
+
     async def listen(self, request: Request) -> Response:
         """Streams the messages after Last-Event-ID."""
         visit = await self._authenticate(request)
@@ -195,6 +202,7 @@ def pages(context: AppContext) -> list[Route]:
         _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
         _route("/files", POST=chat.upload_file),
         _route("/acks", POST=chat.acknowledge),
+        _route("/typing", POST=chat.show_typing),
         _route("/events", GET=chat.listen),
     ]
 

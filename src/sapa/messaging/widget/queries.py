@@ -54,6 +54,14 @@ DESCRIBE = sql(
     row=Visitor,
 )
 
+MARK_TYPING = sql("UPDATE widget_visitors SET typing_at = now() WHERE company_id = $1 AND id = $2")
+
+IS_TYPING = sql(
+    """
+    SELECT EXISTS (SELECT FROM widget_visitors
+                    WHERE company_id = $1 AND id = $2 AND typing_at > now() - make_interval(secs => $3))"""
+)
+
 INSERT_SESSION = sql("INSERT INTO widget_sessions (company_id, hash, visitor_id) VALUES ($1, $2, $3)")
 
 DROP_SESSION = sql("DELETE FROM widget_sessions WHERE company_id = $1 AND hash = $2")
@@ -183,6 +191,14 @@ async def describe(
     tx: Tx, company_id: int, id: str, external_id: str, name: str | None, email: str | None
 ) -> Visitor | None:
     return await DESCRIBE.find(tx, company_id, id, external_id, name, email)
+
+
+async def mark_typing(tx: Tx, company_id: int, visitor_id: str) -> None:
+    await MARK_TYPING.run(tx, company_id, visitor_id)
+
+
+async def is_typing(db: Connection, company_id: int, visitor_id: str, seconds: float) -> bool:
+    return bool(await IS_TYPING.value(db, company_id, visitor_id, seconds))
 
 
 async def insert_session(tx: Tx, company_id: int, hash: bytes, visitor_id: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import ChannelAccount, Source
 from sapa.messaging.channels.widget import messages
@@ -23,10 +23,13 @@ from sapa.messaging.channels.widget.types import (
 )
 from sapa.messaging.connections.accounts import ConnectedChannel as Chat
 from sapa.messaging.connections.environment import find_by_token
+from sapa.messaging.tickets import build_tickets_channel
 from sapa.messaging.widget import queries as widget
 from sapa.values.company import Company
 
 SESSION_DAYS = 180
+TYPING_SECONDS = 8.0
+"""How long after the last sign of it a visitor counts as writing."""
 TOKEN_BYTES = 32
 MAX_KEY_LENGTH = 200
 
@@ -114,6 +117,16 @@ async def open_session(
 
 async def end_session(db: Connection, visit: WidgetVisit) -> None:
     await widget.drop_session(db, visit.company.id, visit.session)
+
+
+async def mark_typing(tx: Tx, visit: WidgetVisit) -> None:
+    """Notifies the pages that show the visitor's ticket."""
+    await widget.mark_typing(tx, visit.company.id, visit.visitor.id)
+    notify_after_commit(tx, build_tickets_channel(visit.company.id))
+
+
+async def is_typing(db: Connection, company: Company, visitor_id: str) -> bool:
+    return await widget.is_typing(db, company.id, visitor_id, TYPING_SECONDS)
 
 
 async def _create_session(tx: Tx, company_id: int, visitor: Visitor) -> VisitorSession:

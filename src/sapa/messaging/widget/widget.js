@@ -471,6 +471,15 @@
     return said.data;
   }
 
+  /* Agents see that somebody writes. It is said again while the typing goes on, and nobody waits for it. */
+  let toldTyping = 0;
+
+  function tellTyping() {
+    if (!token || !box.value.trim() || Date.now() - toldTyping < 5000) return;
+    toldTyping = Date.now();
+    call("POST", "typing").catch(() => {});
+  }
+
   /* Begins a session or goes on with one; shows how the conversation stands. */
   async function join() {
     const session = await call("POST", "sessions", visitor ? { visitor } : {});
@@ -688,6 +697,7 @@
     box.focus();
   });
   box.addEventListener("input", grow);
+  box.addEventListener("input", tellTyping);
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();

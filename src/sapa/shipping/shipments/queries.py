@@ -116,6 +116,7 @@ LISTING = Listing(
         "search": f"(search_text LIKE ({{0}}::text[])[1] OR {_BY_NUMBER})",
         "short_search": f"(strpos(search_text, ({{0}}::text[])[1]) > 0 OR {_BY_NUMBER})",
         "order_id": "order_id = {}",
+        "order_ids": "order_id = ANY({}::text[])",
         "awb": "awb = {}",
         "store_location_id": "store_location_id = {}",
         "needing_action": "(needs_action AND {}::boolean)",

@@ -41,12 +41,19 @@ class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
         Annotated[Literal["true", "false"], Meta(description="Only active agents, or only inactive ones.")] | None
     ) = None
     search: Annotated[SearchText, Meta(description="Part of the name, in upper or lower case.")] | None = None
+    user_id: (
+        Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only the agent of this user of the console.")] | None
+    ) = None
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)
 async def list_agents(call: Call, query: AgentsQuery) -> Page[Agent]:
     """List agents, newest first."""
-    filters = {"cells": _cells(query), "search": contains(fold(query.search)) if query.search else None}
+    filters = {
+        "cells": _cells(query),
+        "search": contains(fold(query.search)) if query.search else None,
+        "user_id": query.user_id,
+    }
     chosen = {name: value for name, value in filters.items() if value is not None}
     found, total = await queries.list_agents(call.db, call.company.id, chosen, query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)

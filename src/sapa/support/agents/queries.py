@@ -77,7 +77,7 @@ LISTING = Listing(
     row=Agent,
     counter="agents",
     cell="cell",
-    filters={"search": "name_text LIKE {}"},
+    filters={"search": "name_text LIKE {}", "user_id": "user_id = {}"},
     sorts={"createdAt": "created_at"},
 )
 

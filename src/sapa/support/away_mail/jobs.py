@@ -1,8 +1,10 @@
-"""Tells people by mail that customers wait, when they are away from the console."""
+"""Tells people by mail what waits, when they are away from the console."""
 
 import asyncio
+from collections.abc import Mapping
 
 import structlog
+from msgspec.structs import asdict
 
 from sapa.context import AppContext
 from sapa.http.query_string import parse_date_time
@@ -11,7 +13,6 @@ from sapa.people.profile import actions as profile
 from sapa.people.profile.types import AwayMember
 from sapa.support.away_mail import queries
 from sapa.support.away_mail.mail_texts import TEXTS
-from sapa.support.away_mail.queries import WaitingTickets
 from sapa.work.loops import keep_running
 
 AWAY_SECONDS = 10 * 60.0
@@ -43,10 +44,8 @@ async def _mail(context: AppContext, member: AwayMember) -> None:
     alerts = profile.read_alerts(member.alerts) if member.alerts else profile.DEFAULTS
     async with context.database.connection() as db:
         found = await queries.count_waiting(db, member.company_id, member.user_id, parse_date_time(member.since))
-    waiting = WaitingTickets(
-        found.assigned if "assigned" in alerts.kinds else 0, found.unassigned if "unassigned" in alerts.kinds else 0
-    )
-    if not waiting.assigned + waiting.unassigned:
+    waiting = {kind: count for kind, count in asdict(found).items() if count and kind in alerts.kinds}
+    if not waiting:
         return
     async with context.database.transaction() as tx:
         if not await profile.mark_alerted(tx, member, PAUSE_SECONDS):
@@ -57,15 +56,19 @@ async def _mail(context: AppContext, member: AwayMember) -> None:
         log.warning("person not told of waiting customers", user_id=member.user_id, reason=str(error))
 
 
-def build_mail(address: str, member: AwayMember, waiting: WaitingTickets) -> mail.NoticeMail:
+def build_mail(address: str, member: AwayMember, waiting: Mapping[str, int]) -> mail.NoticeMail:
+    """`waiting` has the number of each kind."""
     texts = TEXTS[member.language]
+    lines = [
+        f"- {line.format(n=waiting[kind])}:\n  {address}/console/live{path}"
+        for kind, (line, path) in texts.lines.items()
+        if kind in waiting
+    ]
     body = texts.body.format(
         name=member.name,
         organisation=member.organisation,
-        assigned=waiting.assigned,
-        unassigned=waiting.unassigned,
-        link=f"{address}/console/live/inbox",
+        lines="\n".join(lines),
         settings=f"{address}/console/profile",
     )
-    subject = texts.subject.format(organisation=member.organisation, count=waiting.assigned + waiting.unassigned)
+    subject = texts.subject.format(organisation=member.organisation, count=sum(waiting.values()))
     return mail.NoticeMail(member.email, subject, body, member.language)

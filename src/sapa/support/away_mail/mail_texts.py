@@ -1,36 +1,50 @@
-"""The mail about waiting customers, in both languages."""
+"""The mail about what waits, in both languages."""
+
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 
 class WaitingText(Struct, frozen=True):
     subject: str
+    lines: Mapping[str, tuple[str, str]]
+    """A line for each kind of alert, and the page that it leads to."""
     body: str
 
 
 TEXTS = {
     "en": WaitingText(
-        subject="{organisation}: {count} waiting for an answer",
+        subject="{organisation}: {count} waiting for you",
+        lines={
+            "assigned": ("{n} customers wait for an answer in your conversations", "/inbox"),
+            "unassigned": ("{n} customers wait in conversations that nobody has taken", "/inbox?view=unassigned"),
+            "order": ("{n} orders were paid and wait to be shipped", "/orders?status=active&financialStatus=paid"),
+            "shipment": ("{n} parcels need somebody", "/shipments?needsAction=true"),
+        },
         body="""\
 Hello {name},
 
-while you were away, customers of {organisation} wrote: {assigned} in your conversations,
-{unassigned} in conversations that nobody has taken.
+this happened at {organisation} while you were away:
 
-{link}
+{lines}
 
 Choose what you hear of: {settings}
 """,
     ),
     "id": WaitingText(
-        subject="{organisation}: {count} menunggu balasan",
+        subject="{organisation}: {count} menunggu Anda",
+        lines={
+            "assigned": ("{n} pelanggan menunggu balasan di percakapan Anda", "/inbox"),
+            "unassigned": ("{n} pelanggan menunggu di percakapan yang belum ditangani", "/inbox?view=unassigned"),
+            "order": ("{n} pesanan sudah dibayar dan menunggu dikirim", "/orders?status=active&financialStatus=paid"),
+            "shipment": ("{n} paket butuh tindakan", "/shipments?needsAction=true"),
+        },
         body="""\
 Halo {name},
 
-selagi Anda pergi, pelanggan {organisation} menulis: {assigned} di percakapan Anda,
-{unassigned} di percakapan yang belum ditangani.
+ini yang terjadi di {organisation} selagi Anda pergi:
 
-{link}
+{lines}
 
 Pilih kabar yang Anda terima: {settings}
 """,

@@ -1,4 +1,4 @@
-"""How many customers wait for a person who is away."""
+"""How much waits for a person who is away."""
 
 from datetime import datetime
 
@@ -8,22 +8,40 @@ from sapa.db.pool import Connection
 from sapa.db.sql import sql
 
 
-class WaitingTickets(Struct, frozen=True):
+class WaitingWork(Struct, frozen=True):
+    """How much began to wait; the fields are the kinds of alerts."""
+
     assigned: int
     unassigned: int
+    order: int
+    shipment: int
 
+
+MOST_COUNTED = 1_000
 
 COUNT_WAITING = sql(
     """
     SELECT count(*) FILTER (WHERE a.user_id = $2) AS assigned,
-           count(*) FILTER (WHERE t.agent_id IS NULL) AS unassigned
+           count(*) FILTER (WHERE t.agent_id IS NULL) AS unassigned,
+           (SELECT count(DISTINCT o.id)
+              FROM (SELECT order_id
+                      FROM order_transactions
+                     WHERE company_id = $1 AND occurred_at > $3 AND kind = 'payment'
+                     LIMIT $4) AS paid
+              JOIN orders o ON o.company_id = $1 AND o.id = paid.order_id
+             WHERE o.cell = 'active/unfulfilled/paid') AS "order",
+           (SELECT count(*)
+              FROM (SELECT
+                      FROM shipments
+                     WHERE company_id = $1 AND needs_action AND updated_at > $3
+                     LIMIT $4) AS stuck) AS shipment
       FROM tickets t
       LEFT JOIN agents a ON a.company_id = $1 AND a.id = t.agent_id
      WHERE t.company_id = $1 AND t.waiting_since > $3 AND t.status <> 'resolved'""",
-    row=WaitingTickets,
+    row=WaitingWork,
 )
 
 
-async def count_waiting(db: Connection, company_id: int, user_id: int, since: datetime) -> WaitingTickets:
-    """Those who have begun to wait since then."""
-    return await COUNT_WAITING.find(db, company_id, user_id, since) or WaitingTickets(0, 0)
+async def count_waiting(db: Connection, company_id: int, user_id: int, since: datetime) -> WaitingWork:
+    """Customers who have begun to wait since then, orders that were paid, and parcels that need somebody."""
+    return await COUNT_WAITING.find(db, company_id, user_id, since, MOST_COUNTED) or WaitingWork(0, 0, 0, 0)

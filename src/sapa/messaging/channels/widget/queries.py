@@ -21,7 +21,8 @@ LOCK_VISITOR = sql(
 APPEND = sql(
     f"""
     WITH {CLOCK}, visitor AS (
-        UPDATE widget_visitors SET last_number = last_number + 1, seen_at = now()
+        UPDATE widget_visitors
+           SET last_number = last_number + 1, seen_at = now(), typing_at = CASE WHEN $4 = 'out' THEN typing_at END
          WHERE company_id = $1 AND id = $2
         RETURNING last_number
     )

@@ -1,0 +1,140 @@
+"""One customer: figures on top, and tabs for what happened, orders, conversations, points, parcels and consent."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from sapa.console.inbox_pages import read_clock
+from sapa.console.inbox_queue import ask
+from sapa.console.loyalty_pages import adjust_points
+from sapa.console.page_request import PageRequest
+from sapa.console.roles import EVERYBODY
+from sapa.console.routes import console, go_to
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.consents.types import ALL_CHANNELS
+from sapa.orders import actions as orders
+from sapa.orders.types import CustomerSales
+from sapa.shipping.shipments import actions as shipments
+
+TABS = ("timeline", "orders", "conversations", "points", "parcels", "consent")
+ROWS = "20"
+FORM_FIELDS = (
+    "points",
+    "reason",
+    "direction",
+    "app",
+    "status",
+    "proof.text",
+    "proof.place",
+    "proof.reference",
+    "notes",
+)
+ICONS = {"support": "chat", "loyalty": "gift", "system": "bag"}
+"""Of a timeline entry, by its category."""
+
+_parse_ticket = re.compile(r"ticket (\S+) on (\w+)", re.ASCII).fullmatch
+_parse_order = re.compile(r"order (\S+): (\S+) ([A-Z]{3})", re.ASCII).fullmatch
+
+Json = dict[str, Any]
+
+
+class TimelineLine(Struct, frozen=True):
+    """A timeline entry as people read it."""
+
+    entry: Json
+    icon: str
+    about: str
+    """What the entry is about, if it is no ticket and no order."""
+    channel: str = ""
+    path: str = ""
+    number: str = ""
+    amount: str = ""
+    currency: str = ""
+
+
+@console.get("/{environment}/customers/{id}", roles=EVERYBODY)
+async def show_customer(page: PageRequest) -> Response:
+    id, tab = page.request.path_params["id"], _choose_tab(page)
+    customer = (await page.call("GET", f"/customers/{id}"))["data"]
+    placed = await page.call("GET", "/orders", {"customerId": id, "limit": ROWS})
+    tickets = await ask(page, "/tickets", {"customerId": id, "limit": ROWS})
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.connection() as db:
+        sales = await orders.sum_sales_to(db, company, id)
+    waits = sorted(one["waitingSince"] for one in tickets["data"] if one["waitingSince"])
+    return page.show(
+        "customer.html",
+        customer=customer,
+        tab=tab,
+        sales=sales,
+        rhythm=_measure_weeks(sales),
+        orders=placed,
+        tickets=tickets,
+        waits=waits,
+        clock=await read_clock(page),
+        wallet=(await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"],
+        apps=(ALL_CHANNELS, *Source),
+        given={name: page.form_value(name) for name in FORM_FIELDS},
+        **await _read_tab(page, id, tab, [order["id"] for order in placed["data"]]),
+    )
+
+
+@console.post("/{environment}/customers/{id}/notes", roles=EVERYBODY, shown_by=show_customer, says="Note added")
+async def add_note(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    await page.call("POST", f"/loyalty/customers/{id}/timeline", body={"notes": page.form_value("notes")})
+    return go_to(page.path(f"/customers/{id}"))
+
+
+@console.post("/{environment}/customers/{id}/points", roles=EVERYBODY, shown_by=show_customer, says="Points changed")
+async def change_points(page: PageRequest) -> Response:
+    await adjust_points(page)
+    return go_to(page.path(f"/customers/{page.request.path_params['id']}"))
+
+
+def _choose_tab(page: PageRequest) -> str:
+    """A form that was refused is shown again in its tab."""
+    if page.form:
+        return "consent" if "app" in page.form else "timeline"
+    wanted = page.request.query_params.get("tab", "")
+    return wanted if wanted in TABS else TABS[0]
+
+
+async def _read_tab(page: PageRequest, id: str, tab: str, order_ids: list[str]) -> Json:
+    """Only what the open tab shows, besides what the tabs count. The parcels are those of the newest orders."""
+    if tab == "parcels":
+        company = await page.api.get_company(page.company_id)
+        async with page.context.database.connection() as db:
+            return {"parcels": await shipments.list_of_orders(db, company, order_ids)}
+    if tab == "points":
+        return {"history": (await page.call("GET", f"/loyalty/customers/{id}/history", {"limit": ROWS}))["data"]}
+    if tab == "consent":
+        return {"consents": (await page.call("GET", f"/customers/{id}/consents", {"limit": ROWS}))["data"]}
+    if tab != "timeline":
+        return {}
+    after = page.request.query_params.get("after", "")
+    timeline = await page.call("GET", f"/loyalty/customers/{id}/timeline", {"limit": ROWS, "after": after})
+    return {"lines": [_build_line(page, entry) for entry in timeline["data"]], "timeline": timeline["meta"]}
+
+
+def _build_line(page: PageRequest, entry: Json) -> TimelineLine:
+    log, icon = entry["edit_log"] or "", "note" if entry["type"] == "note_added" else ICONS[entry["category"]]
+    if ticket := _parse_ticket(log):
+        return TimelineLine(entry, icon, "", channel=ticket[2], path=page.path(f"/inbox/{ticket[1]}"))
+    if order := _parse_order(log):
+        path = page.path(f"/orders?search={order[1]}")
+        return TimelineLine(entry, icon, "", path=path, number=order[1], amount=order[2], currency=order[3])
+    return TimelineLine(entry, icon, log)
+
+
+def _measure_weeks(sales: list[CustomerSales]) -> int | None:
+    """The usual distance between orders; None for fewer than three."""
+    count = sum(one.orders for one in sales)
+    if count < 3:
+        return None
+    first = min(datetime.fromisoformat(one.first_at) for one in sales)
+    last = max(datetime.fromisoformat(one.last_at) for one in sales)
+    return max(1, round((last - first).days / 7 / (count - 1)))
