@@ -9,6 +9,7 @@ from msgspec import UNSET, inspect, to_builtins
 
 from sapa.http.endpoints import Endpoint, camel
 from tests.http.wire import eventually
+from tests.messaging.files.corpus import make_image
 
 _PLAIN: dict[type, Any] = {
     inspect.AnyType: {},
@@ -44,10 +45,15 @@ UPLOADS: dict[str, dict[str, Any]] = {
 """A file for each endpoint that takes one, as options of a request."""
 
 
+FILE = b"kopi"
+FILES = {"/product-pictures": make_image("PNG")}
+"""What endpoints take that do not take every file."""
+
+
 def sample_request(endpoint: Endpoint) -> dict[str, Any]:
     """What to send to an endpoint, as options of a request."""
     if endpoint.takes_file:
-        return {"content": b"kopi"}
+        return {"content": FILES.get(endpoint.path, FILE)}
     return UPLOADS[endpoint.path] if endpoint.uploads else {"json": sample_body(endpoint)}
 
 

@@ -210,6 +210,8 @@ REFUSED_TO_OWNERS = {
     "POST /messages/{messageId2}/read",
     "POST /tickets/{id}/merge",
     "POST /messages/{messageId2}/typing",
+    "GET /agents/{id}/notification-settings",
+    "PUT /agents/{id}/notification-settings",
 }
 """What the makers' things are not ready for, and only that: a 409 instead of a success."""
 

@@ -30,9 +30,12 @@ from sapa.values.ids import CUSTOMER_ID
 from sapa.values.json import encode
 from sapa.webhooks.types import ENDPOINT_ID
 from tests.conftest import TLS, Installation
+from tests.console.people import make_person
 from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
 from tests.http.response_check import Operation, check, check_answer, operations_of
 from tests.http.samples import (
+    FILE,
+    FILES,
     UPLOADS,
     a_channel_event,
     a_difference,
@@ -263,7 +266,7 @@ class Caller:
         if self.body is not None and not {"content", "json"} & options.keys():
             options["json"] = self.body
         if self.takes_file:
-            options.setdefault("content", b"kopi")
+            options.setdefault("content", FILES.get(self.operation.path, FILE))
         method = options.pop("method", self.operation.method)
         options["params"] = QUERIES.get(self.operation.id, {}) | options.get("params", {})
         path = self._with_made(self.path) if path is None else path
@@ -301,6 +304,8 @@ async def test_every_response_is_documented_and_every_documented_response_occurs
     async with connect() as client:
         caller = Caller(base, operation, client)
         await caller.make_resources()
+        if operation.id.endswith("agent_notification_settings"):
+            await give_user(caller, database, company)
         async with open_client(installation, base, None) as stranger:
             await provoke_refusals_of_keys(caller, stranger)
         others = set(Scope) - set(operation.content["x-sapa-scope"].split(OR))
@@ -323,6 +328,16 @@ async def test_every_response_is_documented_and_every_documented_response_occurs
     if operation.method == "delete":
         documented.discard(409)
     assert caller.seen >= documented
+
+
+async def give_user(caller: Caller, database: Database, company: Environments) -> None:
+    """Until then the agent has nobody who could be notified."""
+    assert (await caller.call()).status_code == 409
+    email = await make_person(database, company)
+    async with database.connection() as db:
+        user_id = await db.fetchval("SELECT id FROM users WHERE email = $1", email)
+    linked = await caller.client.put(f"/agents/{caller.agent_id}", json={"userId": user_id})
+    assert linked.status_code == 200, linked.text
 
 
 async def provoke_refusals_of_keys(caller: Caller, stranger: httpx.AsyncClient) -> None:
@@ -390,7 +405,8 @@ async def succeed_writing(caller: Caller) -> None:
     if caller.uploads:
         assert (await caller.call(headers=once, content=b"firstName\n")).status_code == 409
     if caller.takes_file:
-        assert (await caller.call(headers=once, content=b"teh")).status_code == 409
+        other_file = FILES.get(caller.operation.path, FILE) + b" teh"
+        assert (await caller.call(headers=once, content=other_file)).status_code == 409
     await caller.call()
 
 

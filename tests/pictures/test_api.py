@@ -40,12 +40,17 @@ async def test_a_picture_is_served_to_everybody_who_knows_its_address(
     content = make_image("PNG")
     picture = await upload(api, content)
     assert (picture["mediaType"], picture["size"]) == ("image/png", len(content))
-    shown = await fetch(installation, picture["url"])
+    shown = await fetch(installation, picture["pictureUrl"])
     assert (shown.status_code, shown.content) == (200, content)
     assert shown.headers["content-type"] == "image/png"
     assert shown.headers["content-security-policy"] == "default-src 'none'; sandbox"
-    assert (await fetch(installation, picture["url"] + "?size=small")).status_code == 200
-    for altered in (picture["url"][:-1], picture["url"][:-4] + "AAAA", "/pictures/1", "/pictures/1-" + "a" * 32):
+    assert (await fetch(installation, picture["pictureUrl"] + "?size=small")).status_code == 200
+    for altered in (
+        picture["pictureUrl"][:-1],
+        picture["pictureUrl"][:-4] + "AAAA",
+        "/pictures/1",
+        "/pictures/1-" + "a" * 32,
+    ):
         assert (await fetch(installation, altered)).status_code == 404
 
 
@@ -64,7 +69,7 @@ async def test_a_picture_is_kept_as_long_as_a_product_names_it(
 ) -> None:
     picture = await upload(api, make_image("WEBP"))
     assert await is_expiring(database, company, picture)
-    url, elsewhere = picture["url"], "https://cdn.example/kopi.jpg"
+    url, elsewhere = picture["pictureUrl"], "https://cdn.example/kopi.jpg"
     first = await make_product(api, media=url, medias=[elsewhere])
     second = await make_product(api, variants=[{"title": "M", "price": 1, "media": url}])
     assert not await is_expiring(database, company, picture)
@@ -78,6 +83,6 @@ async def test_an_address_of_another_company_keeps_nothing(
     database: Database, company: Environments, api: httpx.AsyncClient
 ) -> None:
     picture = await upload(api, make_image("GIF"))
-    foreign = picture["url"].replace(f"/pictures/{company.live}-", f"/pictures/{company.test}-")
+    foreign = picture["pictureUrl"].replace(f"/pictures/{company.live}-", f"/pictures/{company.test}-")
     await make_product(api, media=foreign)
     assert await is_expiring(database, company, picture)

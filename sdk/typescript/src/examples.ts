@@ -4314,7 +4314,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
   "body": {
    "data": {
     "id": "att_01jc9y3q5me8w92v7x4t6r0n1k",
-    "url": "https://sapa.example/pictures/1-kT9wqzPj1mBvX0nR7sLc2dFh",
+    "pictureUrl": "https://sapa.example/pictures/1-kT9wqzPj1mBvX0nR7sLc2dFh",
     "mediaType": "image/jpeg",
     "size": 20480
    }

@@ -3442,11 +3442,11 @@ export interface ProductPatch {
   types?: readonly string[] | null | undefined;
 }
 
-/** An uploaded picture. Products name it by its `url`. */
+/** An uploaded picture. Products name it by its `pictureUrl`. */
 export interface ProductPicture {
   id: string;
   /** Anyone who has it can see the picture. */
-  url: string;
+  pictureUrl: string;
   /** Read from the file's bytes. */
   mediaType: string;
   /** In bytes. */

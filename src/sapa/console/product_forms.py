@@ -86,7 +86,7 @@ async def _upload_pictures(page: PageRequest) -> None:
         )
         for number, file in enumerate(list_files(page))
     ]
-    pictures = [*page.form_value("pictures").split(), *(picture["data"]["url"] for picture in uploaded)]
+    pictures = [*page.form_value("pictures").split(), *(picture["data"]["pictureUrl"] for picture in uploaded)]
     others = [(name, value) for name, value in page.form.multi_items() if name not in {"files", "pictures"}]
     page.form = FormData([*others, ("pictures", "\n".join(pictures))])
 

@@ -23,8 +23,8 @@ routes = Routes("/product-pictures", base=Base.CUSTOMER, tag="Products")
 async def upload_product_picture(call: UploadCall) -> ProductPicture:
     """Upload a picture for products.
 
-    Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its `url` in
-    `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and needs no key. A
+    Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its `pictureUrl`
+    in `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and needs no key. A
     picture that no product names is deleted after 24 hours, the others when the last product that names them is deleted
     or names them no more.
 

@@ -8,10 +8,10 @@ from sapa.messaging.files.types import FileId
 
 
 class ProductPicture(Struct, frozen=True, rename="camel"):
-    """An uploaded picture. Products name it by its `url`."""
+    """An uploaded picture. Products name it by its `pictureUrl`."""
 
     id: FileId
-    url: Annotated[
+    picture_url: Annotated[
         str,
         Meta(
             examples=["https://sapa.example/pictures/1-kT9wqzPj1mBvX0nR7sLc2dFh"],

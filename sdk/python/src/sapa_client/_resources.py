@@ -3018,9 +3018,9 @@ class ProductsResource(Resource):
         """Upload a picture for products.
 
         Send a JPEG, PNG, WebP or GIF file as the body, or as the only file of a multipart form. Then name its
-        `url` in `media` or `medias` of a product, or in `media` of a variant. The address cannot be guessed and
-        needs no key. A picture that no product names is deleted after 24 hours, the others when the last
-        product that names them is deleted or names them no more.
+        `pictureUrl` in `media` or `medias` of a product, or in `media` of a variant. The address cannot be
+        guessed and needs no key. A picture that no product names is deleted after 24 hours, the others when the
+        last product that names them is deleted or names them no more.
 
         A picture has at most 25 MiB (the operator may change that). A company can upload 20 files a minute.
 

@@ -3385,10 +3385,10 @@ class ProductPatch(Struct, kw_only=True):
 
 
 class ProductPicture(Struct, kw_only=True, frozen=True, rename="camel"):
-    """An uploaded picture. Products name it by its `url`."""
+    """An uploaded picture. Products name it by its `pictureUrl`."""
 
     id: str
-    url: str
+    picture_url: str
     """Anyone who has it can see the picture."""
     media_type: str
     """Read from the file's bytes."""

@@ -46,10 +46,6 @@ async def rename(tx: Tx, user_id: int, name: str) -> None:
     await queries.rename(tx, user_id, name)
 
 
-async def get_organisation_id(db: Connection, company_id: int) -> int:
-    return await queries.get_organisation_id(db, company_id)
-
-
 async def get_alerts(db: Connection, organisation_id: int, user_id: int) -> AlertSettings:
     stored = await queries.find_alerts(db, organisation_id, user_id)
     return DEFAULTS if stored is None else read_alerts(stored)

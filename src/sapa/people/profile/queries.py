@@ -29,8 +29,6 @@ MARK_SEEN = sql(
 
 RENAME = sql("UPDATE users SET name = $2 WHERE id = $1", crosses=DIRECTORY)
 
-GET_ORGANISATION_ID = sql("SELECT organisation_id FROM companies WHERE company_id = $1")
-
 FIND_ALERTS = sql("SELECT alerts FROM memberships WHERE organisation_id = $1 AND user_id = $2", crosses=DIRECTORY)
 
 SAVE_ALERTS = sql(
@@ -81,10 +79,6 @@ async def mark_seen(db: Connection, hash: bytes, seconds: float) -> None:
 
 async def rename(tx: Tx, user_id: int, name: str) -> None:
     await RENAME.run(tx, user_id, name)
-
-
-async def get_organisation_id(db: Connection, company_id: int) -> int:
-    return int(await GET_ORGANISATION_ID.value(db, company_id))
 
 
 async def find_alerts(db: Connection, organisation_id: int, user_id: int) -> str | None:

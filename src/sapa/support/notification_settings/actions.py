@@ -5,6 +5,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from sapa.db.pool import Connection, Tx
+from sapa.people import actions as people
 from sapa.people.profile import actions as profile
 from sapa.people.profile.types import AlertSettings
 from sapa.support.agents import actions as agents
@@ -38,7 +39,7 @@ async def _get_member(db: Connection, company: Company, agent_id: int) -> tuple[
     agent = await agents.get_agent(db, company, agent_id)
     if agent.user_id is None:
         raise AgentWithoutUser
-    return await profile.get_organisation_id(db, company.id), agent.user_id
+    return await people.get_organisation(db, company.id), agent.user_id
 
 
 def _build(alerts: AlertSettings) -> AgentNotificationSettings:
