@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page, ViewportSize
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from sapa.db.pool import Database
 from sapa.people import actions
@@ -131,7 +131,9 @@ async def test_a_webhook_delivers_fails_is_suspended_and_goes_on(
         for _ in range(10):
             await make_customer(shop)
         await wait_for(page, address, ".head .state.bad:has-text('suspended')")
-        assert "500" in await page.inner_text("tbody tr >> nth=0")
+        assert "500" in await page.inner_text(".cards tbody tr >> nth=0")
+        for series in ("series-1", "series-2"):
+            await expect(page.locator(f".deliveries rect.{series}").first).to_be_attached()
         assert secret not in await page.content()
         await make_customer(shop)
         await wait_for(page, address, "tbody tr:nth-child(1) .state:has-text('held')")
