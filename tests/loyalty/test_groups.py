@@ -107,7 +107,7 @@ async def test_a_call_whose_key_is_in_flight_elsewhere_holds_up_no_other(
 ) -> None:
     path, body = f"/loyalty/customers/{ayu}/points/adjust", {"direction": "add", "points": 5}
     async with database.transaction() as tx:
-        await edge.claim(tx, company.test, "one", f"POST /customer/v1{path}", b"", 24)
+        await edge.claim(tx, company.test, "one", f"POST /customer/v1{path}", b"")
         stuck = asyncio.create_task(sandbox.post(path, json=body, headers={"idempotency-key": "one"}))
         other = (await make_customer(sandbox))["id"]
         responses = await together(*(adjust(sandbox, id, "add", 1) for id in (ayu, other) for _ in range(10)))

@@ -342,7 +342,10 @@ export interface OrdersListQuery {
   page?: number | undefined;
   /** How many items a page holds. */
   limit?: number | undefined;
-  /** The start of an id, orderId or orderNumber, or part of the customer's name. */
+  /**
+   * The start of an id, orderId or orderNumber, or part of the customer's name. One or two Latin letters or digits:
+   * the start of an id or of a word of the name.
+   */
   search?: string | undefined;
   /** Orders with this status. */
   status?: models.OrderStatus | undefined;
@@ -550,6 +553,7 @@ export interface ShippingListSubDistrictsQuery {
 export interface ShippingSearchAreasQuery {
   /** Words of names, or a postal code. */
   q: string;
+  /** Whose areas to search. */
   provider?: models.ShippingProvider | undefined;
   /** How many areas to return. */
   limit?: number | undefined;
@@ -1941,7 +1945,8 @@ export class OrdersResource extends Resource {
    * List orders.
    *
    * Newest first, unless you set `sort`. `search` matches the start of the id, orderId or orderNumber, or part of the
-   * customer's name, ignoring case and accents.
+   * customer's name, ignoring case and accents. One or two Latin letters or digits match the start of these ids and of
+   * the first four words of the name only.
    *
    * Needs the scope `orders:READ`.
    */
@@ -3050,7 +3055,7 @@ export class TicketsResource extends Resource {
    * Search tickets, those with the newest messages first; at most 50.
    *
    * Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-   * of tickets and customers; and words of messages. Case is ignored.
+   * of tickets and customers; and messages that have all the words. Case is ignored.
    *
    * Needs the scope `messages:READ`.
    */

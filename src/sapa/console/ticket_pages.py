@@ -167,7 +167,7 @@ async def go_to_next(page: PageRequest, id: str) -> Response:
     """To who waits longest in the queue as the agent sees it, and is not being answered by somebody else."""
     team = await read_team(page)
     for ticket in list_next(await read_queue(page, team), id, team):
-        if not await _list_typing(page, ticket, team):
+        if not (await _read_typing(page, ticket, team))["agents"]:
             return go_to(path_of(page, ticket["id"], "#talk"))
     return go_to(path_of(page))
 

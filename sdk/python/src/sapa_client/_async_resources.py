@@ -2623,13 +2623,15 @@ class AsyncOrdersResource(AsyncResource):
         """List orders.
 
         Newest first, unless you set `sort`. `search` matches the start of the id, orderId or orderNumber, or
-        part of the customer's name, ignoring case and accents.
+        part of the customer's name, ignoring case and accents. One or two Latin letters or digits match the
+        start of these ids and of the first four words of the name only.
 
         Needs the scope `orders:READ`.
 
         - page: The page to read, from 1.
         - limit: How many items a page holds.
-        - search: The start of an id, orderId or orderNumber, or part of the customer's name.
+        - search: The start of an id, orderId or orderNumber, or part of the customer's name. One or two Latin
+          letters or digits: the start of an id or of a word of the name.
         - status: Orders with this status.
         - fulfillment_status: Fulfilled or not.
         - financial_status: Paid or not.
@@ -4372,6 +4374,7 @@ class AsyncShippingResource(AsyncResource):
         Needs the scope `orders:READ` and the product `CRM`.
 
         - q: Words of names, or a postal code.
+        - provider: Whose areas to search.
         - limit: How many areas to return.
         """
         return await self._call(
@@ -5236,7 +5239,7 @@ class AsyncTicketsResource(AsyncResource):
         """Search tickets, those with the newest messages first; at most 50.
 
         Finds every contact, with a customer record or without, by name, address or part of the number on any
-        channel; ids of tickets and customers; and words of messages. Case is ignored.
+        channel; ids of tickets and customers; and messages that have all the words. Case is ignored.
 
         Needs the scope `messages:READ`.
 
