@@ -19,7 +19,7 @@ import asyncpg
 import msgspec
 from msgspec import Struct
 
-from sapa.db.distribution import distribute
+from sapa.db.distribution import SETTINGS, distribute
 from sapa.db.migrations import migrate
 from sapa.db.pool import Connection
 from sapa.runtime.embedded import EmbeddedServer
@@ -109,6 +109,8 @@ async def copy_template(name: str) -> None:
             async with _connect(build_url("postgres", node=node)) as superuser:
                 await superuser.execute(_DISCONNECT, TEMPLATE)
                 await superuser.execute(f"CREATE DATABASE {name} OWNER sapa_owner TEMPLATE {TEMPLATE}")
+    async with _connect(build_url(name)) as superuser:
+        await superuser.execute(SETTINGS)  # a database's settings are not copied
 
 
 async def _make_template(nodes: list[Node]) -> None:

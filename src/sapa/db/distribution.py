@@ -29,6 +29,12 @@ _FUNCTIONS = ("complete_line_items(json, text)",)
 _FIRST = "counter_cells"
 """The other tables are distributed like this one."""
 
+# A transaction may change the companies and then rows of many of them, over one connection to each machine.
+SETTINGS = """
+    DO $$ BEGIN
+        EXECUTE format('ALTER DATABASE %I SET citus.multi_shard_modify_mode = sequential', current_database());
+    END $$"""
+
 _TABLES = """
     SELECT c.relname::text
       FROM pg_class c
@@ -52,6 +58,7 @@ async def distribute(owner_url: str, shards: int, report: Report) -> list[str]:
     connection = await connect(owner_url, timeout=10)
     try:
         await _refuse_unfit(connection)
+        await connection.execute(SETTINGS)
         for extension in _EXTENSIONS:
             await connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")  # the workers get it, too
         for function in _FUNCTIONS:

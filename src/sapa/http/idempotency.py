@@ -12,9 +12,9 @@ from sapa.db.pool import Connection, Tx
 from sapa.http import queries
 from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invalid
 from sapa.http.responses import HttpResponse
+from sapa.http.retention import KEPT_HOURS
 
 WAIT_SECONDS = 5.0
-KEPT_HOURS = queries.KEPT_HOURS
 LONGEST_OUTBOUND_CALL_SECONDS = 90
 """An outbound call is considered abandoned after 90 s."""
 LONGEST_KEY = 255

@@ -6,9 +6,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-
-KEPT_HOURS = 24
-"""After that, an idempotency key is like one that was never used."""
+from sapa.http.retention import KEPT_HOURS
 
 
 class IdempotencyRecord(Struct, frozen=True):

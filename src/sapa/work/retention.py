@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from sapa.db.pool import Database
-from sapa.http.idempotency import KEPT_HOURS
+from sapa.http.retention import KEPT_HOURS
 from sapa.work import queries
 
 DAYS_AHEAD = 7
