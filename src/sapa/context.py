@@ -98,7 +98,7 @@ def _log_failure(task: asyncio.Task[Any]) -> None:
 
 
 AnswerHook = Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
-FindHookAccount = Callable[[AppContext, str], Awaitable[Any]]
+FindHookAccount = Callable[[AppContext, str], Awaitable[Any | None]]
 
 
 async def answer_nothing(_: AppContext, _call: HookCall) -> HookAnswer:
@@ -121,7 +121,7 @@ def build_context(
     async def answer(call: HookCall) -> HookAnswer:
         return await answer_hook(context, call)
 
-    async def find_account(path: str) -> Any:
+    async def find_account(path: str) -> Any | None:
         return await find_hook_account(context, path)
 
     key = settings.secret_key

@@ -30,7 +30,7 @@ FindTarget = Callable[[Context, str], Awaitable[HookTarget | None]]
 """Looks a path up, before anything is read; None if its token is unknown."""
 
 
-async def find_hook_account(context: Context, hooks: Sequence[Hook[Context]], path: str) -> Any:
+async def find_hook_account(context: Context, hooks: Sequence[Hook[Context]], path: str) -> Any | None:
     """Whose path it is; None if that is unknown."""
     for hook in hooks:
         if hook.find_target is not None and path.startswith(hook.prefix):

@@ -17,7 +17,7 @@ class Loopback:
     def __init__(
         self,
         response: Callable[[HookCall], Awaitable[HookAnswer]],
-        find_account: Callable[[str], Awaitable[Any]],
+        find_account: Callable[[str], Awaitable[Any | None]],
     ) -> None:
         self._answer = response
         self.find_account = find_account
