@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ import httpx
 import psutil
 import pytest
 
+from sapa.runtime.api_server import HEALTHY_SECONDS
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.runtime.processes import wait_until
 from tests.conftest import TLS, copy_prepared, free_port
@@ -244,6 +246,7 @@ async def test_kill_of_an_api_process_and_at_once_of_its_successor(running: Serv
     api = running.get("api")
     before = [api, *api.children()]
     victim = running.answering()[0]
+    await running.sees(lambda: time.time() - victim.create_time() > HEALTHY_SECONDS + 1)
     victim.kill()
     await running.sees(lambda: bool(set(api.children()) - set(before)))
     (successor,) = set(api.children()) - set(before)
