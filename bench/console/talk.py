@@ -9,7 +9,7 @@ ACTIVE = 500
 
 # Chat words, the common ones first: the further a word stands, the rarer it is picked.
 WORDS = """
-    kak ya saya ada masih yang di sudah mau bisa pesanan tidak halo terima kasih kirim berapa ini untuk kapan harga
+    kak saya ada masih yang sudah mau bisa pesanan tidak halo terima kasih kirim berapa ini untuk kapan harga
     baik sampai barang stok belum tolong alamat warna ukuran bayar transfer resi ongkir paket kurir besok hari toko
     tanya juga dengan nanti dong lagi mohon tunggu segera cek kami silakan maaf foto rusak tukar kembali uang garansi
     nomor telepon diskon promo grosir reseller minimal order satu dua tiga kilo gram bungkus kotak kemasan rasa manis
