@@ -74,6 +74,7 @@ class Worker:
 
     async def _answer(self, id: str) -> None:
         if self.uses_keys:
+            await self.page.keyboard.press("Escape")  # out of the field, where the last answer left the focus
             await self.page.keyboard.press("r")
             await self.page.keyboard.type(f"Dari {self.name}")
             await self.page.keyboard.press("Control+Shift+Enter")
