@@ -149,6 +149,8 @@ async def test_two_agents_see_each_other_and_answer_once(
         for page in (sari, budi):
             await page.click(f"#{ticket['id']} a")
             await expect(page.locator("#conversation")).to_contain_text("Masih ada?")
+        is_wide = await sari.evaluate("document.querySelector('#reply').offsetWidth > 300")
+        assert is_wide, "the composer fills its pane"
         present = {one["agentId"] for one in await desk.get("/agents/presence") if one["status"] == "online"}
         assert present == {agent["id"] for agent in await desk.get("/agents")}, "who has the inbox open is online"
         await budi.locator("#reply textarea").press_sequentially("Masih, kak")
