@@ -54,20 +54,19 @@ def build_due(table: str, key: str, column: str) -> str:
 
 
 def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> str:
-    """The first due of each company, then the second of each: no company waits for another's backlog."""
+    """The first due of each company, then the second of each: no company waits for another's backlog.
+
+    It goes from company to company, so it reads no more of a backlog than it takes. A sharded database cannot do that.
+    """
     return f"""
     SELECT company_id, {key}
-      FROM (SELECT waiting.company_id, due.*
-              FROM (SELECT t.company_id, min({now}) AS now, min(c.clock_offset) AS clock_offset
-                      FROM {table} t
-                      JOIN companies c ON c.company_id = t.company_id
-                     WHERE t.{column} <= {now}
-                     GROUP BY t.company_id) AS waiting
+      FROM (SELECT c.company_id, due.*
+              FROM companies c
              CROSS JOIN LATERAL (
-                   SELECT {key}, t.{column} - waiting.clock_offset AS since,
+                   SELECT {key}, t.{column} - c.clock_offset AS since,
                           row_number() OVER (ORDER BY t.{column}, {key}) AS turn
                      FROM {table} t
-                    WHERE t.company_id = waiting.company_id AND t.{column} <= waiting.now
+                    WHERE t.company_id = c.company_id AND t.{column} <= {now}
                     ORDER BY t.{column}, {key} LIMIT $1) AS due) AS due
      ORDER BY turn, since
      LIMIT $1"""
