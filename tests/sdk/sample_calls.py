@@ -14,11 +14,11 @@ from msgspec import Struct
 import sapa_client.types
 from sapa.domains import ROUTES
 from sapa.http.endpoints import Base, Endpoint, RouteTable
-from sapa.http.openapi import build_document
 from sapa.http.schemas import build_example
 from sapa.values.ids import IdKind
 from sdk.generator.python import python_name
 from sdk.generator.surface import JSON, ListOf, MapOf, Model, OneOf, Operation, Plain, Ref, Surface, Type, read_surface
+from tests.http.response_check import document_of
 
 SDK = Path(__file__).parents[2] / "sdk"
 CSV = b"email\nayu@example.com\n"
@@ -31,7 +31,7 @@ def get_surface() -> Surface:
 
 @cache
 def _documents() -> dict[str, Any]:
-    return {str(base): build_document(base, "", ROUTES).content for base in Base}
+    return {str(base): document_of(base) for base in Base}
 
 
 class SampleCall(Struct, frozen=True):
