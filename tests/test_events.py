@@ -169,9 +169,16 @@ async def test_the_product_reaches_no_partition_by_its_own_name(database: Databa
                     await db.execute(statement)
 
 
+YESTERDAYS = "SELECT 'events_' || to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')"
+
+
 @pytest.fixture(scope="module")
 async def scratch(installation: Installation) -> AsyncIterator[Scratch]:
-    async with migrated_database(installation.server) as database:
+    """With the partitions of today: the template may have been made before midnight."""
+    async with migrated_database(installation.server) as database, connect(database.owner_url) as owner:
+        for name in await owner.fetchrow(YESTERDAYS) or ():
+            await owner.execute(f"DROP TABLE IF EXISTS {name}")
+        await owner.execute("SELECT keep_day_partitions('events', 7, 30)")
         yield database
 
 

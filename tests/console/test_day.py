@@ -28,8 +28,10 @@ READ = """() => {
     state: show("#ticket-head .state"),
     typing: show("#typing"),
     empty: show("#queue-empty"),
+    isOpening: document.querySelector("#talk").inert,
   };
 }"""
+IS_OPEN = """() => !document.querySelector("#talk").inert"""
 CLICK_OTHER = """() => document.querySelector("#rows li:not(:has(a[aria-current])) a.ticket")?.click()"""
 HAS_MOVED = """(id) => (document.querySelector(".inbox").dataset.ticket ?? "") !== id"""
 IS_ANSWERED = (
@@ -54,6 +56,9 @@ class Worker:
 
     async def work(self) -> None:
         while not (seen := await self.page.evaluate(READ))["empty"]:
+            if seen["isOpening"]:
+                await self.page.wait_for_function(IS_OPEN)
+                continue
             is_free = seen["owner"].startswith(("Unassigned", "With you")) and seen["state"].lower() != "resolved"
             if seen["ticket"] and is_free and not seen["typing"]:
                 await self._answer(seen["ticket"])

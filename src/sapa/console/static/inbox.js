@@ -202,11 +202,23 @@
     return answer;
   };
 
+  // Meanwhile nothing reaches the conversation that is left: what somebody types now is meant for the next one.
+  let opening = 0, wanted = null;
   const openTicket = async (link) => {
     for (const row of inbox.querySelectorAll(".ticket[aria-current]")) row.removeAttribute("aria-current");
     link.setAttribute("aria-current", "true");
-    await open(link.href);
+    opening += 1;
+    find("#talk").inert = true;
+    try {
+      await open(link.href);
+    } finally {
+      opening -= 1;
+      if (!opening) find("#talk").inert = false;
+    }
     find(".ticket[aria-current]")?.scrollIntoView({ block: "nearest" });
+    if (opening || !wanted) return;
+    write(wanted);
+    wanted = null;
   };
 
   inbox.addEventListener("click", (event) => {
@@ -370,7 +382,8 @@
     const digit = /^[1-9]$/.test(event.key) && `[data-digit="${event.key}"]`;
     if (!digit && !(event.key in KEYS)) return;
     event.preventDefault();
-    if (digit) press(digit);
+    if (opening && !"jk/?".includes(event.key)) wanted = { r: "reply", n: "note" }[event.key] ?? null;
+    else if (digit) press(digit);
     else KEYS[event.key]();
   });
   document.addEventListener("click", (event) => {

@@ -149,12 +149,15 @@ LIST_DUE = sql(
               WHERE due_at <= statement_timestamp()
               ORDER BY due_at LIMIT $1)
              UNION ALL
-            (SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
-               FROM shipment_bookings b
-               JOIN companies c ON c.company_id = b.company_id
-              WHERE c.clock_offset > interval '0' AND b.due_at > statement_timestamp()
-                AND b.due_at <= statement_timestamp() + c.clock_offset
-              ORDER BY due_at LIMIT $1)) AS due
+            (SELECT ahead.company_id, ahead.shipment_id, ahead.number, ahead.due_at
+               FROM companies c
+              CROSS JOIN LATERAL (
+                    SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
+                      FROM shipment_bookings b
+                     WHERE b.company_id = c.company_id AND b.due_at > statement_timestamp()
+                       AND b.due_at <= statement_timestamp() + c.clock_offset
+                     ORDER BY b.due_at LIMIT $1) AS ahead
+              WHERE c.clock_offset > interval '0')) AS due
      ORDER BY due_at
      LIMIT $1""",
     row=DueAttempt,
