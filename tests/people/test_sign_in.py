@@ -48,8 +48,14 @@ async def test_guessing_is_slowed_down_also_where_many_guess_at_once(
     email = await make_person(database, company)
     async with open_own(installation, peer="192.0.2.1") as client:
         form = {"token": await read_token(client, "/sign-in"), "email": email, "password": "wrong"}
-        answers = await asyncio.gather(*(client.post("/sign-in", data=form) for _ in range(25)))
-        assert sorted(response.status_code for response in answers) == [401] * 10 + [429] * 15
+
+        async def guess() -> int:
+            while (response := await client.post("/sign-in", data=form)).status_code == 503:
+                pass  # the machine is busy: no connection was free, and nothing was counted
+            return response.status_code
+
+        answers = await asyncio.gather(*(guess() for _ in range(25)))
+        assert sorted(answers) == [401] * 10 + [429] * 15
         assert (await sign_in(client, email)).status_code == 429
 
 
