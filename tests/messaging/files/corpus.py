@@ -34,9 +34,9 @@ class SampleFile(Struct, frozen=True):
     """Whether a browser may show it in a page; otherwise it is a download."""
 
 
-def make_image(format: str, size: tuple[int, int] = (40, 30), **options: Any) -> bytes:
+def make_image(format: str, size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
     target = BytesIO()
-    Image.new("RGB", size, "teal").save(target, format, **options)
+    Image.new(mode, size, "teal").save(target, format, **options)
     return target.getvalue()
 
 
@@ -122,7 +122,7 @@ HOSTILE: Sequence[SampleFile] = (
     SampleFile("pdf.html", "text/html", b"<html>" + SCRIPT + b"</html>\n" + PDF, "text/html"),
     SampleFile("zip.pdf", "application/pdf", PDF + make_archive({"a.html": SCRIPT}), "application/pdf"),
     SampleFile("bom.docx", UNKNOWN, make_bomb(), WORD),
-    SampleFile("bom.png", "image/png", make_image("PNG", (9_000, 9_000)), "image/png", is_shown=True),
+    SampleFile("bom.png", "image/png", make_image("PNG", (9_000, 9_000), "L"), "image/png", is_shown=True),
     SampleFile("rusak.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(100), "image/png", is_shown=True),
     SampleFile("utf7.txt", "text/html", b"+ADw-script+AD4-alert(1)+ADw-/script+AD4-", "text/plain"),
     SampleFile("utf16.png", "image/png", "<script>alert(1)</script>".encode("utf-16"), UNKNOWN),
