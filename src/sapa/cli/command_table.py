@@ -1,5 +1,6 @@
 """The commands by name."""
 
+import gc
 from collections import UserDict
 from pkgutil import resolve_name
 from typing import Any
@@ -45,7 +46,10 @@ COMMANDS = {
 
 class LazyCommands(UserDict[str, Any]):
     def __getitem__(self, name: str) -> Any:
+        gc.disable()  # what modules make is no garbage: looking for some takes a tenth of the time that they need
         target, parent = resolve_name(self.data[name]), typer.Typer()
+        gc.freeze()
+        gc.enable()
         if isinstance(target, typer.Typer):
             parent.add_typer(target, name=name)
         else:

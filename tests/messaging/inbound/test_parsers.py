@@ -12,6 +12,7 @@ from sapa.messaging.channels.interface import ReceivedItem, Source
 from sapa.messaging.inbound import parsers as parsers_module
 from sapa.messaging.inbound.parser_process import ParseRequest
 from sapa.messaging.inbound.parsers import NotParsed, Parsers
+from tests.http.wire import eventually
 
 ACCOUNT = {"address": "halo@shop.example"}
 MAIL = ParseRequest(Source.MAIL, ACCOUNT, b"From: ayu@example.com\r\n\r\nHalo")
@@ -27,6 +28,10 @@ async def parsers() -> AsyncIterator[Parsers]:
 
 def list_children() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if "parser_process" in " ".join(child.cmdline())]
+
+
+async def has_none() -> bool | None:
+    return not list_children() or None
 
 
 async def is_parsed(parsers: Parsers) -> bool:
@@ -68,6 +73,17 @@ async def test_a_process_that_dies_is_replaced(parsers: Parsers) -> None:
             assert await is_parsed(parsers)
         except NotParsed:  # it was not yet known to be gone
             continue
+
+
+async def test_a_process_that_nobody_needs_ends_and_the_next_callback_gets_another(
+    parsers: Parsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsers_module, "UNUSED_SECONDS", 0.0)
+    assert await is_parsed(parsers)
+    await eventually(has_none)
+    monkeypatch.undo()
+    assert await is_parsed(parsers)
+    assert len(list_children()) == 1
 
 
 async def test_a_busy_process_does_not_hold_up_others(parsers: Parsers) -> None:

@@ -62,7 +62,6 @@ async def process(context: AppContext, stopping: asyncio.Event) -> None:
     with context.database.wakeups.open(queries.CALLBACKS, PAUSE_SECONDS) as wakeup:
         turns = CompanyTurns(processor, wakeup, stopping)
         try:
-            await processor.warm_up()
             await keep_running("inbound", turns.start_waiting, stopping, pause=RESTART_SECONDS)
         finally:
             await turns.end()
@@ -147,10 +146,6 @@ class CallbackProcessor:
         """Claimed, and waiting for their lane's next turn."""
         self._parsers = parsers or Parsers()
         self._backlogs: set[CallbackLane] = set()
-
-    async def warm_up(self) -> None:
-        async with self._parsers.borrow():
-            pass
 
     async def close(self) -> None:
         await self._parsers.close()

@@ -22,7 +22,8 @@ START_SECONDS = 60.0
 END_SECONDS = 2.0
 DEADLINE_SECONDS = 10.0
 """For one callback, by the clock. A process that computes all the time is ended sooner, by `CPU_SECONDS`."""
-
+UNUSED_SECONDS = 300.0
+"""After which a process is ended that nobody needed in that time: it holds nearly 40 MB."""
 
 _OWN_VARIABLES = ("SAPA_", "PROMETHEUS_")
 
@@ -41,10 +42,19 @@ class Parser:
         self._process = process
         self._requests = requests
         self._responses = responses
+        self._is_ended = False
+        self._end: asyncio.TimerHandle | None = None
 
     @property
     def is_alive(self) -> bool:
-        return self._process.returncode is None
+        return self._process.returncode is None and not self._is_ended
+
+    def end_when_unused(self) -> None:
+        self._end = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._kill)
+
+    def stay(self) -> None:
+        if self._end:
+            self._end.cancel()
 
     async def read(self, request: ParseRequest) -> Sequence[Item]:
         [items] = await self.read_all([request])
@@ -86,14 +96,20 @@ class Parser:
         return await self._responses.readexactly(int.from_bytes(length))
 
     async def kill(self) -> None:
+        self.stay()
+        self._kill()
+        await self._process.wait()
+
+    def _kill(self) -> None:
+        self._is_ended = True
         with suppress(ProcessLookupError):
             self._process.kill()
-        await self._process.wait()
         self._requests.close()
 
 
 class Parsers:
-    """The processes of one worker. One is enough for most; another is started when all are busy for a while."""
+    """The processes of one worker. The first one is started for the first callback and is enough for most; another is
+    started when all are busy for a while."""
 
     def __init__(self, cpu_seconds: float = CPU_SECONDS) -> None:
         self._cpu_seconds = cpu_seconds
@@ -109,6 +125,7 @@ class Parsers:
             yield parser
         finally:
             if parser.is_alive:
+                parser.end_when_unused()
                 self._idle.put_nowait(parser)
             else:
                 self._drop(parser)
@@ -127,6 +144,7 @@ class Parsers:
                     return None
                 continue
             if parser.is_alive:
+                parser.stay()
                 return parser
             self._drop(parser)
 
