@@ -9,7 +9,7 @@ SITE := build/documentation/index.html
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean test-cluster test-citus test-packages soak lint bench demo docs site links
+.PHONY: help install run check test test-long test-clean test-cluster test-citus test-packages soak lint compile bench demo docs site links
 .PHONY: names sdks lock audit sbom release deb clean
 
 help: ## Show what can be made, and what each command installs
@@ -27,7 +27,8 @@ run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 check: lint ## Check in a minute what can be: style, types, house rules, pure tests, one test of each domain
 	$(PYTEST) -n 2 -m 'check and not long'
 
-test: lint ## Check everything: style, types, house rules, tests, a real browser
+test: ## Check everything: style, types, house rules, tests, a real browser
+	@$(MAKE) --no-print-directory --jobs=2 lint compile
 	@scripts/need curl curl
 	@scripts/need jq jq
 	@scripts/browser $(BIN)
@@ -63,6 +64,10 @@ lint: $(VENV)/dev.stamp ## Check style, types and the import contracts
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Otherwise each process of a run compiles all of them. One core does this while the other checks types.
+compile: $(VENV)/dev.stamp ## Import every test once, so that its compiled form is there
+	@$(PYTEST) --collect-only --quiet > $(VENV)/collected.txt || { tail -n 60 $(VENV)/collected.txt; exit 1; }
 
 test-clean: ## Run `make run` and `make test` in a minimal Debian, built for it and removed again (as root)
 	@scripts/test-clean
