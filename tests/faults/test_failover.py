@@ -65,7 +65,9 @@ async def silence(node: Node) -> None:
     node.forwarder.be_silent()
 
 
-@pytest.mark.parametrize("fault", [kill, silence], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(kill, id="kill"), pytest.param(silence, id="silence", marks=pytest.mark.long)]
+)
 async def test_the_next_primary_takes_over(fleet: Fleet, fault: Callable[[Node], Awaitable[None]]) -> None:
     traffic = Traffic()
     for _ in range(ROUNDS):
