@@ -1,18 +1,37 @@
 """How PostgreSQL's types arrive in Python: timestamps as the text that the API writes, amounts with their stored
 digits, JSON as untouched bytes."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 import asyncpg
 import msgspec
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 MICROSECONDS_PER_MINUTE = 60_000_000
-ARRAYS = ("bool", "bytea", "date", "int2", "int4", "int8", "numeric", "timestamptz")
-"""Types whose arrays statements use. The driver knows those of text by itself."""
-_ALL_ARRAYS = f"SELECT {', '.join(f'NULL::{name}[]' for name in ARRAYS)}"
+ARRAYS = {
+    "bool": (1000, 16),
+    "bytea": (1001, 17),
+    "date": (1182, 1082),
+    "int2": (1005, 21),
+    "int4": (1007, 23),
+    "int8": (1016, 20),
+    "numeric": (1231, 1700),
+    "timestamptz": (1185, 1184),
+}
+"""Types whose arrays statements use, with the numbers that PostgreSQL gives the array and its elements in every
+database. The driver knows the arrays of text by itself."""
+_NO_PARTS = dict.fromkeys(
+    ("basetype", "basetype_name", "range_subtype", "range_subtype_name", "attrtypoids", "attrnames")
+)
+_ARRAY_TYPES = [
+    {"oid": array, "ns": "pg_catalog", "name": f"_{name}", "kind": b"b", "elemtype": element, "elemdelim": b","}
+    | {"elemtype_name": name, **_NO_PARTS}
+    for name, (array, element) in ARRAYS.items()
+]
 
 
 @lru_cache(maxsize=4096)
@@ -31,13 +50,16 @@ def encode_instant(value: datetime) -> tuple[int]:
     return ((value - EPOCH) // timedelta(microseconds=1),)
 
 
-async def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-    """Runs once for every new connection of the pool."""
-    await connection.set_type_codec(
-        "timestamptz", schema="pg_catalog", format="tuple", encoder=encode_instant, decoder=decode_instant
-    )
+def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """For every new connection of the pool. With the driver's public methods, PostgreSQL would have to look up each of
+    these types in its catalogue each time, which takes longer than all the rest of connecting."""
+    settings = connection._protocol.get_settings()  # type: ignore[attr-defined]
+
+    def set_codec(oid: int, name: str, format: str, encoder: Callable[..., Any], decoder: Callable[..., Any]) -> None:
+        settings.add_python_codec(oid, name, "pg_catalog", [], "scalar", encoder, decoder, format)
+
+    set_codec(1184, "timestamptz", "tuple", encode_instant, decode_instant)
     # As text, because asyncpg reads the binary form of 150000 as 1.5E+5, and the API would write that.
-    await connection.set_type_codec("numeric", schema="pg_catalog", format="text", encoder=str, decoder=Decimal)
-    await connection.set_type_codec("json", schema="pg_catalog", format="binary", encoder=bytes, decoder=msgspec.Raw)
-    # Otherwise the driver looks each one up in the catalogue when a statement first needs it, inside its transaction.
-    await connection.fetch(_ALL_ARRAYS)
+    set_codec(1700, "numeric", "text", str, Decimal)
+    set_codec(114, "json", "binary", bytes, msgspec.Raw)
+    settings.register_data_types(_ARRAY_TYPES)

@@ -1,10 +1,9 @@
 """Connections whose errors tell a lost database from a bug of ours."""
 # ruff: noqa: ASYNC109 — the time limits are parameters of asyncpg's methods, which are repeated here
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import asyncpg
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
 else:
     Connection = AsyncpgConnection
-
-FIRST_OWN_TYPE = 16384
-"""Types below are PostgreSQL's own, with the same number in every database."""
-_built_in_types: dict[frozenset[int], list[asyncpg.Record]] = {}
-_NOT_ASKED = SimpleNamespace(name="the driver's statement before it is still prepared")
 
 
 class DatabaseAway(Exception):
@@ -106,24 +100,6 @@ class TranslatingConnection(Connection):
         except _STATEMENT as error:
             _raise_away(self, error)
             raise
-
-    async def set_type_codec(self, typename: str, **options: Any) -> None:
-        try:
-            await super().set_type_codec(typename, **options)
-        except _STATEMENT as error:
-            _raise_away(self, error)
-            raise
-
-    async def _introspect_types(self, typeoids: Iterable[int], timeout: float) -> Any:
-        """What the driver has to know about types that it meets for the first time on a connection, such as the arrays
-        of numbers. PostgreSQL needs 25 ms to plan this question, and about its own types the answer never changes."""
-        asked = frozenset(typeoids)
-        if asked in _built_in_types:
-            return _built_in_types[asked], _NOT_ASKED
-        types, statement = await super()._introspect_types(asked, timeout)  # type: ignore[misc]
-        if max(asked) < FIRST_OWN_TYPE:
-            _built_in_types[asked] = types
-        return types, statement
 
     def transaction(
         self,

@@ -233,7 +233,7 @@ class Database:
             connection.notifications = set()
         try:
             await connection.execute(SESSION)
-            await codecs.register(connection)
+            codecs.register(connection)
         except BaseException:
             connection.terminate()
             raise
