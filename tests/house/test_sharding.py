@@ -19,8 +19,8 @@ ON_ONE_SERVER = {
     "sapa.shipping.tracking.queries.LIST_UNTRACKED",
     "sapa.shipping.tracking.queries.LIST_UNTRACKED_IN_TURN",
 }
-"""Statements that Citus refuses. The first has another form for it; the others go from company to company, so that
-they read few rows of a long queue."""
+"""Statements that Citus refuses: they go from company to company, so that they read few rows of a long queue. On Citus
+their forms for shards are used instead."""
 
 
 def test_every_statement_runs_where_companies_are_spread_over_machines() -> None:

@@ -58,7 +58,8 @@ def build_due(table: str, key: str, column: str) -> str:
 def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> str:
     """The first due of each company, then the second of each: no company waits for another's backlog.
 
-    It goes from company to company, so it reads no more of a backlog than it takes. A sharded database cannot do that.
+    It goes from company to company, so it reads no more of a backlog than it takes. A sharded database cannot do
+    that.
     """
     return f"""
     SELECT company_id, {key}
@@ -70,6 +71,20 @@ def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> 
                      FROM {table} t
                     WHERE t.company_id = c.company_id AND t.{column} <= {now}
                     ORDER BY t.{column}, {key} LIMIT $1) AS due) AS due
+     ORDER BY turn, since
+     LIMIT $1"""
+
+
+def build_in_turn_of_shards(table: str, key: str, column: str, now: str = COMPANY_NOW) -> str:
+    """The same for a sharded database: each machine reads all that is due on it."""
+    return f"""
+    SELECT company_id, {key}
+      FROM (SELECT t.company_id, {key}, t.{column} - c.clock_offset AS since,
+                   row_number() OVER (PARTITION BY t.company_id ORDER BY t.{column}, {key}) AS turn
+              FROM {table} t
+              JOIN companies c ON c.company_id = t.company_id
+             WHERE t.{column} <= {now}) AS due
+     WHERE turn <= $1
      ORDER BY turn, since
      LIMIT $1"""
 

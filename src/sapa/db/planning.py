@@ -1,10 +1,10 @@
-"""Keeps the planner to the intended index while statistics lag behind a large import."""
+"""Which statements the planner gets: without sorting while statistics lag behind a large import, or forms for shards."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sapa.db.pool import Tx
-from sapa.db.queries import SWITCH_SORTING
+from sapa.db.pool import Connection, Tx
+from sapa.db.queries import IS_SHARDED, SWITCH_SORTING
 
 
 @asynccontextmanager
@@ -14,3 +14,8 @@ async def without_sorting(tx: Tx) -> AsyncIterator[None]:
     await SWITCH_SORTING.value(tx, "off")
     yield
     await SWITCH_SORTING.value(tx, "on")
+
+
+async def is_sharded(db: Connection) -> bool:
+    """Whether the companies are spread over several machines."""
+    return bool(await IS_SHARDED.value(db))

@@ -4,6 +4,10 @@ from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
+IS_SHARDED = sql(
+    "SELECT to_regclass('pg_dist_partition') IS NOT NULL", crosses="the whole database is distributed, or none of it"
+)
+
 SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true), set_config('enable_incremental_sort', $1, true)")
 
 SUM_CELLS = sql(

@@ -1,5 +1,6 @@
 """What can go wrong at the edge. An error is a class: status, code, and its docstring is the message."""
 
+import re
 from typing import Annotated, Any, ClassVar
 
 import asyncpg
@@ -86,6 +87,9 @@ class ApiError(Exception):
 BY_CONSTRAINT: dict[str, type[ApiError]] = {}
 """Constraint name → the error its violation means, registered by the classes themselves."""
 
+_SHARD = re.compile(r"_\d+$")
+"""What a sharded database adds to the name of a constraint."""
+
 
 def translate(error: Exception) -> ApiError | None:
     """The error that the caller gets: ours, or that of a violated constraint, a missing secret key, or too many
@@ -99,7 +103,7 @@ def translate(error: Exception) -> ApiError | None:
     if isinstance(error, TooManyLongReads):
         return RateLimitExceeded(str(error), headers={"retry-after": "5"})
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        declared = BY_CONSTRAINT.get(error.constraint_name or "")
+        declared = BY_CONSTRAINT.get(_SHARD.sub("", error.constraint_name or ""))
         return None if declared is None else declared()
     return None
 

@@ -7,9 +7,11 @@ from sapa.db.due import (
     build_clock,
     build_due,
     build_in_turn,
+    build_in_turn_of_shards,
     build_next_due,
     build_take,
 )
+from sapa.db.planning import is_sharded
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.bookings.types import BookingAttempt, DueAttempt
@@ -170,6 +172,12 @@ LIST_DUE_IN_TURN = sql(
     crosses="the worker takes bookings from every company in turn, then looks after them one by one",
 )
 
+LIST_DUE_OF_SHARDS = sql(
+    build_in_turn_of_shards("shipment_bookings", "shipment_id, number", "due_at"),
+    row=DueAttempt,
+    crosses="the worker takes bookings from every company in turn, then looks after them one by one",
+)
+
 NEXT_BOOKINGS = sql(
     f"""
     SELECT LEAST(({build_next_due("shipment_bookings", "due_at")}),
@@ -205,6 +213,12 @@ LIST_CANCELLING = sql(
 
 LIST_CANCELLING_IN_TURN = sql(
     build_in_turn("shipments", "id", "cancel_due_at"),
+    row=DueShipment,
+    crosses="the worker takes cancellations from every company in turn, then settles them one by one",
+)
+
+LIST_CANCELLING_OF_SHARDS = sql(
+    build_in_turn_of_shards("shipments", "id", "cancel_due_at"),
     row=DueShipment,
     crosses="the worker takes cancellations from every company in turn, then settles them one by one",
 )
@@ -297,12 +311,16 @@ async def reopen(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str
 
 
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
+    if await is_sharded(db):
+        return await LIST_DUE_OF_SHARDS.all(db, most)
     found = await LIST_DUE.all(db, most)
     return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
 
 
 async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
     """Cancellations that wait for the carrier."""
+    if await is_sharded(db):
+        return await LIST_CANCELLING_OF_SHARDS.all(db, most)
     found = await LIST_CANCELLING.all(db, most)
     return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
 

@@ -4,7 +4,17 @@ from hashlib import sha256
 
 import msgspec
 
-from sapa.db.due import NOW, WORKER, build_due, build_in_turn, build_next_due, build_next_real_due, build_take
+from sapa.db.due import (
+    NOW,
+    WORKER,
+    build_due,
+    build_in_turn,
+    build_in_turn_of_shards,
+    build_next_due,
+    build_next_real_due,
+    build_take,
+)
+from sapa.db.planning import is_sharded
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.carriers.interface import CarrierEvent
@@ -30,6 +40,12 @@ LIST_DUE = sql(
 
 LIST_DUE_IN_TURN = sql(
     build_in_turn("carrier_callbacks", "id", "due_at", NOW),
+    row=DueCallback,
+    crosses="the worker takes callbacks from every company in turn, then applies them one by one",
+)
+
+LIST_DUE_OF_SHARDS = sql(
+    build_in_turn_of_shards("carrier_callbacks", "id", "due_at", NOW),
     row=DueCallback,
     crosses="the worker takes callbacks from every company in turn, then applies them one by one",
 )
@@ -91,6 +107,12 @@ LIST_UNTRACKED_IN_TURN = sql(
     crosses="the worker takes shipments from every company in turn, then asks for them one by one",
 )
 
+LIST_UNTRACKED_OF_SHARDS = sql(
+    build_in_turn_of_shards("shipments", "id", "poll_at"),
+    row=DueShipment,
+    crosses="the worker takes shipments from every company in turn, then asks for them one by one",
+)
+
 NEXT_POLLS = sql(build_next_due("shipments", "poll_at"), crosses=WORKER)
 
 NEXT_CALLBACKS = sql(build_next_real_due("carrier_callbacks", "due_at"), crosses=WORKER)
@@ -107,6 +129,8 @@ async def insert_callback(
 
 async def list_due(db: Connection, most: int) -> list[DueCallback]:
     """In order of arrival per company."""
+    if await is_sharded(db):
+        return await LIST_DUE_OF_SHARDS.all(db, most)
     found = await LIST_DUE.all(db, most)
     return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
 
@@ -136,6 +160,8 @@ async def list_events(db: Connection, company_id: int, shipment_id: str) -> list
 
 async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
     """Shipments without a recent event."""
+    if await is_sharded(db):
+        return await LIST_UNTRACKED_OF_SHARDS.all(db, most)
     found = await LIST_UNTRACKED.all(db, most)
     return found if len(found) < most else await LIST_UNTRACKED_IN_TURN.all(db, most)
 

@@ -16,6 +16,7 @@ import structlog
 from sapa import traces
 from sapa.context import AppContext, ProcessLease
 from sapa.db.connection import DatabaseAway
+from sapa.db.planning import is_sharded
 from sapa.db.pool import Database
 from sapa.db.wakeups import Wakeup
 from sapa.events import CHANNEL
@@ -122,7 +123,7 @@ class Dispatcher:
             return
         async with queue_transaction(self._database) as tx:
             if self._is_sharded is None:
-                self._is_sharded = await queries.is_sharded(tx)
+                self._is_sharded = await is_sharded(tx)
             found = await queries.list_lanes(tx, self._owner, self._is_sharded)
         await self._delete_orphans([lane for lane in found if lane.is_orphaned])
         due = [lane for lane in found if lane.wait_seconds <= 0 and not lane.is_orphaned]

@@ -24,10 +24,6 @@ USE_INDEXES_AND_COMMIT_LATE = sql(
 )
 
 
-IS_SHARDED = sql(
-    "SELECT to_regclass('pg_dist_partition') IS NOT NULL", crosses="the whole database is distributed, or none of it"
-)
-
 _LANES = """
     SELECT lane.company_id, lane.endpoint_id, e.id IS NULL AS is_orphaned,
            extract(epoch FROM lane.due_at - now() - c.clock_offset)::float8 AS wait_seconds
@@ -284,10 +280,6 @@ async def use_indexes(tx: Tx) -> None:
 
 async def use_indexes_and_commit_late(tx: Tx) -> None:
     await USE_INDEXES_AND_COMMIT_LATE.value(tx)
-
-
-async def is_sharded(db: Connection) -> bool:
-    return bool(await IS_SHARDED.value(db))
 
 
 async def list_lanes(tx: Tx, owner: str, is_sharded: bool) -> list[DueLane]:
