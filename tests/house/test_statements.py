@@ -205,7 +205,7 @@ CROSSING = {
     "sapa.support.queries.LIST_BREACHED",
     "sapa.webhooks.replay.queries.LIST_RESUMED",
     "sapa.webhooks.deliveries.queries.FIND_COMPANY_OF_DELIVERY",
-    "sapa.db.queries.IS_SHARDED",
+    "sapa.db.planning.IS_SHARDED",
     "sapa.webhooks.dispatch.queries.LIST_LANES",
     "sapa.webhooks.dispatch.queries.LIST_LANES_OF_SHARDS",
     "sapa.webhooks.dispatch.queries.RECONCILE_COUNTER",

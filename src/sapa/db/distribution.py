@@ -49,6 +49,16 @@ _FOREIGN_KEYS = """
 # A reference table has no distribution column, and neither has a table that Citus only knows.
 _DISTRIBUTED = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'"
 
+# Who inserts into a table may take its next number. PostgreSQL does not ask for that; Citus does.
+_GRANT_NUMBERS = """
+    SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', s.oid::regclass, acl.grantee::regrole)
+      FROM pg_depend d
+      JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+      JOIN pg_class t ON t.oid = d.refobjid
+     CROSS JOIN aclexplode(t.relacl) AS acl
+     WHERE d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND t.relnamespace = 'public'::regnamespace
+       AND acl.privilege_type = 'INSERT' AND acl.grantee NOT IN (0, t.relowner)"""
+
 
 async def distribute(owner_url: str, shards: int, report: Report) -> list[str]:
     """Distributes the tables that are not distributed yet, and returns their names.
@@ -69,6 +79,8 @@ async def distribute(owner_url: str, shards: int, report: Report) -> list[str]:
             report(f"distributed {table}, {place} of {len(pending)}")
         for table in await _list_distributed(connection):
             await connection.execute("SELECT truncate_local_data_after_distributing_table($1::text::regclass)", table)
+        for (grant,) in await connection.fetch(_GRANT_NUMBERS):
+            await connection.execute(grant)
         return pending
     finally:
         await connection.close()

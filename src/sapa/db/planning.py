@@ -1,4 +1,4 @@
-"""Which statements the planner gets: without sorting while statistics lag behind a large import, or forms for shards."""
+"""What the planner gets: no sorting while statistics lag behind a large import, and other forms on shards."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
