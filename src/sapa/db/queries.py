@@ -38,11 +38,12 @@ FOLD = sql(
          WHERE company_id = $1
            AND (counter, id) IN (SELECT counter, id FROM counter_deltas WHERE company_id = $1 LIMIT $2)
         RETURNING counter, cell, delta
+    ), stored AS (
+        INSERT INTO counter_cells AS c (company_id, counter, cell, total)
+        SELECT $1, counter, cell, sum(delta) FROM folded GROUP BY counter, cell ORDER BY counter, cell
+            ON CONFLICT (company_id, counter, cell) DO UPDATE SET total = c.total + excluded.total
     )
-    INSERT INTO counter_cells AS c (company_id, counter, cell, total)
-    SELECT $1, counter, cell, sum(delta) FROM folded GROUP BY counter, cell ORDER BY counter, cell
-        ON CONFLICT (company_id, counter, cell) DO UPDATE SET total = c.total + excluded.total
-    RETURNING (SELECT count(*) FROM folded)"""
+    SELECT count(*) FROM folded"""
 )
 
 # Locked until the transaction ends, in whichever process it is.

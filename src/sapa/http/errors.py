@@ -87,8 +87,7 @@ class ApiError(Exception):
 BY_CONSTRAINT: dict[str, type[ApiError]] = {}
 """Constraint name → the error its violation means, registered by the classes themselves."""
 
-_SHARD = re.compile(r"_\d+$")
-"""What a sharded database adds to the name of a constraint."""
+_CONSTRAINT_OF_SHARD = re.compile(r'constraint "(\w+)_\d+"')
 
 
 def translate(error: Exception) -> ApiError | None:
@@ -103,9 +102,15 @@ def translate(error: Exception) -> ApiError | None:
     if isinstance(error, TooManyLongReads):
         return RateLimitExceeded(str(error), headers={"retry-after": "5"})
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        declared = BY_CONSTRAINT.get(_SHARD.sub("", error.constraint_name or ""))
+        declared = BY_CONSTRAINT.get(error.constraint_name or _read_constraint_of_shard(error))
         return None if declared is None else declared()
     return None
+
+
+def _read_constraint_of_shard(error: Exception) -> str:
+    """A sharded database names the constraint in the message only, with the number of the shard."""
+    found = _CONSTRAINT_OF_SHARD.search(str(error))
+    return found[1] if found else ""
 
 
 def explain(error: Exception, request_id: str | None, **request: str) -> ApiError:

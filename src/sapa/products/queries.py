@@ -53,14 +53,16 @@ INSERT = sql(
     f"""
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'products', $4, 1)
+    ), made AS (
+        INSERT INTO products AS r (company_id, id, {WRITTEN.listed})
+        VALUES ($1, $2, {WRITTEN.numbered(5)})
+        RETURNING {_columns("$3::json")}
     ), filled AS (
         INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
                               media, inventory_quantity)
         {VARIANT_ROWS}
     )
-    INSERT INTO products AS r (company_id, id, {WRITTEN.listed})
-    VALUES ($1, $2, {WRITTEN.numbered(5)})
-    RETURNING {_columns("$3::json")}""",
+    TABLE made""",
     row=Product,
 )
 
