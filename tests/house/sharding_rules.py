@@ -104,6 +104,8 @@ def _list_direct(node: Any) -> Iterator[Any]:
 
 
 def _of_insert(node: Any) -> Iterator[str]:
+    if node.selectStmt and any(isinstance(part, ast.SubLink) for part in walk(node.returningClause)):
+        yield "RETURNING of an INSERT has a query: put the INSERT into WITH, and the query after it"
     conflict = node.onConflictClause
     if conflict and _list_mutable(conflict.targetList):
         yield "DO UPDATE SET has a clock, or the sum of an instant and an interval: use excluded"

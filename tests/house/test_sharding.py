@@ -47,6 +47,7 @@ async def test_the_tables_that_are_not_spread_are_the_directory_and_short_window
         "UPDATE imports i SET held_until = now() + c.clock_offset FROM companies c WHERE i.company_id = $1",
         "DELETE FROM customers WHERE company_id = $1 AND created_at < clock_timestamp()",
         "DELETE FROM customers WHERE company_id = $1 AND created_at + make_interval(days => $2) < now()",
+        "INSERT INTO tags (company_id) SELECT $1 FROM made RETURNING (SELECT count(*) FROM made)",
         "DELETE FROM customers WHERE company_id = $1 RETURNING now()",
         "DELETE FROM customers WHERE company_id = $1 RETURNING array_to_json(tags)",
         "DELETE FROM customers WHERE company_id = $1 RETURNING extract(epoch FROM created_at)",
