@@ -88,11 +88,18 @@ def make_database(data: Path) -> dict[str, str]:
         thread.submit(asyncio.run, copy_template(given.name)).result()
     data.mkdir(parents=True)
     (data / "cluster.json").write_bytes(msgspec.json.encode(given))
+    return build_settings(data)
+
+
+def build_settings(data: Path) -> dict[str, str]:
+    """With which processes use the database of a data folder; none if it has none in the cluster."""
+    if not (data / "cluster.json").exists():
+        return {}
     server = ClusterServer(data)
     return {
         "SAPA_DATABASE_URL": server.app_url,
         "SAPA_DATABASE_OWNER_URL": server.owner_url,
-        "SAPA_SECRET_KEY": given.secret_key,
+        "SAPA_SECRET_KEY": server.secret_key,
     }
 
 

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import msgspec
 
 from sapa.cli import main
+from tests.citus.cluster import build_settings
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def environment(data: Path, variables: dict[str, str]) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
-    return own | {"SAPA_DATA": str(data), "COLUMNS": "200", **variables}
+    return own | build_settings(data) | {"SAPA_DATA": str(data), "COLUMNS": "200", **variables}
 
 
 def sapa(data: Path, *arguments: str, **variables: str) -> Outcome:

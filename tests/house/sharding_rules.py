@@ -48,6 +48,19 @@ def list_unshardable(statement: Statement[Any]) -> list[str]:
     return sorted(set(found))
 
 
+def list_inserted(statement: Statement[Any]) -> list[str]:
+    """The tables that the statement inserts into, in the order in which Citus does it."""
+    (parsed,) = pglast.parse_sql(statement.text)
+    return list(_list_inserted(parsed.stmt))
+
+
+def _list_inserted(node: Any) -> Iterator[str]:
+    for part in node.withClause.ctes if node.withClause else ():
+        yield from _list_inserted(part.ctequery)
+    if isinstance(node, ast.InsertStmt):
+        yield node.relation.relname
+
+
 def walk(node: Any) -> Iterator[Any]:
     """The node and everything inside it."""
     if isinstance(node, ast.Node):

@@ -1,12 +1,14 @@
 """Every statement runs on Citus, with the companies' tables spread over machines. `make test-citus` asks it."""
 
+from itertools import combinations
+
 import pytest
 
 from sapa.db.distribution import LOCAL_TABLES, REFERENCE_TABLES
 from sapa.db.pool import Connection
 from sapa.db.sql import Statement
 from tests.house.schema_rules import DIRECTORY
-from tests.house.sharding_rules import list_unshardable
+from tests.house.sharding_rules import list_inserted, list_unshardable
 from tests.house.statement_rules import name_statements
 
 ON_ONE_SERVER = {
@@ -27,6 +29,17 @@ def test_every_statement_runs_where_companies_are_spread_over_machines() -> None
     found = {name: list_unshardable(statement) for name, statement in name_statements().items()}
     assert {name: reasons for name, reasons in found.items() if reasons and name not in ON_ONE_SERVER} == {}
     assert all(found[name] for name in ON_ONE_SERVER)
+
+
+async def test_a_row_is_inserted_before_the_rows_that_refer_to_it(owner: Connection) -> None:
+    rows = await owner.fetch(
+        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'"
+    )
+    references = {(row[0], row[1]) for row in rows}
+    inserted = {name: list_inserted(statement) for name, statement in name_statements().items()}
+    pairs = {(name, *pair) for name, tables in inserted.items() for pair in combinations(tables, 2)}
+    assert {pair for pair in pairs if pair[1:] in references} == set()
+    assert ("sapa.products.queries.INSERT", "products", "variants") in pairs
 
 
 async def test_the_tables_that_are_not_spread_are_the_directory_and_short_windows(owner: Connection) -> None:

@@ -40,11 +40,11 @@ COUNT = sql("SELECT count(*) FROM webhook_endpoints WHERE company_id = $1")
 
 INSERT = sql(
     """
-    WITH lane AS (
-        INSERT INTO webhook_lanes (company_id, endpoint_id) VALUES ($1, $2)
+    WITH endpoint AS (
+        INSERT INTO webhook_endpoints (company_id, id, url, kinds, description, headers, secret, auto_resume)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     )
-    INSERT INTO webhook_endpoints (company_id, id, url, kinds, description, headers, secret, auto_resume)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+    INSERT INTO webhook_lanes (company_id, endpoint_id) VALUES ($1, $2)"""
 )
 
 UPDATE = sql(
