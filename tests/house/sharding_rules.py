@@ -58,7 +58,7 @@ def _list_inserted(node: Any) -> Iterator[str]:
     for part in node.withClause.ctes if node.withClause else ():
         yield from _list_inserted(part.ctequery)
     if isinstance(node, ast.InsertStmt):
-        yield node.relation.relname
+        yield from _list_tables(node.relation)
 
 
 def walk(node: Any) -> Iterator[Any]:
