@@ -179,9 +179,14 @@ async def test_a_keys_rights_change_within_those_of_the_caller(
         assert changed["scopes"] == key["scopes"]
         refused = await client.put(path, json={"scopes": ["customers:READ"]})
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "BEYOND_OWN_RIGHTS")
-    assert (await api.get(path)).json()["data"]["scopes"] == key["scopes"]
-    widened = await api.put(path, json={"scopes": ["customers:READ", "orders:READ"]})
-    assert widened.json()["data"]["scopes"] == ["customers:READ", "orders:READ"]
+        assert (await api.get(path)).json()["data"]["scopes"] == key["scopes"]
+        widened = await api.put(path, json={"scopes": ["customers:READ", "orders:READ"]})
+        assert widened.json()["data"]["scopes"] == ["customers:READ", "orders:READ"]
+        refused = await client.put(path, json={"scopes": ["orders:READ"]})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "BEYOND_OWN_RIGHTS"), (
+            "weakens a stronger"
+        )
+        assert (await api.get(path)).json()["data"]["scopes"] == ["customers:READ", "orders:READ"]
     await api.delete(path)
     assert (await api.put(path, json={"name": "late"})).json()["error"]["code"] == "KEY_NOT_ACTIVE"
 

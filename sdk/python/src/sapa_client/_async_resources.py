@@ -416,7 +416,8 @@ class AsyncApiKeysResource(AsyncResource):
     ) -> models.ApiKey:
         """Change a key: its name, scopes, products, addresses and rate limit, and whether AI agents may use it.
 
-        Every server follows within a second. The changed key can have at most the rights of your key.
+        Every server follows within a second. Before and after, it can have at most the rights of your key; any
+        key can be closed to AI agents.
 
         Needs the scope `keys:WRITE`.
 

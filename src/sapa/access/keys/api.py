@@ -70,11 +70,13 @@ async def get_api_key(call: Call, id: KeyId) -> ApiKey:
 async def update_api_key(call: Call, id: KeyId, body: ApiKeyPatch) -> ApiKey:
     """Change a key: its name, scopes, products, addresses and rate limit, and whether AI agents may use it.
 
-    Every server follows within a second. The changed key can have at most the rights of your key.
+    Every server follows within a second. Before and after, it can have at most the rights of your key; any key can be
+    closed to AI agents.
     """
     own, key = await actions.lock_own_key(call.db, call.key, id)
     changed, wanted = key, _merge(key, body)
     if wanted != _merge(key, ApiKeyPatch()):
+        check_rights(own, key)
         changed = await actions.change_key(call.db, call.company.id, key.id, wanted)
         check_rights(own, changed)
         await actions.record_change(call.db, call.key, call.address, "key.changed", changed.name)
