@@ -38,6 +38,13 @@ def test_the_first_command_makes_the_database_and_the_next_finds_what_it_left(da
     assert not running_on(data)
 
 
+def test_a_command_in_the_wrong_folder_says_so_and_makes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    for command in (["company", "list"], ["key", "list"], ["doctor"]):
+        assert sapa(folder, *command).sentence().startswith(f"There is no installation in {folder}.")
+    assert not folder.exists()
+
+
 def test_migrate_says_what_it_did_and_then_that_there_is_nothing_to_do(tmp_path: Path) -> None:
     first, second = sapa_process(tmp_path / "data", "migrate"), sapa(tmp_path / "data", "migrate")
     assert (first.code, second.code) == (0, 0)
@@ -128,7 +135,7 @@ def test_an_unusable_setting_is_one_sentence(data: Path) -> None:
 
 def test_an_unusable_data_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert "cannot be used" in sapa(tmp_path / "file" / "data", "company", "list").sentence()
+    assert "cannot be used" in sapa(tmp_path / "file" / "data", "company", "create", "Toko").sentence()
     assert "cannot be used" in sapa(tmp_path / "file", "company", "list").sentence()
 
 

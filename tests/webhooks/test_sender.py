@@ -105,7 +105,7 @@ async def test_every_2xx_acknowledges(status: int) -> None:
         (301, b"\xff\x01" + b"x" * 5000, "http_3xx", "answered 301 to http://127.0.0.1:{port}/�"),
         (302, b"file:///etc/passwd", "http_3xx", "answered 302 to file:///etc/passwd; redirects are not followed$"),
         (304, None, "http_3xx", "answered 304; only 2xx counts as received"),
-        (400, None, "http_4xx", "answered 400: it could not read the request"),
+        (400, None, "http_4xx", "answered 400: it refuses the request; check which secret it verifies signatures with"),
         (401, None, "http_4xx", "answered 401: it requires authentication"),
         (404, None, "http_4xx", "answered 404: nothing is at this path"),
         (410, None, "http_4xx", "answered 410: the receiver says it is gone"),

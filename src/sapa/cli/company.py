@@ -16,7 +16,7 @@ Currency = Annotated[str, typer.Option(help="ISO 4217 code of the default curren
 @app.command()
 def create(name: str, region: Region = "ID", currency: Currency = "IDR", json: AsJson = False) -> None:
     """Create a company with a live and a test environment."""
-    company = transact(lambda tx: actions.create_company(tx, name, region, currency))
+    company = transact(lambda tx: actions.create_company(tx, name, region, currency), may_begin=True)
     show(company, json, "Company created", ["name", "liveCompanyId", "testCompanyId"])
 
 

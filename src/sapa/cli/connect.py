@@ -17,6 +17,7 @@ from sapa.db.pool import Database, Tx, open_database
 from sapa.domains import install
 from sapa.http.errors import Invalid
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
+from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting, read_settings
 from sapa.values.sealing import Vault
 
@@ -36,14 +37,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 
 
 @asynccontextmanager
-async def reach_database() -> AsyncIterator[Database]:
-    """The installation's database: an external one, or the data folder's, started for the duration of the command."""
+async def reach_database(*, may_begin: bool = False) -> AsyncIterator[Database]:
+    """The installation's database: an external one, or the data folder's, started for the duration of the command.
+
+    Only commands that may begin an installation make a data folder: others were run in the wrong place.
+    """
     install()
     settings = read_settings()
     if settings.database.url is not None:
         async with open_database(settings.database.url, application="sapa command") as database:
             yield database
         return
+    if not may_begin and not settings.data.exists():
+        advice = "Run the command in the folder that `sapa serve` runs in, or set SAPA_DATA or SAPA_DATABASE_URL."
+        raise CannotStart(f"There is no installation in {settings.data.absolute()}. {advice}")
     async with open_embedded(settings.data) as server:
         await _migrate_if_behind(server)
         async with open_database(server.app_url, application="sapa command") as database:
@@ -82,11 +89,11 @@ async def _migrate_if_behind(server: EmbeddedServer) -> None:
         await migrate(server.owner_url, server.app_url)
 
 
-def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
+def transact(work: Callable[[Tx], Awaitable[Result]], *, may_begin: bool = False) -> Result:
     """Runs a command's work in one transaction."""
 
     async def run() -> Result:
-        async with reach_database() as database, database.transaction() as tx:
+        async with reach_database(may_begin=may_begin) as database, database.transaction() as tx:
             return await work(tx)
 
     return asyncio.run(run())

@@ -24,7 +24,7 @@ async def _fill() -> None:
                 bars[what] = progress.add_task(what)
             progress.update(bars[what], completed=done, total=total)
 
-        async with reach_database() as database:
+        async with reach_database(may_begin=True) as database:
             company = await demo_data.fill(database, report)
     typer.echo(f"The demo company's test environment is company {company.id}.")
     typer.echo(f"To create a key for it: sapa key create --company {company.id} --name demo --all-scopes")

@@ -33,7 +33,10 @@ from sapa.webhooks.tokens import actions as tokens
 from sapa.webhooks.types import TokenNotFound
 
 OWN_TOKEN_DAYS = 1
-NO_TOKEN = "Use --token, which `sapa token create` creates, or --company on the server's own machine."  # noqa: S105
+NO_DATA = (
+    "On the server's own machine, run this in the folder that `sapa serve` runs in, or set SAPA_DATA. Elsewhere, use "
+    "--server, and --token, which `sapa token create` creates there."
+)
 
 
 def listen(
@@ -72,7 +75,7 @@ def _get_only_company() -> int:
     """The test environment of the only company, as after the first start."""
     settings = read_settings()
     if settings.database.url is None and not settings.data.exists():
-        raise typer.BadParameter(NO_TOKEN)
+        raise typer.BadParameter(NO_DATA)
     rows = transact(access.list_companies)
     tests = [row.company_id for row in rows if row.company.is_test]
     if len(tests) != 1:
@@ -159,7 +162,8 @@ class EventPrinter:
     def _print_interruption(self, reason: str) -> None:
         """Once per interruption."""
         if not self._is_away:
-            self._print(f"Not connected ({reason}); trying again.", type="interrupted", reason=reason)
+            advice = "" if self._is_welcomed else " If the server has another address, use --server."
+            self._print(f"Not connected ({reason}); trying again.{advice}", type="interrupted", reason=reason)
         self._is_away = True
 
     def print_outcome(self, event: ListenedEvent, number: int, outcome: Outcome) -> None:

@@ -263,9 +263,10 @@ async def _acquire_lock(lock: int, data: Path) -> bool:
         # Read twice: a new holder may not have overwritten its predecessor's name yet.
         if holder.startswith(b"serve") and holder == last_holder:
             return False
+        if holder != last_holder:  # several take turns
+            deadline, last_holder = time.monotonic() + 30, holder
         if time.monotonic() > deadline:
             raise CannotStart(f"Another sapa command has used {data} for half a minute. Wait for it or stop it.")
-        last_holder = holder
         await asyncio.sleep(0.03)
     return True
 

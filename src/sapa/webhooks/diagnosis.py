@@ -16,7 +16,7 @@ _MOST_CHARACTERS = 300
 _OUR_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
 
 _BY_STATUS = {
-    400: "it could not read the request",
+    400: "it refuses the request; check which secret it verifies signatures with",
     401: "it requires authentication; add a custom header to the endpoint",
     403: "it refuses the request; check for a firewall, a bot filter or a missing custom header",
     404: "nothing is at this path",
