@@ -1,12 +1,17 @@
 """The history of message requests at the console: found, shown, and never with a key."""
 
+import asyncio
+import os
+import re
 from collections.abc import AsyncIterator
 from datetime import datetime
+from html import unescape
 from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import httpx
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,6 +89,21 @@ async def test_calls_are_listed_filtered_and_shown_without_their_key(
         assert key.raw not in page
         assert key.raw.removeprefix("svc_test_")[:20] not in page
         assert "very-secret" not in page
+
+
+async def test_a_call_can_be_made_again_with_the_command_that_is_shown(
+    owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, key: MadeKey
+) -> None:
+    record = await get_record(sandbox, (await send(sandbox, message="It's $HOME"))["messageId2"])
+    shown = re.search('id="request-curl">(.*?)</code>', (await owner.get(address_of(record))).text, re.DOTALL)
+    assert shown is not None
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", unescape(shown[1]) + " --silent",
+        env={**os.environ, "SAPA_API_KEY": key.raw}, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    again = await get_record(sandbox, msgspec.json.decode(output)["data"]["messageId2"])
+    assert again["request"]["body"] == record["request"]["body"]
 
 
 def local(instant: str) -> str:

@@ -281,7 +281,7 @@ async def paste(command: str, key: str) -> str:
     """The status and body that the command gets, run by a shell that has the key."""
     process = await asyncio.create_subprocess_exec(
         "sh", "-c", command + ' -sS -w "\\n%{http_code}"',
-        env={**os.environ, "SAPA_KEY": key}, stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "SAPA_API_KEY": key}, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     output, _ = await process.communicate()
     body, _, status = output.decode().rpartition("\n")

@@ -32,9 +32,10 @@ def colour_json(text: str) -> Markup:
     return Markup("").join([*parts, escape(text[end:])])
 
 
-def build_curl(method: str, url: str, headers: Mapping[str, str], body: str | None) -> str:
-    """A command for a shell that makes the same call."""
+def build_curl(method: str, url: str, headers: Mapping[str, str], body: str | None, *, with_key: bool = False) -> str:
+    """A command for a shell that makes the same call, with the API key that the shell has if it needs one."""
     lines = [f"curl -X {method} {shlex.quote(url)}"]
+    lines += ['-H "x-api-key: $SAPA_API_KEY"'] if with_key else []
     lines += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
     lines += [f"--data-raw {shlex.quote(body)}"] if body else []
     return " \\\n  ".join(lines)

@@ -76,14 +76,13 @@ async def show_request(page: PageRequest) -> Response:
 
 
 def _build_curl(page: PageRequest, record: dict[str, Any]) -> str:
-    """The call again, with a place for the key; empty if it is too long to be shown."""
+    """The call again, for a shell that has the key; empty if it is too long to be shown."""
     body = build_text(record["request"]["body"])
     if len(body) > MOST_SHOWN:
         return ""
     path = next(path for path, type in ENDPOINT_TYPES.items() if type == record["endpointType"])
     url = f"{page.context.settings.server.address}{record['request']['baseUrl']}{path}"
-    headers = {"content-type": "application/json", "x-api-key": "$SAPA_KEY"}
-    return build_curl("POST", url, headers, body)
+    return build_curl("POST", url, {"content-type": "application/json"}, body, with_key=True)
 
 
 async def _find_pricing(page: PageRequest, message_id: str | None) -> dict[str, Any] | None:

@@ -286,7 +286,7 @@ def _operation(path: str, method: str, operation: Schema, content: Schema) -> Op
 
 
 def build_curl(server: str, path: str, method: str, operation: Schema) -> str:
-    """A command that works when pasted into a shell that has the key in SAPA_KEY."""
+    """A command that works when pasted into a shell that has the key in SAPA_API_KEY."""
     required = [parameter for parameter in operation["parameters"] if parameter.get("required")]
     for parameter in required:
         path = path.replace(f"{{{parameter['name']}}}", str(parameter["schema"].get("examples", ["…"])[0]))
@@ -296,7 +296,7 @@ def build_curl(server: str, path: str, method: str, operation: Schema) -> str:
         if parameter["in"] == "query"
     )
     url = f"'{server}{path}?{query}'" if query else f"{server}{path}"
-    lines = [f"curl {url}", *([] if method == "get" else [f"-X {method.upper()}"]), '-H "x-api-key: $SAPA_KEY"']
+    lines = [f"curl {url}", *([] if method == "get" else [f"-X {method.upper()}"]), '-H "x-api-key: $SAPA_API_KEY"']
     if "requestBody" in operation:
         lines += _curl_body(operation["requestBody"]["content"])
     return " \\\n  ".join(lines)
