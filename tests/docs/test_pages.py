@@ -61,7 +61,8 @@ def test_a_link_to_nothing_and_a_page_that_nothing_leads_to_are_refused(tree: Pa
         dict(build_pages(tree))
 
 
-def test_every_page_of_the_repository_has_a_place() -> None:
-    pages = {page for page, _ in build_pages(ROOT)}
-    assert pages == {*list_pages(ROOT).values(), "decisions/index.md"}
+def test_every_page_of_the_repository_has_a_place_and_links_to_no_server() -> None:
+    pages = dict(build_pages(ROOT))
+    assert set(pages) == {*list_pages(ROOT).values(), "decisions/index.md"}
+    assert [page for page, text in pages.items() if "](http://127.0.0.1" in text] == []
     assert INDEX not in {file for section in read_contents(ROOT) for file in section.files}

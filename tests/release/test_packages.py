@@ -77,6 +77,9 @@ def test_the_version_is_the_same_everywhere(wheel: Path) -> None:
     about = email.message_from_bytes(ZipFile(wheel).read(f"sapa-{__version__}.dist-info/METADATA"))
     assert project["version"] == about["Version"] == __version__
     assert f"pip install {wheel.name}" in (ROOT / "docs" / "install.md").read_text()
+    for file in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("sdk/*/README.md")]:
+        named = re.findall(r"\bsapa(?:[_-](?:client|docs))?-(\d+\.\d+\.\d+)", file.read_text())
+        assert set(named) <= {__version__}, file
     for file in (ROOT / "sdk").glob("typescript/package.json"):
         assert msgspec.json.decode(file.read_bytes())["version"] == __version__
     for file in (ROOT / "sdk").glob("python/src/*/_version.py"):

@@ -48,7 +48,7 @@ def test_the_examples_of_python(installation: Installation, key: str, tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "+628123456789" in done.stdout
+    assert "+628123456797" in done.stdout
     assert "150000" in done.stdout
     assert "204 No Content" in done.stdout
     assert "400 Bad Request" in done.stdout
@@ -57,6 +57,6 @@ def test_the_examples_of_python(installation: Installation, key: str, tmp_path: 
 def test_the_examples_of_typescript(installation: Installation, key: str) -> None:
     code = read_examples("ts", "typescript")
     output = run_module(code, SAPA_API_KEY=key, SAPA_BASE_URL=installation.address)
-    assert "+628123456789" in output
+    assert "+628123456798" in output
     assert "WindowClosed" in output
     assert output.endswith("204\n")
