@@ -245,6 +245,9 @@ def test_a_call_has_the_idempotency_key_that_it_is_given(sapa: Sapa) -> None:
     assert again == first
     with pytest.raises(errors.IdempotencyKeyReused):
         sapa.customers.create(email="budi@example.com", idempotency_key="signup-1042")
+    for wrong in ("", "order…", "a\nb", "k" * 256):
+        with pytest.raises(ValueError, match="1 to 255 printable ASCII characters"):
+            sapa.customers.create(email="budi@example.com", idempotency_key=wrong)
 
 
 def test_errors_have_what_the_server_said(sapa: Sapa) -> None:
@@ -296,6 +299,7 @@ def test_a_page_of_another_program_is_no_answer(installation: Installation, key:
     ("options", "advice"),
     [
         ({"api_key": "", "base_url": "https://sapa.example.com"}, "SAPA_API_KEY"),
+        ({"api_key": "svc_test_…", "base_url": "https://sapa.example.com"}, "not whole"),
         ({"api_key": "svc_test_x"}, "SAPA_BASE_URL"),
         ({"api_key": "svc_test_x", "base_url": "sapa.example.com"}, "SAPA_BASE_URL"),
         ({"api_key": "svc_test_x", "base_url": "https://sapa.example.com/customer/v1/"}, "without /customer/v1"),

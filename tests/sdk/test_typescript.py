@@ -92,6 +92,7 @@ for (const call of [
   () => sapa.customers.get(undefined),
   () => sapa.customers.list({ tags: ["a,b"] }).page(),
   () => sapa.imports.create("email", { resource: "customers" }),
+  () => sapa.customers.create({ email: "ayu@example.com" }, { idempotencyKey: "order…" }),
 ]) {
   try {
     await call();
@@ -196,17 +197,19 @@ def test_a_stream_is_refused_before_it_is_used_up() -> None:
 
 def test_mistakes_are_explained() -> None:
     options = (
-        '[{"baseUrl": "https://sapa.example.com"}, {"apiKey": "svc_test_x"}, {"apiKey": "svc_test_x", "baseUrl": "x"},'
+        '[{"baseUrl": "https://sapa.example.com"}, {"apiKey": "svc_test_…", "baseUrl": "https://sapa.example.com"},'
+        ' {"apiKey": "svc_test_x"}, {"apiKey": "svc_test_x", "baseUrl": "x"},'
         ' {"apiKey": "svc_test_x", "baseUrl": "https://sapa.example.com/messaging/v1/"}]'
     )
     lines = run_module(BAD, options).splitlines()
-    advice = ["SAPA_API_KEY", "SAPA_BASE_URL", "SAPA_BASE_URL", "without /customer/v1"]
-    assert [text in line for text, line in zip(advice, lines, strict=False)] == [True] * 4
-    assert lines[4:] == [
+    advice = ["SAPA_API_KEY", "not whole", "SAPA_BASE_URL", "SAPA_BASE_URL", "without /customer/v1"]
+    assert [text in line for text, line in zip(advice, lines, strict=False)] == [True] * 5
+    assert lines[5:] == [
         'TypeError: "" is not an id.',
         'TypeError: ".." is not an id.',
         "TypeError: undefined is not an id.",
         "TypeError: A value of tags contains a comma, which separates the values.",
         "TypeError: Pass contentType: one of text/csv, application/x-ndjson,"
         " application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.",
+        "TypeError: idempotencyKey has to be 1 to 255 printable ASCII characters.",
     ]

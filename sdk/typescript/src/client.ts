@@ -40,6 +40,9 @@ export class Sapa extends Resources {
 function findKey(passed: string | undefined): string {
   const key = (passed ?? readVariable("SAPA_API_KEY")).trim();
   if (key === "") throw new TypeError("Pass apiKey, or set SAPA_API_KEY.");
+  if (!/^[ -~]+$/.test(key)) {
+    throw new TypeError("The API key is not whole: pass it as it was shown, svc_live_… or svc_test_….");
+  }
   return key;
 }
 

@@ -107,7 +107,7 @@ export class Transport {
       ...options.headers,
       "x-api-key": this.#options.apiKey,
     };
-    if (request.method !== "GET") headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
+    if (request.method !== "GET") headers["idempotency-key"] = chooseKey(options.idempotencyKey);
     const init: RequestInit = { method: request.method, headers, redirect: "manual" };
     if (request.file !== undefined) {
       if ((request.file.content as unknown) instanceof ReadableStream) {
@@ -145,6 +145,19 @@ export class Transport {
       options.signal?.removeEventListener("abort", abort);
     }
   }
+}
+
+/** The caller's Idempotency-Key, or one for this call alone. */
+function chooseKey(chosen: string | undefined): string {
+  if (chosen === undefined) {
+    // Not crypto.randomUUID, which pages without TLS do not have.
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+  if (!/^[ -~]{1,255}$/.test(chosen)) {
+    throw new TypeError("idempotencyKey has to be 1 to 255 printable ASCII characters.");
+  }
+  return chosen;
 }
 
 /** Browsers send their own, and another one would need the server's consent. */

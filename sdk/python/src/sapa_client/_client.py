@@ -129,6 +129,8 @@ def build_options(
     key = (api_key or os.environ.get("SAPA_API_KEY", "")).strip()
     if not key:
         raise ValueError("Pass an API key, or set SAPA_API_KEY.")
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("The API key is not whole: pass it as it was shown, svc_live_… or svc_test_….")
     address = (base_url or os.environ.get("SAPA_BASE_URL", "")).strip().rstrip("/")
     if not address.startswith(("https://", "http://")):
         raise ValueError("Pass base_url, such as https://sapa.example.com, or set SAPA_BASE_URL.")

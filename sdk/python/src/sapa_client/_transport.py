@@ -27,6 +27,8 @@ LONGEST_WAIT = 8.0
 LONGEST_RETRY_AFTER = 60.0
 """The rate limit's window is a minute. What takes longer is for the caller to decide."""
 
+LONGEST_KEY = 255
+
 ACCEPTED = 202
 """The status of a file that the server is still making."""
 _RETRIED_STATUSES = {408, 429, 500, 502, 503, 504}
@@ -70,7 +72,7 @@ class Options(msgspec.Struct, frozen=True):
             "x-api-key": self.api_key,
         }
         if request.method != "GET":
-            headers["idempotency-key"] = request.idempotency_key or str(uuid4())
+            headers["idempotency-key"] = _choose_key(request.idempotency_key)
         content = None
         if isinstance(request.body, Upload):
             content, headers["content-type"] = request.body.content, request.body.content_type
@@ -84,6 +86,15 @@ class Options(msgspec.Struct, frozen=True):
             "timeout": self.timeout,
             "follow_redirects": False,
         }
+
+
+def _choose_key(chosen: str | None) -> str:
+    """The caller's Idempotency-Key, or one for this call alone."""
+    if chosen is None:
+        return str(uuid4())
+    if not (chosen.isascii() and chosen.isprintable() and 0 < len(chosen) <= LONGEST_KEY):
+        raise ValueError(f"idempotency_key has to be 1 to {LONGEST_KEY} printable ASCII characters.")
+    return chosen
 
 
 class Transport:
