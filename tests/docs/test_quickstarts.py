@@ -58,7 +58,7 @@ def read_blocks(file: Path, info: str) -> list[str]:
 
 def build_command(language: str, folder: Path, code: str) -> list[str]:
     """The command that runs a program, written into the folder."""
-    names = {"sh": "start.sh", "python": "start.py", "ts": "start.ts", "php": "start.php", "go": "start.go"}
+    names = {"sh": "start.sh", "python": "start.py", "ts": "start.mts", "php": "start.php", "go": "start.go"}
     program = folder / names[language]
     program.write_text(code)
     (folder / "loader.mjs").write_text(LOADER)
