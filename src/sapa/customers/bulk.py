@@ -124,23 +124,19 @@ class ChangedMeanwhile(Exception):
 
 
 async def find_or_create_together(
-    tx: Tx, company: Company, bodies: Sequence[CustomerIn], *, prefers_email: bool = False
-) -> list[Customer | ApiError]:
+    tx: Tx, company: Company, profiles: Sequence[Profile], *, prefers_email: bool = False
+) -> list[Customer | IdentityConflict]:
     """For each, the customer with this e-mail address or phone number, or a new one, or why there is none.
 
     Of two different customers the one with the e-mail address is taken if it `prefers_email`; otherwise it is an
     error. The customers' names cannot change until the transaction ends.
     """
-    profiles = [_build_or_refuse(company, body) for body in bodies]
-    valid = [profile for profile in profiles if isinstance(profile, Profile)]
-    emails = {profile.email_key for profile in valid if profile.email_key}
-    phones = {profile.phone_number for profile in valid if profile.phone_number}
+    emails = {key for profile in profiles if (key := profile.email_key)}
+    phones = {profile.phone_number for profile in profiles if profile.phone_number}
     found = await queries.list_shared_by_contact(tx, company.id, list(emails), list(phones))
     matcher = ContactMatcher(found, prefers_email=prefers_email)
-    new = [index for index, profile in enumerate(profiles) if isinstance(profile, Profile) and matcher.claim(profile)]
-    created = await _create(tx, company, [profile for n in new if isinstance(profile := profiles[n], Profile)])
-    matcher.add(created)
-    return [profile if isinstance(profile, ApiError) else matcher.get(profile) for profile in profiles]
+    matcher.add(await _create(tx, company, [profile for profile in profiles if matcher.claim(profile)]))
+    return [matcher.get(profile) for profile in profiles]
 
 
 class ContactMatcher:
@@ -154,19 +150,20 @@ class ContactMatcher:
 
     def add(self, customers: Iterable[Customer]) -> None:
         for customer in customers:
-            for key in _contact_keys(profile_of(customer)):
+            for key in _contact_keys(customer.email and customer.email.casefold(), customer.phone_number):
                 self._by_key[key] = customer
 
     def claim(self, profile: Profile) -> bool:
         """Whether nobody has this contact, and it is the first in the batch that asks."""
-        keys = _contact_keys(profile)
+        keys = _contact_keys(profile.email_key, profile.phone_number)
         if any(key in self._by_key or key in self._claimed for key in keys):
             return False
         self._claimed.update(keys)
         return True
 
-    def get(self, profile: Profile) -> Customer | ApiError:
-        found = [customer for key in _contact_keys(profile) if (customer := self._by_key.get(key))]
+    def get(self, profile: Profile) -> Customer | IdentityConflict:
+        keys = _contact_keys(profile.email_key, profile.phone_number)
+        found = [customer for key in keys if (customer := self._by_key.get(key))]
         if not found:
             raise ChangedMeanwhile
         if len({customer.id for customer in found}) > 1 and not self._prefers_email:
@@ -174,17 +171,10 @@ class ContactMatcher:
         return found[0]
 
 
-def _contact_keys(profile: Profile) -> list[tuple[str, str]]:
+def _contact_keys(email_key: str | None, phone_number: str | None) -> list[tuple[str, str]]:
     """The e-mail address comes first."""
-    keys = [("email", profile.email_key), ("phone", profile.phone_number)]
+    keys = [("email", email_key), ("phone", phone_number)]
     return [(kind, key) for kind, key in keys if key]
-
-
-def _build_or_refuse(company: Company, body: CustomerIn) -> Profile | ApiError:
-    try:
-        return build_profile(company, body)
-    except ApiError as error:
-        return error
 
 
 async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list[Customer]:

@@ -17,6 +17,8 @@ from sapa.values.json import encode
 
 _read_subscriptions = msgspec.json.Decoder(list[Subscription]).decode
 
+NONE = encode([])
+
 
 class ConsentProofIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What shows later that the person made this choice."""
@@ -67,6 +69,9 @@ class SubscriptionChange(Struct, frozen=True, kw_only=True):
 
 
 class Consents(Protocol):
+    async def has_stops(self, tx: Tx, company: Company) -> bool:
+        """Whether any person stopped anything; if not, a customer without subscriptions need not be settled."""
+
     async def settle(
         self, tx: Tx, company: Company, changes: Sequence[SubscriptionChange]
     ) -> Sequence[Sequence[Subscription]]:
@@ -97,23 +102,31 @@ class ProfileChange(Struct, frozen=True):
         is_changed = self.before is None or _consent_fields(self.before) != _consent_fields(self.after)
         return is_changed or self.sets_subscriptions
 
+    @property
+    def has_subscriptions(self) -> bool:
+        return self.after.subscription_status != NONE or (
+            self.before is not None and self.before.subscription_status != NONE
+        )
+
 
 async def settle(tx: Tx, company: Company, changes: Sequence[ProfileChange]) -> list[Profile]:
     """The profiles to store."""
-    concerned = [change for change in changes if change.concerns_consent]
+    concerned = {number: change for number, change in enumerate(changes) if change.concerns_consent}
+    if len(concerned) > 1 and not await CONSENTS.installed.has_stops(tx, company):
+        concerned = {number: change for number, change in concerned.items() if change.has_subscriptions}
+    profiles = [change.after for change in changes]
     if not concerned:
-        return [change.after for change in changes]
-    settled = await CONSENTS.installed.settle(tx, company, [_build_change(change) for change in concerned])
-    subscriptions = iter(settled)
-    return [
-        _replace_subscriptions(change.after, next(subscriptions)) if change.concerns_consent else change.after
-        for change in changes
-    ]
+        return profiles
+    settled = await CONSENTS.installed.settle(tx, company, [_build_change(change) for change in concerned.values()])
+    for number, subscriptions in zip(concerned, settled, strict=True):
+        profiles[number] = _replace_subscriptions(profiles[number], subscriptions)
+    return profiles
 
 
 async def record(tx: Tx, company: Company, changes: Sequence[ProfileChange], actor: ChangeActor) -> None:
     """The changes as they were stored."""
-    recorded = [change for change in map(_build_change, changes) if change.proof or change.before != change.after]
+    relevant = [change for change in changes if change.proof or change.has_subscriptions]
+    recorded = [change for change in map(_build_change, relevant) if change.proof or change.before != change.after]
     if recorded:
         await CONSENTS.installed.record_changes(tx, company, recorded, actor)
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import date, datetime
 from decimal import Decimal
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
@@ -37,6 +38,7 @@ class WriteColumns(Generic[Row]):
         fields = [name for name in struct.__struct_fields__ if name not in without]
         self.names: tuple[str, ...] = (*fields, *computed)
         self._json = {name for name in fields if _is_json(hints[name])}
+        self._get_all = attrgetter(*self.names)
         self.listed = ", ".join(self.names)
         self.typed = ", ".join(f"{name} {self._get_type(name, hints.get(name))}" for name in self.names)
         self._hints = hints
@@ -68,7 +70,7 @@ class WriteColumns(Generic[Row]):
 
     def document(self, row: Row) -> dict[str, Any]:
         """The row as an object of the document that `typed` declares."""
-        fields: dict[str, Any] = {name: getattr(row, name) for name in self.names}
+        fields: dict[str, Any] = dict(zip(self.names, self._get_all(row), strict=True))
         for name in self._encoded:
             if fields[name] is not None:
                 fields[name] = Raw(fields[name])

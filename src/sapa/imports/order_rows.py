@@ -222,9 +222,9 @@ async def _place_together(
             results[index] = msgspec.structs.replace(prepared.new, line=rows[index].line)
         else:
             orders[index] = _with_variants(prepared.new, prepared.row, variants)
-    placed = await bulk.place_together(tx, context.company, list(orders.values()), by=IMPORT) if orders else []
-    for index, order in zip(orders, placed, strict=True):
-        results[index] = build_problem(rows[index].line, order) if isinstance(order, ApiError) else "created"
+    refusals = await bulk.place_together(tx, context.company, list(orders.values()), by=IMPORT) if orders else []
+    for index, refusal in zip(orders, refusals, strict=True):
+        results[index] = build_problem(rows[index].line, refusal) if refusal else "created"
     return results
 
 
@@ -258,7 +258,7 @@ def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str
     return BulkOrder(
         new_order=with_sold(build_new_order(context.company, body, on_sale), _sold(context.company, row)),
         customer_id=body.customer_id,
-        contact=body.customer,
+        contact=None if body.customer is None else bulk.build_contact_profile(context.company, body.customer),
         placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
         payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
         refunds=_list_refunds(row, is_history=not context.effects),

@@ -105,6 +105,10 @@ async def find_refusal(
     return None
 
 
+async def has_stops(tx: Tx, company: Company) -> bool:
+    return await queries.has_stops(tx, company.id)
+
+
 async def settle(tx: Tx, company: Company, changes: Sequence[SubscriptionChange]) -> Sequence[Sequence[Subscription]]:
     """What each customer subscribes to after the change. Consent that a caller leaves out stays, other apps do not."""
     stopped: list[set[str]] = [set() for _ in changes]

@@ -3,6 +3,7 @@
 Everything is computed before the first number is taken: other orders of the company wait from the insert to the commit.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -12,13 +13,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from sapa.customers import bulk as customers
-from sapa.customers.types import Customer, CustomerRef, build_ref
+from sapa.customers.profile import Profile, build_profile
+from sapa.customers.types import CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import Event, emit_all
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
 from sapa.orders.bulk import queries
-from sapa.orders.bulk.queries import OrderClock, OrderInsert
+from sapa.orders.bulk.queries import OrderClock, OrderInsert, OrderNumbers
 from sapa.orders.document import NewOrder, build_address, build_tags
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
@@ -37,7 +39,6 @@ from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, with_balance
 from sapa.orders.types import (
     ORDER_ID,
-    InsertedOrder,
     Order,
     OrderChanged,
     OrderCreated,
@@ -81,7 +82,8 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
 
     new_order: NewOrder
     customer_id: str | None = None
-    contact: OrderCustomerIn | None = None
+    contact: Profile | None = None
+    """The customer's, who may be new."""
     placed_at: datetime | None = None
     payments: Sequence[BulkPayment] = ()
     refunds: Sequence[BulkRefund] = ()
@@ -119,21 +121,36 @@ class BuiltOrder(Struct, frozen=True):
         return self.steps[-1].revision
 
 
+class Announcements(Struct, frozen=True):
+    """What orders that were placed together announce."""
+
+    events: list[Event]
+    history: list[tuple[str, NewHistoryEntry, str]]
+    entries: list[NewTimelineEntry]
+    changed: list[OrderChanged]
+
+
+def build_contact_profile(company: Company, contact: OrderCustomerIn) -> Profile:
+    """Raises the customer's error, with its fields named as in the order."""
+    try:
+        return build_profile(company, build_contact(contact))
+    except Invalid as error:
+        raise in_customer(error) from None
+
+
 async def place_together(
     tx: Tx, company: Company, orders: Sequence[BulkOrder], *, by: ChangeActor
-) -> list[Order | ApiError]:
-    """For each, the order or why it was refused. Raises ChangedMeanwhile, or a unique violation, when another
-    transaction stored the same customer or order: then place them one by one."""
+) -> list[ApiError | None]:
+    """For each, why it was refused, or None. Raises ChangedMeanwhile, or a unique violation, when another transaction
+    stored the same customer or order: then place them one by one."""
     clock = await queries.get_clock(tx, company.id)
     built = [_build_or_refuse(order, clock) for order in orders]
     valid = [one for one in built if isinstance(one, BuiltOrder)]
     refs = await _list_customers(tx, company, valid)
-    new = [_build_new(one, ref) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
-    inserted = await queries.insert_orders(tx, company.id, new, by) if new else {}
-    placed = {one.id: _build_order(one, inserted[one.id]) for one in new}
-    stored = [one for one in valid if one.id in placed]
-    await _announce(tx, company, stored, placed, by)
-    return [_get_result(one, refs, placed) for one in built]
+    new = [(one, _build_new(one, ref)) for one in valid if not isinstance(ref := refs[one.id], ApiError)]
+    if new:
+        await _insert(tx, company, new, by)
+    return [_find_refusal(one, refs) for one in built]
 
 
 async def list_by_order_id(db: Tx, company: Company, order_ids: Sequence[str]) -> dict[str, Order]:
@@ -156,13 +173,9 @@ def has_same_contents(order: Order, patch: OrderPatch) -> bool:
     return build_address(patch.shipping_address, order.shipping_address) == stored
 
 
-def _get_result(
-    one: BuiltOrder | ApiError, refs: dict[str, CustomerRef | ApiError | None], placed: dict[str, Order]
-) -> Order | ApiError:
-    if isinstance(one, ApiError):
-        return one
-    ref = refs[one.id]
-    return ref if isinstance(ref, ApiError) else placed[one.id]
+def _find_refusal(one: BuiltOrder | ApiError, refs: dict[str, CustomerRef | ApiError | None]) -> ApiError | None:
+    refusal = one if isinstance(one, ApiError) else refs[one.id]
+    return refusal if isinstance(refusal, ApiError) else None
 
 
 def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
@@ -235,19 +248,13 @@ async def _list_customers(
     for id, name in named.items():
         customer = known_ids.get(name)
         refs[id] = build_ref(customer) if customer else Invalid.field("customerId", "is not the id of a customer")
-    by_contact = [one for one in orders if one.order.contact is not None]
-    bodies = [build_contact(one.order.contact) for one in by_contact if one.order.contact is not None]
-    is_history = any(one.order.is_history for one in by_contact)
-    found = await customers.find_or_create_together(tx, company, bodies, prefers_email=is_history) if bodies else []
-    for one, result in zip(by_contact, found, strict=True):
-        refs[one.id] = _build_ref(result)
+    by_contact = [(one, one.order.contact) for one in orders if one.order.contact is not None]
+    is_history = any(one.order.is_history for one, _ in by_contact)
+    contacts = [contact for _, contact in by_contact]
+    found = await customers.find_or_create_together(tx, company, contacts, prefers_email=is_history) if contacts else []
+    for (one, _), result in zip(by_contact, found, strict=True):
+        refs[one.id] = result if isinstance(result, ApiError) else build_ref(result)
     return refs
-
-
-def _build_ref(found: Customer | ApiError) -> CustomerRef | ApiError:
-    if isinstance(found, ApiError):
-        return in_customer(found) if isinstance(found, Invalid) else found
-    return build_ref(found)
 
 
 def _build_new(one: BuiltOrder, ref: CustomerRef | None) -> OrderInsert:
@@ -255,17 +262,27 @@ def _build_new(one: BuiltOrder, ref: CustomerRef | None) -> OrderInsert:
     return OrderInsert(one.id, one.new_order, one.revision, ref, one.placed_at, not one.order.is_history, transfers)
 
 
-def _build_order(new: OrderInsert, inserted: InsertedOrder) -> Order:
-    return _show(new.new_order, new.revision, new.customer, inserted)
+async def _insert(tx: Tx, company: Company, new: Sequence[tuple[BuiltOrder, OrderInsert]], by: ChangeActor) -> None:
+    documents = queries.build_documents([insert for _, insert in new])
+    numbers = await queries.take_numbers(tx, company.id, len(new))
+    inserting = asyncio.create_task(queries.insert_orders(tx, company.id, by, numbers, documents))
+    try:
+        await asyncio.sleep(0)  # it sends its statement, and the database stores the orders meanwhile
+        announcements = _build_announcements(new, numbers, by)
+    finally:
+        await inserting
+    await _announce(tx, company, announcements, by)
 
 
-def _show(new_order: NewOrder, revision: Revision, customer: CustomerRef | None, inserted: InsertedOrder) -> Order:
+def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Order:
     """The order as the database has it."""
+    new_order, revision, customer = insert.new_order, insert.revision, insert.customer
     state, priced, balance = revision.state, revision.priced, revision.balance
+    placed_at = "" if insert.placed_at is None else format_instant(insert.placed_at)
     return Order(
-        id=inserted.id,
-        order_id=new_order.order_id or inserted.id,
-        order_number=inserted.order_number,
+        id=insert.id,
+        order_id=new_order.order_id or insert.id,
+        order_number=str(numbers.first + place),
         status=state.status,
         fulfillment_status=state.fulfillment_status,
         financial_status=state.financial_status,
@@ -291,40 +308,41 @@ def _show(new_order: NewOrder, revision: Revision, customer: CustomerRef | None,
         payments=Raw(encode(balance.payments)),
         refunds=Raw(encode(balance.refunds)),
         fulfillments=Raw(encode(balance.fulfillments)),
-        created_at=inserted.created_at,
-        updated_at=inserted.updated_at,
+        created_at=placed_at or numbers.at,
+        updated_at=max(placed_at, numbers.at),
     )
 
 
-async def _announce(
-    tx: Tx, company: Company, orders: Sequence[BuiltOrder], placed: dict[str, Order], by: ChangeActor
-) -> None:
+def _build_announcements(
+    new: Sequence[tuple[BuiltOrder, OrderInsert]], numbers: OrderNumbers, by: ChangeActor
+) -> Announcements:
     """Step by step, as if they had been placed and changed one after the other."""
-    events: list[Event] = []
-    history: list[tuple[str, NewHistoryEntry, str]] = []
-    entries: list[NewTimelineEntry] = []
-    for one in orders:
-        order, first = placed[one.id], one.steps[0]
-        at = datetime.fromisoformat(first.at) if one.order.is_history else None
-        entries += build_entries(order, None, NEW, at)
-        if not one.order.is_history:
-            events.append(OrderCreated(_with_step(order, one, first)))
+    announcements = Announcements([], [], [], [])
+    for place, (one, insert) in enumerate(new):
+        order, first, is_history = _build_order(insert, place, numbers), one.steps[0], one.order.is_history
+        at = datetime.fromisoformat(first.at) if is_history else None
+        announcements.entries.extend(build_entries(order, None, NEW, at))
+        if not is_history:
+            announcements.events.append(OrderCreated(_with_step(order, one, first)))
+            announcements.changed.append(OrderChanged(order, one.revision.state.real_status))
         for before, after in pairwise(one.steps):
-            at = datetime.fromisoformat(after.at) if one.order.is_history else None
-            entries += build_entries(order, before.revision.state, after.revision.state, at)
-            if not one.order.is_history:
-                events.append(OrderUpdated(_with_step(order, one, after)))
+            at = datetime.fromisoformat(after.at) if is_history else None
+            announcements.entries.extend(build_entries(order, before.revision.state, after.revision.state, at))
+            if not is_history:
+                announcements.events.append(OrderUpdated(_with_step(order, one, after)))
                 changes = build_changes(before.revision, after.revision)
-                history.append((one.id, NewHistoryEntry(after.action, by, after.reference, changes), order.updated_at))
-    if events:
-        await emit_all(tx, company, events)
-    await queries.insert_history(tx, company.id, by, history)
-    await timeline.record_all(tx, company, entries, are_known=True)
-    changed = [
-        OrderChanged(placed[one.id], one.revision.state.real_status) for one in orders if not one.order.is_history
-    ]
-    if changed:
-        await publish(tx, company, OrdersPlaced(changed))
+                entry = NewHistoryEntry(after.action, by, after.reference, changes)
+                announcements.history.append((one.id, entry, order.updated_at))
+    return announcements
+
+
+async def _announce(tx: Tx, company: Company, announcements: Announcements, by: ChangeActor) -> None:
+    if announcements.events:
+        await emit_all(tx, company, announcements.events)
+    await queries.insert_history(tx, company.id, by, announcements.history)
+    await timeline.record_all(tx, company, announcements.entries, are_known=True)
+    if announcements.changed:
+        await publish(tx, company, OrdersPlaced(announcements.changed))
 
 
 def _with_step(order: Order, one: BuiltOrder, step: Step) -> Order:

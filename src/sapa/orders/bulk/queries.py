@@ -16,7 +16,7 @@ from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.types import InsertedOrder, Order
+from sapa.orders.types import Order
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
@@ -60,38 +60,47 @@ class OrderInsert(Struct, frozen=True):
     transfers: Transfers
 
 
-# Takes as many numbers as there are orders; they sort like their positions in the batch.
+class OrderNumbers(Struct, frozen=True):
+    """The numbers of a batch, from the first on, and the instant at which its orders are stored."""
+
+    first: int
+    at: str
+
+
+TAKE_NUMBERS = sql(
+    f"""
+    INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER - 1} + $2::bigint)
+        ON CONFLICT (company_id) DO UPDATE SET last = n.last + $2::bigint WHERE n.company_id = $1
+    RETURNING last - $2::bigint + 1 AS first, clock_timestamp() AS at""",
+    row=OrderNumbers,
+)
+
+# The numbers sort like the orders' positions in the batch.
 INSERT_MANY = sql(
     f"""
-    WITH numbered AS (
-        INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER - 1} + $2::bigint)
-            ON CONFLICT (company_id) DO UPDATE SET last = n.last + $2::bigint WHERE n.company_id = $1
-        RETURNING last
-    ), made AS (
+    WITH made AS (
         INSERT INTO orders (company_id, id, customer, customer_id, customer_text, earns, {WRITTEN.listed},
                             {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, placed_by, order_number, created_at,
                             updated_at)
         SELECT $1, id, customer, customer_id, customer_text, earns, {WRITTEN.listed}, {PRICED.listed}, {STATE.listed},
-               {BALANCE.listed}, $3, (last - $2::bigint + place)::text, coalesce(placed_at, at),
-               GREATEST(placed_at, at)
-          FROM (SELECT last, clock_timestamp() AS at FROM numbered) AS numbered
-         CROSS JOIN ROWS FROM (json_to_recordset($4::json) AS (
-                        id text, customer json, customer_id text, customer_text text, placed_at timestamptz,
-                        earns boolean, {WRITTEN.typed}, {PRICED.typed}, {STATE.typed}, {BALANCE.typed}))
+               {BALANCE.listed}, $2, ($3::bigint + place - 1)::text, coalesce(placed_at, $4::text::timestamptz),
+               GREATEST(placed_at, $4::text::timestamptz)
+          FROM ROWS FROM (json_to_recordset($5::json) AS (
+                   id text, customer json, customer_id text, customer_text text, placed_at timestamptz,
+                   earns boolean, {WRITTEN.typed}, {PRICED.typed}, {STATE.typed}, {BALANCE.typed}))
                WITH ORDINALITY AS input (id, customer, customer_id, customer_text, placed_at, earns, {WRITTEN.listed},
                                          {PRICED.listed}, {STATE.listed}, {BALANCE.listed}, place)
-        RETURNING company_id, id, order_number, created_at, updated_at, cell
+        RETURNING company_id, cell
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'orders', cell, count(*) FROM made GROUP BY cell
     ), transacted AS (
         INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, method, occurred_at)
         SELECT $1, id, order_id, kind, amount, currency, method, at
-          FROM json_to_recordset($5::json) AS t (id text, order_id text, kind text, amount numeric, currency text,
+          FROM json_to_recordset($6::json) AS t (id text, order_id text, kind text, amount numeric, currency text,
                                                  method text, at timestamptz)
     )
-    SELECT id, order_number, created_at, updated_at FROM made WHERE company_id = $1""",
-    row=InsertedOrder,
+    SELECT count(*) FROM made WHERE company_id = $1"""
 )
 
 INSERT_HISTORY = sql(
@@ -115,10 +124,16 @@ async def get_clock(db: Connection, company_id: int) -> OrderClock:
     return clock
 
 
-async def insert_orders(
-    tx: Tx, company_id: int, orders: Sequence[OrderInsert], by: ChangeActor
-) -> dict[str, InsertedOrder]:
-    """By id. The company's numbers are locked from here to the end of the transaction."""
+async def take_numbers(tx: Tx, company_id: int, count: int) -> OrderNumbers:
+    """The company's numbers are locked from here to the end of the transaction."""
+    numbers = await TAKE_NUMBERS.find(tx, company_id, count)
+    if numbers is None:
+        raise NotFound
+    return numbers
+
+
+def build_documents(orders: Sequence[OrderInsert]) -> tuple[bytes, bytes]:
+    """The orders and their payments and refunds, as `insert_orders` stores them."""
     transfers = [
         {
             "id": transfer.id,
@@ -132,9 +147,13 @@ async def insert_orders(
         for order in orders
         for transfer in order.transfers.new
     ]
-    documents = encode([_build_document(order) for order in orders])
-    inserted = await INSERT_MANY.all(tx, company_id, len(orders), encode(by), documents, encode(transfers))
-    return {one.id: one for one in inserted}
+    return encode([_build_document(order) for order in orders]), encode(transfers)
+
+
+async def insert_orders(
+    tx: Tx, company_id: int, by: ChangeActor, numbers: OrderNumbers, documents: tuple[bytes, bytes]
+) -> None:
+    await INSERT_MANY.run(tx, company_id, encode(by), numbers.first, numbers.at, *documents)
 
 
 def _build_document(order: OrderInsert) -> dict[str, Any]:
