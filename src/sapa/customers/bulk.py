@@ -108,7 +108,10 @@ async def store_together(
 
 async def _settle(tx: Tx, company: Company, changes: Sequence[CustomerChange]) -> list[CustomerChange]:
     profiles = await subscriptions.settle(tx, company, [_build_profile_change(change) for change in changes])
-    return [msgspec.structs.replace(change, profile=profile) for change, profile in zip(changes, profiles, strict=True)]
+    return [
+        change if profile is change.profile else msgspec.structs.replace(change, profile=profile)
+        for change, profile in zip(changes, profiles, strict=True)
+    ]
 
 
 def _build_profile_change(change: CustomerChange, id: str | None = None) -> ProfileChange:

@@ -86,7 +86,7 @@ def build_customer_text(customer: CustomerRef | None) -> str:
 
 def with_sold(order: NewOrder, sold: Sequence[LineItemVariant | None]) -> NewOrder:
     """The order with the variants that an imported one had sold, line by line."""
-    if not sold:
+    if not any(sold):
         return order
     lines = [
         line if variant is None else msgspec.structs.replace(line, product_variant=variant)

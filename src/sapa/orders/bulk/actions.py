@@ -52,7 +52,7 @@ from sapa.timeline import actions as timeline
 from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
-from sapa.values.instants import format_instant, truncate_to_milliseconds
+from sapa.values.instants import format_instant
 from sapa.values.json import encode
 
 
@@ -109,7 +109,7 @@ class BuiltOrder(Struct, frozen=True):
 
     order: BulkOrder
     id: str
-    placed_at: datetime | None
+    placed_at: str | None
     steps: list[Step]
 
     @property
@@ -180,23 +180,22 @@ def _find_refusal(one: BuiltOrder | ApiError, refs: dict[str, CustomerRef | ApiE
 
 def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiError:
     try:
-        placed_at = None if order.placed_at is None else _check_placed_at(order.placed_at, clock)
-        now = clock.now if placed_at is None or not order.is_history else format_instant(placed_at)
-        return BuiltOrder(
-            order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, format_instant(clock.company_now)))
-        )
+        placed_at = None if order.placed_at is None else _format_placed_at(order.placed_at, clock)
+        now = clock.now if placed_at is None or not order.is_history else placed_at
+        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, clock.company_now)))
     except ApiError as error:
         return error
 
 
-def _check_placed_at(instant: datetime, clock: OrderClock) -> datetime:
-    """Truncated, because PostgreSQL would round, and the current instant could round into the future."""
+def _format_placed_at(instant: datetime, clock: OrderClock) -> str:
+    """Truncated to milliseconds, because PostgreSQL would round, and the current instant could round into the future.
+    Instants in this format sort like their texts."""
     if instant < EARLIEST:
         raise Invalid.field("createdAt", f"must not be before {EARLIEST.year}")
-    instant = truncate_to_milliseconds(instant)
-    if instant > clock.company_now:
+    placed_at = format_instant(instant)
+    if placed_at > clock.company_now:
         raise Invalid.field("createdAt", "must not be in the future")
-    return instant
+    return placed_at
 
 
 def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
@@ -278,7 +277,6 @@ def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Orde
     """The order as the database has it."""
     new_order, revision, customer = insert.new_order, insert.revision, insert.customer
     state, priced, balance = revision.state, revision.priced, revision.balance
-    placed_at = "" if insert.placed_at is None else format_instant(insert.placed_at)
     return Order(
         id=insert.id,
         order_id=new_order.order_id or insert.id,
@@ -308,8 +306,8 @@ def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Orde
         payments=Raw(encode(balance.payments)),
         refunds=Raw(encode(balance.refunds)),
         fulfillments=Raw(encode(balance.fulfillments)),
-        created_at=placed_at or numbers.at,
-        updated_at=max(placed_at, numbers.at),
+        created_at=insert.placed_at or numbers.at,
+        updated_at=max(insert.placed_at or "", numbers.at),
     )
 
 

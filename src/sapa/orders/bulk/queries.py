@@ -1,7 +1,6 @@
 """How many orders are stored at once."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -37,7 +36,7 @@ class OrderClock(Struct, frozen=True):
     """The present: as rows store it, and by the company's clock, which the test environment can move."""
 
     now: str
-    company_now: datetime
+    company_now: str
 
 
 READ_CLOCK = sql(
@@ -55,7 +54,7 @@ class OrderInsert(Struct, frozen=True):
     new_order: NewOrder
     revision: Revision
     customer: CustomerRef | None
-    placed_at: datetime | None
+    placed_at: str | None
     earns: bool
     transfers: Transfers
 
