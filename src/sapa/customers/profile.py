@@ -139,7 +139,8 @@ def _external_id(text: str | None) -> str | None:
 
 def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> bytes:
     """Existing addresses keep their ids, matched by id or by equal content; exactly one is the main address."""
-    addresses = addresses or []
+    if not addresses:
+        return encode([])
     mains = [index for index, address in enumerate(addresses) if address.main_address]
     if len(mains) > 1:
         raise Invalid.field(

@@ -29,7 +29,7 @@ MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
 MOST_COLUMNS = 1_000
 # Yields to other tasks of the event loop: above all to the one that stores the rows before, whose next statement must
 # not wait for the reader.
-BYTES_BETWEEN_YIELDS = 512
+BYTES_BETWEEN_YIELDS = 1_024
 
 Prepare = Callable[[Any], msgspec.Struct]
 """Computes what a row's resource needs later; it runs while the database stores the rows before. Raises Invalid."""

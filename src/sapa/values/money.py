@@ -48,6 +48,8 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
     # Checked before any computation: 1e999999 is a short text and a very long number, 1e-999999999 would round to 0.
     if amount.adjusted() >= MOST_DIGITS:
         raise BadMoney(f"must have at most {MOST_DIGITS} digits")
+    if not _exponent(amount):
+        return amount or NOTHING  # a whole number, as most amounts are
     short = amount if amount and amount.adjusted() < -MOST_DIGITS else shorten(amount)
     digits = DIGITS[currency]
     if -_exponent(short) > digits:
