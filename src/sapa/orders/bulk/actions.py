@@ -1,6 +1,7 @@
 """Places many orders at once, by the same rules as one.
 
-Everything is computed before the first number is taken: other orders of the company wait from the insert to the commit.
+Other orders of the company wait from the first number to the commit. So the orders are computed before, and what they
+announce while the database inserts them.
 """
 
 import asyncio
