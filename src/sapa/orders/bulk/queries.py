@@ -68,9 +68,12 @@ class OrderNumbers(Struct, frozen=True):
 
 TAKE_NUMBERS = sql(
     f"""
-    INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER - 1} + $2::bigint)
-        ON CONFLICT (company_id) DO UPDATE SET last = n.last + $2::bigint WHERE n.company_id = $1
-    RETURNING last - $2::bigint + 1 AS first, clock_timestamp() AS at""",
+    WITH taken AS (
+        INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER - 1} + $2::bigint)
+            ON CONFLICT (company_id) DO UPDATE SET last = n.last + $2::bigint WHERE n.company_id = $1
+        RETURNING company_id, last
+    )
+    SELECT last - $2::bigint + 1 AS first, clock_timestamp() AS at FROM taken WHERE company_id = $1""",
     row=OrderNumbers,
 )
 
