@@ -1,11 +1,14 @@
 """The conversations of a shop, made inside the database: every contact is a customer with one ticket of ten messages.
-The newest five hundred tickets are active: people wait in three of five."""
+The newest five hundred tickets are active: people wait in three of five. A quarter has a label, a third a team."""
 
 from bench.loyalty.owner import Connection
 from bench.names import CITIES, FIRST_NAMES, GOODS
+from sapa.support.types import LABEL_ID, SLA_POLICY_ID, TEAM_ID
 
 MESSAGES_EACH = 10
 ACTIVE = 500
+LABELS = ["Grosir", "Komplain", "Pengiriman", "Retur", "Stok", "VIP"]
+TEAMS = ["Gudang", "Keuangan", "Penjualan"]
 
 # Chat words, the common ones first: the further a word stands, the rarer it is picked.
 WORDS = """
@@ -35,16 +38,36 @@ IDENTITIES = f"""
     SELECT $1, 'phone', '62811' || lpad(n::text, 8, '0'), {_CONTACT}, ARRAY['62811' || lpad(n::text, 8, '0')]
       FROM generate_series(1, $2::bigint) AS n"""
 
+ADD_LABELS = """
+    INSERT INTO ticket_labels (company_id, id, name, color)
+    SELECT $1, id, name, '#0f766e' FROM unnest($2::text[], $3::text[]) AS named (id, name)"""
+
+ADD_TEAMS = """
+    INSERT INTO teams (company_id, id, name, agent_ids, auto_assign)
+    SELECT $1, id, name, (SELECT array_agg(a.id) FROM agents a WHERE a.company_id = $1), false
+      FROM unnest($2::text[], $3::text[]) AS named (id, name)"""
+
+_INSTANT = "to_char(({}) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+_SLA = f"""json_build_object(
+               'policyId', '{SLA_POLICY_ID.new()}',
+               'firstResponseDue', {_INSTANT.format("at + interval '4 hours'")}, 'firstRespondedAt', NULL,
+               'resolutionDue', {_INSTANT.format("at + interval '1 day'")}, 'breached', '[]'::json)"""
+
 TICKETS = f"""
     INSERT INTO tickets (company_id, id, source, connection_id, contact_id, customer_id, identity, client_number,
                          connected_number, status, agent_id, waiting_since, number, last_message, last_message_at,
-                         silent_since, resolved_at, resolved_reason, created_at, updated_at)
+                         silent_since, resolved_at, resolved_reason, created_at, updated_at, label_ids, team_id,
+                         priority, sla)
     SELECT $1, {_TICKET}, 'MSGAPP_CLOUD', 'none', {_CONTACT}, {_CUSTOMER}, '62811' || lpad(n::text, 8, '0'),
            '+62811' || lpad(n::text, 8, '0'), '+628110000000',
            CASE WHEN n > {ACTIVE} THEN 'resolved' WHEN n % 5 < 2 THEN 'open' ELSE 'assigned' END,
            CASE WHEN n > {ACTIVE} OR n % 5 >= 2 THEN (SELECT min(id) FROM agents WHERE company_id = $1) + n % 20 END,
            CASE WHEN n <= {ACTIVE} AND n % 5 < 3 THEN at END, 20, 'Masih ada kak?', at, at,
-           CASE WHEN n > {ACTIVE} THEN at END, CASE WHEN n > {ACTIVE} THEN 'manual' END, at, at
+           CASE WHEN n > {ACTIVE} THEN at END, CASE WHEN n > {ACTIVE} THEN 'manual' END, at, at,
+           CASE WHEN n % 4 = 0 THEN ($3::text[])[n % {len(LABELS)} + 1:n % {len(LABELS)} + 1] ELSE '{{}}' END,
+           CASE WHEN n % 3 = 0 THEN ($4::text[])[n % {len(TEAMS)} + 1] END,
+           CASE n % 10 WHEN 0 THEN 'urgent' WHEN 1 THEN 'high' ELSE 'normal' END,
+           CASE WHEN n <= {ACTIVE} THEN {_SLA} END
       FROM (SELECT n, now() - n * interval '1 minute' AS at FROM generate_series(1, $2::bigint) AS n) AS numbered"""
 
 MESSAGES = f"""
@@ -68,7 +91,11 @@ MESSAGES = f"""
 
 CELLS = """
     INSERT INTO counter_cells (company_id, counter, cell, total)
-    SELECT $1, 'tickets', cell, count(*) FROM tickets WHERE company_id = $1 GROUP BY cell"""
+    SELECT $1, 'tickets', cell, count(*) FROM tickets WHERE company_id = $1 GROUP BY cell
+     UNION ALL
+    SELECT $1, 'ticket_labels', '', count(*) FROM ticket_labels WHERE company_id = $1
+     UNION ALL
+    SELECT $1, 'teams', '', count(*) FROM teams WHERE company_id = $1"""
 
 INDEXES = ("messages_text_idx", "messages_ticket_idx")
 """Built once the rows are there."""
@@ -78,12 +105,15 @@ async def seed_talk(db: Connection, company_id: int, messages: int) -> list[str]
     """Needs as many customers as there are tickets, and agents. Returns the words, the common ones first."""
     words = [*WORDS, *(word.lower() for name in (*GOODS, *CITIES, *FIRST_NAMES) for word in name.split())]
     count = messages // MESSAGES_EACH
+    label_ids, team_ids = [LABEL_ID.new() for _ in LABELS], [TEAM_ID.new() for _ in TEAMS]
     definitions = [await db.fetchval("SELECT pg_get_indexdef($1::regclass)", name) for name in INDEXES]
     for name in INDEXES:
         await db.execute(f"DROP INDEX {name}")
     await db.execute(CONTACTS, company_id, count, FIRST_NAMES)
     await db.execute(IDENTITIES, company_id, count)
-    await db.execute(TICKETS, company_id, count)
+    await db.execute(ADD_LABELS, company_id, label_ids, LABELS)
+    await db.execute(ADD_TEAMS, company_id, team_ids, TEAMS)
+    await db.execute(TICKETS, company_id, count, label_ids, team_ids)
     await db.execute(MESSAGES, company_id, count, words)
     await db.execute(CELLS, company_id)
     for definition in definitions:

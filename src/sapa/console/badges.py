@@ -1,5 +1,7 @@
 """A status as a badge: its word, and the tone that says how it stands."""
 
+from functools import cache
+
 from markupsafe import Markup
 
 from sapa.console.translations import translate
@@ -18,6 +20,7 @@ TONES = {
 TONE_OF = {status: tone for tone, statuses in TONES.items() for status in statuses}
 
 
+@cache
 def build_badge(language: str, status: str) -> Markup:
     words = translate(language, status).replace("_", " ")
     tone = TONE_OF.get(status, "over")

@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
 import phonenumbers
@@ -58,9 +58,8 @@ class Formats(Struct, frozen=True):
         digits = DIGITS.get(currency, 2)
         if (currency in WHOLE and amount == amount.to_integral_value()) or -_exponent(amount) > digits:
             digits = max(0, -_exponent(amount.normalize()))
-        return Markup('<span class="amount">{}</span>').format(
-            self._sign(amount, currency, f"{abs(amount):,.{digits}f}")
-        )
+        text = self._sign(amount, currency, f"{abs(amount):,.{digits}f}")
+        return Markup(f'<span class="amount">{escape(text)}</span>')  # noqa: S704 - escaped
 
     def short_money(self, value: Number, currency: str) -> str:
         """For tiles: Rp 4.8M, Rp 4,8 jt."""
@@ -99,13 +98,7 @@ class Formats(Struct, frozen=True):
 
     def phone(self, value: str | None) -> str:
         """+62 812-9876-5432; what is no phone number stays as it is."""
-        if not value or not value.startswith("+"):
-            return value or NONE
-        try:
-            number = phonenumbers.parse(value)
-        except phonenumbers.NumberParseException:
-            return value
-        return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
+        return group_phone(value) if value and value.startswith("+") else value or NONE
 
     def _show(self, value: str | datetime | date | None, *, is_relative: bool) -> Markup:
         if value is None:
@@ -114,9 +107,9 @@ class Formats(Struct, frozen=True):
             return escape(self.day(value))
         local = self._localise(value)
         words = self._say(local, is_relative=is_relative)
-        return Markup('<time datetime="{}" title="{}">{}</time>').format(
-            local.astimezone(UTC).isoformat(timespec="seconds"), self.stamp(local), words
-        )
+        instant = local.astimezone(UTC).isoformat(timespec="seconds")
+        shown = f'<time datetime="{instant}" title="{escape(self.stamp(local))}">{escape(words)}</time>'
+        return Markup(shown)  # noqa: S704 - escaped
 
     def _say(self, local: datetime, *, is_relative: bool) -> str:
         say = build_translator(self.language)
@@ -139,8 +132,8 @@ class Formats(Struct, frozen=True):
         return instant.astimezone(get_zone(self.zone))
 
     def _clock(self, local: datetime, *, seconds: bool = False) -> str:
-        text = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
-        return text if self.language == "en" else text.replace(":", ".")
+        parts = (local.hour, local.minute, local.second) if seconds else (local.hour, local.minute)
+        return (":" if self.language == "en" else ".").join(f"{part:02d}" for part in parts)
 
     def _sign(self, amount: Decimal, currency: str, text: str) -> str:
         sign = MINUS if amount < 0 else ""
@@ -148,6 +141,16 @@ class Formats(Struct, frozen=True):
 
     def _point(self, text: str) -> str:
         return text if self.language == "en" else text.translate({ord(","): ".", ord("."): ","})
+
+
+@lru_cache(maxsize=10_000)
+def group_phone(number: str) -> str:
+    """Takes a third of a millisecond, and lists show the same numbers again and again."""
+    try:
+        parsed = phonenumbers.parse(number)
+    except phonenumbers.NumberParseException:
+        return number
+    return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.INTERNATIONAL)
 
 
 def _exponent(amount: Decimal) -> int:

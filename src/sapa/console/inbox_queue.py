@@ -142,7 +142,7 @@ async def _read_groups(page: PageRequest, query: dict[str, str], team: Team, vie
     for name, waiting, sort in (("Waiting for you", "true", LONGEST), ("Answered", "false", NEWEST)):
         wanted = {**filters, "snoozed": "false", "waiting": waiting, "sort": sort}
         lists = [await _list(page, {**wanted, "status": status}, limit) for status in STATUSES[query["view"]]]
-        groups.append({**_join(lists, sort), "name": name})
+        groups.append({**_join(lists, sort, limit), "name": name})
     return groups
 
 
@@ -151,12 +151,12 @@ async def _list(page: PageRequest, query: dict[str, str], limit: int) -> Json:
     return {"name": "", "items": found["data"], "total": found["meta"]["total"], "texts": {}}
 
 
-def _join(lists: list[Json], sort: str) -> Json:
-    """Lists of several states as one, in the same order."""
+def _join(lists: list[Json], sort: str, limit: int) -> Json:
+    """The first of several states' lists as one, in the same order."""
     field, _, direction = sort.partition(":")
     items = [item for one in lists for item in one["items"]]
     items.sort(key=lambda item: (str(item[field]), item["id"]), reverse=direction == "desc")
-    return {"items": items, "total": sum(one["total"] for one in lists), "texts": {}}
+    return {"items": items[:limit], "total": sum(one["total"] for one in lists), "texts": {}}
 
 
 async def _search(page: PageRequest, text: str) -> Json:

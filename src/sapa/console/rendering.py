@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.runtime import Context
+from markupsafe import Markup
 from starlette.responses import Response
 
 from sapa import __version__
@@ -46,8 +48,18 @@ HEADERS = {
 STRICT_TRANSPORT = {"strict-transport-security": "max-age=31536000"}
 
 
+class TemplateContext(Context):
+    """Calls functions as they are. Jinja first looks whether each one wants its context, and none of ours does: a page
+    has a thousand calls, which take a quarter of its time that way."""
+
+    def call(self, function: Any, *args: Any, _loop_vars: Any = None, _block_vars: Any = None, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+
 class Templates(Environment):
     """Looks keys up before attributes: pages show mostly dicts, and it is twice as fast."""
+
+    context_class = TemplateContext
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:
@@ -107,6 +119,17 @@ def show_person(who: Mapping[str, Any]) -> str:
     return name or who["email"] or who["phoneNumber"] or "–"
 
 
+@cache
+def draw_icon(name: str) -> Markup:
+    """Hundreds of them are on a page."""
+    place = f"/console/static/icons.svg?v={__version__}#{name}"
+    return Markup(f'<svg class="icon" aria-hidden="true"><use href="{place}"/></svg>')  # noqa: S704 - a name of ours
+
+
+def build_initials(name: str) -> str:
+    return "".join(word[0].upper() for word in str(name).split()[:2])
+
+
 def show_json(value: object, indent: int = 0) -> str:
     """As text, which the template escapes."""
     return msgspec.json.format(encode(value), indent=indent).decode()
@@ -119,6 +142,8 @@ def sum_amounts(*amounts: int | float) -> Decimal:
 
 _templates.globals |= {
     "show_person": show_person,
+    "draw_icon": draw_icon,
+    "build_initials": build_initials,
     "show_json": show_json,
     "sum_amounts": sum_amounts,
     "build_curl": build_curl,

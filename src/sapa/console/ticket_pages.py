@@ -61,8 +61,9 @@ class FileNotThere(Conflict):
 @console.get("/{environment}/inbox/{id}", roles=EVERYBODY)
 async def show_ticket(page: PageRequest) -> Response:
     params = page.request.query_params
-    ticket, team = await get_ticket(page), await read_team(page)
+    team = await read_team(page)
     screen = await read_screen(page, team)
+    ticket = await get_ticket(page)  # last, so that it has every message that the queue shows
     screen["queue"]["people"] |= await read_people(page, [ticket])
     typing = await _read_typing(page, ticket, team)
     is_latest = not params.get("before")

@@ -29,7 +29,8 @@ def build_translator(language: str) -> Callable[..., str]:
     def say(text: str, **values: object) -> str:
         translated = translations.get(text, text)
         if any(isinstance(value, Markup) for value in values.values()):
-            return escape(translated).format(**values)
+            escaped = {name: escape(value) for name, value in values.items()}
+            return Markup(str(escape(translated)).format(**escaped))  # noqa: S704 - escaped
         return translated.format(**values) if values else translated
 
     return say

@@ -90,9 +90,10 @@ class Listing(Generic[Row]):
             return await self._page_of_cells(db, company_id, filters[CELLS], sort, limit, offset)
         if filters:
             return await self._filtered_page(db, company_id, filters, sort, limit, offset)
-        total = await get_total(db, company_id, self.counter)
         if offset == 0 and limit in USUAL_LIMITS:
-            return await self.first_page_statement(sort, limit).all(db, company_id), total
+            first = await self.first_page_statement(sort, limit).all(db, company_id)
+            return first, len(first) if len(first) < limit else await get_total(db, company_id, self.counter)
+        total = await get_total(db, company_id, self.counter)
         if offset >= total:
             return [], total
         return await self.walk_statement((), sort).all(db, company_id, limit, offset), total
