@@ -9,10 +9,13 @@ from io import StringIO
 import httpx
 import pytest
 
+from sapa.access.actions import get_company
 from sapa.console.charts import build_bars, build_columns, build_lines, choose_top, shorten
 from sapa.console.report_pages import build_csv
 from sapa.db.pool import Database
+from sapa.http.errors import Invalid
 from sapa.people.types import Role
+from sapa.reports import actions as reports
 from sapa.values.sealing import Vault
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
@@ -263,5 +266,19 @@ async def test_figures_are_compared_and_broken_down_to_their_rows(
     assert rows[1:] == [["Kopi Gayo", "1", "2", "0", "170000"], ["Mug", "1", "1", "0", "40000"]]
     for by in ("products", "channels", "carriers"):
         assert (await owner.get("/live/reports/breakdown", params={"by": by})).status_code == 200
+    assert "Nothing in this window" not in (await owner.get("/live/reports/breakdown")).text
     await owner.post("/live/settings/agents", data={"token": await read_token(owner), "name": "Sari", "type": "human"})
     assert "00:00:00" not in (await owner.get("/live/reports/agents")).text
+
+
+async def test_products_of_very_many_orders_are_refused(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await make_order(api)
+    await make_order(api)
+    async with database.connection() as db:
+        shop = await get_company(db, company.live)
+        window = await reports.get_window(db, shop, "7", "", "")
+        assert len(await reports.list_products(db, shop, window, most_orders=2)) == 1
+        with pytest.raises(Invalid):
+            await reports.list_products(db, shop, window, most_orders=1)

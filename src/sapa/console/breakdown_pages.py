@@ -10,6 +10,7 @@ from sapa.console.report_pages import build_csv, get_company, get_frame, read_wi
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console
 from sapa.db.pool import Connection
+from sapa.http.errors import Invalid
 from sapa.reports import actions as reports
 from sapa.reports.types import ReportWindow
 from sapa.values.company import Company
@@ -33,8 +34,12 @@ async def show_breakdown(page: PageRequest) -> Response:
     window = await read_window(page, company)
     by = page.request.query_params.get("by", "")
     by = by if by in GROUPS else "products"
-    async with page.context.long_reads.snapshot(company.id) as db:
-        rows = await LIST_ROWS[by](db, company, window)
+    rows: Sequence[object] = []
+    try:
+        async with page.context.long_reads.snapshot(company.id) as db:
+            rows = await LIST_ROWS[by](db, company, window)
+    except Invalid as error:
+        page.error = error
     if page.request.query_params.get("file") and page.error is None:
         lines = [GROUPS[by], *([getattr(row, name) for name in GROUPS[by]] for row in rows)]
         name = f"{by}-{window.first}-{window.last}.csv"

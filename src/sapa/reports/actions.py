@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from msgspec.structs import fields
 
 from sapa.db.pool import Connection
+from sapa.http.errors import Invalid
 from sapa.reports import queries
 from sapa.reports.types import (
     CarrierShipments,
@@ -33,6 +34,8 @@ Step = TypeVar("Step", SalesStep, MoneyStep)
 
 HEALTH_PERIOD = timedelta(hours=24)
 MOST_GROUPS = 100
+MOST_ORDERS = 200_000
+"""Whose lines are read at once: they take one or two seconds."""
 
 
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
@@ -93,8 +96,12 @@ def sum_overview(overview: Overview) -> PeriodTotals:
     )
 
 
-async def list_products(db: Connection, company: Company, window: ReportWindow) -> list[ProductSales]:
-    """What brought most, first."""
+async def list_products(
+    db: Connection, company: Company, window: ReportWindow, most_orders: int = MOST_ORDERS
+) -> list[ProductSales]:
+    """What brought most, first. Raises Invalid when the window has too many orders to read their lines."""
+    if await queries.has_more_orders(db, company.id, window, most_orders):
+        raise Invalid.field("from", f"must be later: these days have more than {most_orders:,} orders")
     return await queries.list_products(db, company.id, window, company.currency, MOST_GROUPS)
 
 

@@ -198,15 +198,20 @@ SHIPMENTS = sql(
 )
 
 
-# Orders that were cancelled or refunded as a whole sold nothing.
+HAS_MORE_ORDERS = sql(
+    """
+    SELECT EXISTS (SELECT FROM orders WHERE company_id = $1 AND created_at >= $2 AND created_at < $3 OFFSET $4)"""
+)
+
+# Orders that were cancelled or refunded as a whole sold nothing. Lines are parsed once each: that is most of the work.
 PRODUCTS = sql(
     """
-    SELECT l.line ->> 'title' AS name, count(DISTINCT o.id) AS orders, sum((l.line ->> 'quantity')::bigint) AS units,
-           sum(coalesce((l.line ->> 'refundedQuantity')::bigint, 0)) AS refunded_units,
-           trim_scale(sum(coalesce((l.line ->> 'charged')::numeric,
-                                   (l.line ->> 'price')::numeric * (l.line ->> 'quantity')::numeric))) AS charged
+    SELECT l.title AS name, count(DISTINCT o.id) AS orders, sum(l.quantity) AS units,
+           sum(coalesce(l."refundedQuantity", 0)) AS refunded_units,
+           trim_scale(sum(coalesce(l.charged, l.price * l.quantity))) AS charged
       FROM orders o
-     CROSS JOIN LATERAL json_array_elements(o.line_items) AS l (line)
+     CROSS JOIN LATERAL json_to_recordset(o.line_items)
+                        AS l (title text, quantity bigint, "refundedQuantity" bigint, charged numeric, price numeric)
      WHERE o.company_id = $1 AND o.created_at >= $2 AND o.created_at < $3 AND o.currency = $4
        AND coalesce(o.archived_from, o.status) NOT IN ('cancelled', 'refunded')
      GROUP BY 1
@@ -297,6 +302,10 @@ async def list_endpoints(db: Connection, company_id: int, start: datetime, end: 
 
 async def list_shipments(db: Connection, company_id: int, window: ReportWindow) -> list[ShipmentState]:
     return await SHIPMENTS.all(db, company_id, window.start, window.end)
+
+
+async def has_more_orders(db: Connection, company_id: int, window: ReportWindow, number: int) -> bool:
+    return bool(await HAS_MORE_ORDERS.value(db, company_id, window.start, window.end, number))
 
 
 async def list_products(

@@ -11,17 +11,18 @@ from sapa.db.counters import get_total
 from sapa.db.listing import contains
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
-from sapa.support.search.types import GatheredMessage, MessageMatch
+from sapa.support.search.types import FoundPeople, GatheredMessage, MessageMatch
 
 MOST_FOUND = 50
 SAMPLED_TICKETS = 100
-MOST_RARE, MOST_RARE_BESIDE_OTHERS = 0.005, 0.03
+MOST_RARE, MOST_RARE_BESIDE_OTHERS = 0.002, 0.03
 """The share of the sampled messages that a rare word is in: alone, and beside other words, which leave few of them."""
-NEWEST_TICKETS = 1_000
+NEWEST_TICKETS, NEWEST_TICKETS_OF_A_WORD = 1_000, 2_500
+"""How far to walk back. Among so many, one word that is not rare is in fifty."""
 FEW_TICKETS = 10_000
 """Among so few even common words are gathered in time."""
-MOST_GATHERED = 5_000
-MOST_PEOPLE = 1_000
+MOST_GATHERED = 2_500
+MOST_PEOPLE = 500
 SHORTEST_INDEXED = 3
 
 # The same expression as the index has.
@@ -55,7 +56,7 @@ WALK_MESSAGES = sql(
               FROM tickets
              WHERE company_id = $1
              ORDER BY last_message_at DESC, id DESC
-             LIMIT {NEWEST_TICKETS:d}) AS t
+             LIMIT $3) AS t
      CROSS JOIN LATERAL (
            SELECT left(body, 200) AS text
              FROM messages
@@ -81,35 +82,45 @@ GATHER_MESSAGES = sql(
     row=GatheredMessage,
 )
 
-LIST_CONTACTS = sql(
+# In one statement, because a common name has thousands of ids to hand over.
+FIND_PEOPLE = sql(
     f"""
-    SELECT id
-      FROM contacts
-     WHERE company_id = $1 AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
-     LIMIT {MOST_PEOPLE:d}"""
-)
-
-LIST_CUSTOMERS = sql(
-    f"""
-    SELECT id
-      FROM customers
-     WHERE company_id = $1
-       AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
-     LIMIT {MOST_PEOPLE:d}"""
-)
-
-LIST_IDENTITIES = sql(
-    f"SELECT contact_id FROM contact_identities WHERE company_id = $1 AND lower(key) LIKE $2 LIMIT {MOST_PEOPLE:d}"
-)
-
-LIST_OF_PEOPLE = sql(
-    f"""
-    SELECT id
-      FROM (SELECT id, last_message_at FROM tickets WHERE company_id = $1 AND contact_id = ANY($2::text[])
-             UNION
-            SELECT id, last_message_at FROM tickets WHERE company_id = $1 AND customer_id = ANY($3::text[])) AS found
-     ORDER BY last_message_at DESC, id DESC
-     LIMIT {MOST_FOUND:d}"""
+    WITH named AS MATERIALIZED (
+        SELECT id
+          FROM contacts
+         WHERE company_id = $1 AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
+         LIMIT {MOST_PEOPLE:d}
+    ), known AS MATERIALIZED (
+        SELECT id
+          FROM customers
+         WHERE company_id = $1
+           AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
+         LIMIT {MOST_PEOPLE:d}
+    ), reached AS MATERIALIZED (
+        SELECT contact_id AS id
+          FROM contact_identities
+         WHERE company_id = $1 AND lower(key) LIKE $5
+         LIMIT {MOST_PEOPLE:d}
+    )
+    SELECT ARRAY(
+               SELECT id
+                 FROM (SELECT id, last_message_at
+                         FROM tickets
+                        WHERE company_id = $1
+                          AND contact_id = ANY(ARRAY(SELECT id FROM named UNION ALL SELECT id FROM reached))
+                        UNION
+                       SELECT id, last_message_at
+                         FROM tickets
+                        WHERE company_id = $1 AND customer_id = ANY(ARRAY(SELECT id FROM known))) AS found
+                ORDER BY last_message_at DESC, id DESC
+                LIMIT {MOST_FOUND:d}) AS ticket_ids,
+           (SELECT max(number)
+              FROM (SELECT count(*) AS number FROM named
+                     UNION ALL
+                    SELECT count(*) FROM known
+                     UNION ALL
+                    SELECT count(*) FROM reached) AS lists) AS people""",
+    row=FoundPeople,
 )
 
 # For names that so many have that their newest tickets would be missed.
@@ -143,7 +154,8 @@ async def list_message_matches(db: Connection, company_id: int, words: Sequence[
         gathered = await GATHER_MESSAGES.all(db, company_id, contains(rarest), contains(second), patterns)
         if not gathered or gathered[0].gathered < MOST_GATHERED:
             return [MessageMatch(match.ticket_id, match.text) for match in gathered]
-    newest = await WALK_MESSAGES.all(db, company_id, patterns)
+    tickets = NEWEST_TICKETS_OF_A_WORD if len(words) == 1 else NEWEST_TICKETS
+    newest = await WALK_MESSAGES.all(db, company_id, patterns, tickets)
     if len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
         return newest
     gathered = await GATHER_MESSAGES.all(db, company_id, contains(rarest), contains(second), patterns)
@@ -160,13 +172,11 @@ async def list_ids_of_people(db: Connection, company_id: int, words: Sequence[st
     number."""
     longest, patterns = contains(max(words, key=len)), [contains(word) for word in words]
     digits = contains(number) if number else None
-    contacts = await _list_values(db, LIST_CONTACTS.text, company_id, longest, patterns)
-    customers = await _list_values(db, LIST_CUSTOMERS.text, company_id, longest, patterns, digits)
-    identities = await _list_values(db, LIST_IDENTITIES.text, company_id, digits or contains(" ".join(words)))
-    found = await _list_values(db, LIST_OF_PEOPLE.text, company_id, [*contacts, *identities], customers)
-    if max(len(contacts), len(customers), len(identities)) < MOST_PEOPLE:
-        return found
-    return [*await _list_values(db, WALK_TICKETS.text, company_id, patterns), *found]
+    found = await FIND_PEOPLE.find(db, company_id, longest, patterns, digits, digits or contains(" ".join(words)))
+    assert found is not None  # noqa: S101 - a row of aggregates
+    if found.people < MOST_PEOPLE:
+        return found.ticket_ids
+    return [*await _list_values(db, WALK_TICKETS.text, company_id, patterns), *found.ticket_ids]
 
 
 async def list_ids_of_customer(db: Connection, company_id: int, customer_id: str) -> list[str]:

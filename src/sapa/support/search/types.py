@@ -30,3 +30,10 @@ class GatheredMessage(Struct, frozen=True):
     ticket_id: str
     text: str
     gathered: int
+
+
+class FoundPeople(Struct, frozen=True):
+    """The newest tickets of people, and how many of them the longest list has."""
+
+    ticket_ids: list[str]
+    people: int
