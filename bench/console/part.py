@@ -133,7 +133,7 @@ async def _open_browser(ground: Ground, server: Server, company: SeededCompany) 
 async def _measure(browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size) -> list[Reading]:
     readings = [Reading(page.title, page.beside, page.most_ms) for page in build_pages(shop, talk, 0)]
     overview = Reading(OVERVIEW.title, "plain aggregates, no HTTP")
-    breakdowns = [Reading(page.title, "–", page.most_ms) for page in BREAKDOWNS]
+    breakdowns = [Reading(page.title, "–") for page in BREAKDOWNS]
     reports = max(2, size.reads // REPORTS_EACH)
     for number in range(size.rounds):
         say(f"round {number + 1} of {size.rounds}")

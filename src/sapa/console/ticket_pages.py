@@ -64,7 +64,8 @@ async def show_ticket(page: PageRequest) -> Response:
     team = await read_team(page)
     screen = await read_screen(page, team)
     ticket = await get_ticket(page)  # last, so that it has every message that the queue shows
-    screen["queue"]["people"] |= await read_people(page, [ticket])
+    if ticket["customerId"] not in screen["queue"]["people"]:
+        screen["queue"]["people"] |= await read_people(page, [ticket])
     typing = await _read_typing(page, ticket, team)
     is_latest = not params.get("before")
     screen |= {
