@@ -28,7 +28,18 @@ MONTH = ("2025-06-01", "2025-06-30")
 QUEUE = {"status": "open", "snoozed": "false", "limit": "50"}
 WAITING = QUEUE | {"waiting": "true", "sort": "waitingSince:asc"}
 ANSWERED = QUEUE | {"waiting": "false", "sort": "lastMessageAt:desc"}
+ACTIVE = ("open", "assigned")
 RESOLVED = {"status": "resolved", "sort": "lastMessageAt:desc", "limit": "100"}
+TICKETS = "/messaging/v1/tickets"
+INBOX = [f"{TICKETS}/counts", *(f"/messaging/v1/{name}?limit=100" for name in ("agents", "views", "labels", "teams"))]
+"""What every page of the inbox shows."""
+HOME = [
+    f"{TICKETS}/counts",
+    f"{TICKETS}?{urlencode(WAITING | {'limit': '1'})}",
+    *(f"/customer/v1/orders?{urlencode({'status': 'active', 'limit': '1', **query})}"
+      for query in ({"financialStatus": "pending"}, {"financialStatus": "paid", "fulfillmentStatus": "unfulfilled"})),
+    "/customer/v1/shipping/shipments?needsAction=true&limit=1",
+]  # fmt: skip
 
 
 class Page(Struct, frozen=True):
@@ -49,6 +60,8 @@ class Talk(Struct, frozen=True):
     """Conversations of the shop."""
 
     ticket_ids: list[str]
+    customer_ids: list[str]
+    """Of the tickets."""
     words: list[str]
     """Of its messages, the common ones first."""
 
@@ -59,7 +72,7 @@ def build_pages(shop: Shop, talk: Talk, turn: int) -> list[Page]:
     name = shop.names[turn % len(shop.names)]
     deep = shop.orders // ROWS // 10
     return [
-        Page("home", "", [f"/customer/v1/orders/{order}"], most_ms=30),
+        Page("home", "", HOME, most_ms=30),
         _list("orders", "/orders", {}),
         _list("orders, page 2", "/orders", {"page": "2"}),
         _list("orders, a tenth of the way down", "/orders", {"page": str(deep)}),
@@ -84,9 +97,17 @@ def build_pages(shop: Shop, talk: Talk, turn: int) -> list[Page]:
 
 def _list_inbox(talk: Talk, name: str, turn: int) -> list[Page]:
     """The queue, a conversation, and searches."""
-    tickets = "/messaging/v1/tickets"
-    queue = [f"{tickets}/counts", f"{tickets}?{urlencode(WAITING)}", f"{tickets}?{urlencode(ANSWERED)}"]
-    ticket = talk.ticket_ids[turn % len(talk.ticket_ids)]
+    queue = [*INBOX, _list_tickets(WAITING), _list_tickets(ANSWERED)]
+    everybody = [_list_tickets(query | {"status": status}) for query in (WAITING, ANSWERED) for status in ACTIVE]
+    ticket, customer = talk.ticket_ids[turn % len(talk.ticket_ids)], talk.customer_ids[turn % len(talk.ticket_ids)]
+    conversation = [
+        f"{TICKETS}/{ticket}",
+        *(f"/messaging/v1/{name}?limit=100" for name in ("macros", "saved-replies", "templates")),
+        f"/customer/v1/customers/{customer}",
+        f"/customer/v1/orders?customerId={customer}&limit=5",
+        f"/customer/v1/loyalty/customers/{customer}/wallet",
+        _list_tickets({"customerId": customer, "limit": "10"}),
+    ]
     common, uncommon = talk.words[turn % 20], talk.words[-1 - turn % 40]
     searches = {
         "a name": name,
@@ -99,15 +120,19 @@ def _list_inbox(talk: Talk, name: str, turn: int) -> list[Page]:
     }
     return [
         Page("inbox", "/inbox?view=unassigned", queue, most_ms=30),
-        Page("inbox, all active", "/inbox?view=all", queue, most_ms=30),
-        Page("inbox, resolved", "/inbox?view=resolved", [f"{tickets}?{urlencode(RESOLVED)}"]),
-        Page("inbox, a conversation", f"/inbox/{ticket}?view=unassigned", [*queue, f"{tickets}/{ticket}"], most_ms=30),
+        Page("inbox, all active", "/inbox?view=all", [*INBOX, *everybody], most_ms=30),
+        Page("inbox, resolved", "/inbox?view=resolved", [*INBOX, _list_tickets(RESOLVED)]),
+        Page("inbox, a conversation", f"/inbox/{ticket}?view=unassigned", [*queue, *conversation], most_ms=30),
         *(
             Page(f"inbox, {what} searched for", f"/inbox?{urlencode({'search': words})}",
-                 [f"{tickets}/search?{urlencode({'query': words})}"], most_ms=50)
+                 [*INBOX, f"{TICKETS}/search?{urlencode({'query': words})}"], most_ms=50)
             for what, words in searches.items()
         ),
     ]  # fmt: skip
+
+
+def _list_tickets(query: dict[str, str]) -> str:
+    return f"{TICKETS}?{urlencode(query)}"
 
 
 OVERVIEW = Page("overview of 30 days", "/reports?days=30", [])

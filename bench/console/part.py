@@ -109,9 +109,10 @@ async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size:
     async with open_database(ground.app_url) as database:
         await recount(database, company.id, lambda done, of: None)
     await owner.execute("VACUUM ANALYZE")
-    active = "SELECT id FROM tickets WHERE company_id = $1 AND status <> 'resolved' LIMIT $2"
-    ticket_ids = [id for (id,) in await owner.fetch(active, company.id, ACTIVE)]
-    return await find_shop(owner, company, (size.orders, size.customers)), Talk(ticket_ids, words)
+    active = "SELECT id, customer_id FROM tickets WHERE company_id = $1 AND status <> 'resolved' LIMIT $2"
+    ticket_ids, customer_ids = zip(*await owner.fetch(active, company.id, ACTIVE), strict=True)
+    shop = await find_shop(owner, company, (size.orders, size.customers))
+    return shop, Talk(list(ticket_ids), list(customer_ids), words)
 
 
 @asynccontextmanager
