@@ -85,18 +85,18 @@ GATHER_MESSAGES = sql(
 # In one statement, because a common name has thousands of ids to hand over.
 FIND_PEOPLE = sql(
     f"""
-    WITH named AS MATERIALIZED (
+    WITH matching_contacts AS MATERIALIZED (
         SELECT id
           FROM contacts
          WHERE company_id = $1 AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
          LIMIT {MOST_PEOPLE:d}
-    ), known AS MATERIALIZED (
+    ), matching_customers AS MATERIALIZED (
         SELECT id
           FROM customers
          WHERE company_id = $1
            AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
          LIMIT {MOST_PEOPLE:d}
-    ), reached AS MATERIALIZED (
+    ), matching_identities AS MATERIALIZED (
         SELECT contact_id AS id
           FROM contact_identities
          WHERE company_id = $1 AND lower(key) LIKE $5
@@ -107,23 +107,24 @@ FIND_PEOPLE = sql(
                  FROM (SELECT id, last_message_at
                          FROM tickets
                         WHERE company_id = $1
-                          AND contact_id = ANY(ARRAY(SELECT id FROM named UNION ALL SELECT id FROM reached))
+                          AND contact_id = ANY(ARRAY(
+                              SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities))
                         UNION
                        SELECT id, last_message_at
                          FROM tickets
-                        WHERE company_id = $1 AND customer_id = ANY(ARRAY(SELECT id FROM known))) AS found
+                        WHERE company_id = $1 AND customer_id = ANY(ARRAY(SELECT id FROM matching_customers))) AS found
                 ORDER BY last_message_at DESC, id DESC
                 LIMIT {MOST_FOUND:d}) AS ticket_ids,
            (SELECT max(number)
-              FROM (SELECT count(*) AS number FROM named
+              FROM (SELECT count(*) AS number FROM matching_contacts
                      UNION ALL
-                    SELECT count(*) FROM known
+                    SELECT count(*) FROM matching_customers
                      UNION ALL
-                    SELECT count(*) FROM reached) AS lists) AS people""",
+                    SELECT count(*) FROM matching_identities) AS lists) AS people""",
     row=FoundPeople,
 )
 
-# For names that so many have that their newest tickets would be missed.
+# For names and parts of numbers that so many have that their newest tickets would be missed.
 WALK_TICKETS = sql(
     f"""
     SELECT t.id
@@ -135,7 +136,7 @@ WALK_TICKETS = sql(
       LEFT JOIN contacts c ON c.company_id = $1 AND c.id = t.contact_id
       LEFT JOIN customers k ON k.company_id = $1 AND k.id = t.customer_id
      WHERE lower(c.name) LIKE ALL($2::text[]) OR k.search_text LIKE ALL($2::text[])
-        OR lower(t.client_number) LIKE ALL($2::text[])
+        OR lower(t.client_number) LIKE ALL($2::text[]) OR k.search_text LIKE $3 OR t.client_number LIKE $3
      LIMIT {MOST_FOUND:d}"""
 )
 
@@ -176,7 +177,7 @@ async def list_ids_of_people(db: Connection, company_id: int, words: Sequence[st
     assert found is not None  # noqa: S101 - a row of aggregates
     if found.people < MOST_PEOPLE:
         return found.ticket_ids
-    return [*await _list_values(db, WALK_TICKETS.text, company_id, patterns), *found.ticket_ids]
+    return [*await _list_values(db, WALK_TICKETS.text, company_id, patterns, digits), *found.ticket_ids]
 
 
 async def list_ids_of_customer(db: Connection, company_id: int, customer_id: str) -> list[str]:
