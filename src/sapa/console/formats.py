@@ -145,7 +145,7 @@ class Formats(Struct, frozen=True):
 
 @lru_cache(maxsize=10_000)
 def group_phone(number: str) -> str:
-    """Takes a third of a millisecond, and lists show the same numbers again and again."""
+    """Parsing is slow, and lists show the same numbers again and again."""
     try:
         parsed = phonenumbers.parse(number)
     except phonenumbers.NumberParseException:

@@ -35,7 +35,7 @@ Step = TypeVar("Step", SalesStep, MoneyStep)
 HEALTH_PERIOD = timedelta(hours=24)
 MOST_GROUPS = 100
 MOST_ORDERS = 200_000
-"""Whose lines are read at once: they take one or two seconds."""
+"""Whose lines are read at once: those of a million take longer than a statement may."""
 
 
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> ReportWindow:
