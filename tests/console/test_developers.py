@@ -179,7 +179,7 @@ async def test_a_suspended_webhook_is_seen_on_every_page_of_those_who_can_resume
     async def read_webhook() -> str:
         return (await owner.get(f"/test/webhooks/{made.endpoint.id}")).text
 
-    page = await wait_for(read_webhook, '<span class="state good">active</span>')
+    page = await wait_for(read_webhook, '<span class="state good">Active</span>')
     assert "A webhook is suspended" not in await read_home()
     assert "accepted a probe with 200" in (await owner.get("/test/webhooks")).text
     shown = [(await owner.get(path)).text for path in re.findall(r"/console(/test/deliveries/[^\"]+)", page)]

@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from sapa.console.rendering import HERE
-from sapa.console.translations import read_translations
+from sapa.console.translations import read_translations, translate
 from sapa.db.pool import Database
 from sapa.messaging.channels.registry import CHANNEL_NAMES, CHANNELS
 from sapa.shipping.carriers.registry import CARRIERS
@@ -17,6 +17,7 @@ from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments
 
 _SAID = re.compile(r"""\bt\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
+_SEVERAL = re.compile(r"\{n\} (?!ms\b)([a-z]+ )*[a-z]+s\b(?! \d)")
 TEMPLATES = sorted((HERE / "templates").glob("*.html"))
 
 
@@ -34,6 +35,19 @@ def test_a_translation_fills_in_the_same_names() -> None:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
     assert {text for text, translated in read_translations("id").items() if names(text) != names(translated)} == set()
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_a_text_about_several_has_words_for_one(template: Path) -> None:
+    several = [text for text in list_texts(template) if _SEVERAL.search(text)]
+    assert [text for text in several if f"one {text}" not in read_translations("en")] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "n", "said"), [("en", "1", "1 point"), ("en", "1,001", "1,001 points"), ("id", "1", "1 poin")]
+)
+def test_one_is_not_several(language: str, n: str, said: str) -> None:
+    assert translate(language, "{n} points", n=n) == said
 
 
 async def test_an_error_is_shown_in_the_readers_language(

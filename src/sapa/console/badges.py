@@ -9,8 +9,11 @@ from sapa.console.translations import translate
 TONES = {
     "good": ("paid", "fulfilled", "delivered", "resolved", "active", "approved", "completed"),
     "todo": ("pending", "unfulfilled", "partially_paid", "awaiting"),
-    "waiting": ("booking", "booking_unknown", "on_hold", "returning", "cancelling", "held", "retrying"),
-    "bad": ("booking_failed", "delivery_failed", "no_driver", "rejected", "lost", "failed", "suspended", "revoked"),
+    "waiting": ("booking", "booking_unknown", "on_hold", "returning", "cancelling", "held", "retrying", "paused"),
+    "bad": (
+        "booking_failed", "delivery_failed", "no_driver", "rejected", "returned", "lost", "failed", "suspended",
+        "revoked",
+    ),
     "info": (
         "confirmed", "scheduled", "awaiting_dropoff", "finding_driver", "driver_assigned", "picking_up", "picked_up",
         "in_transit", "out_for_delivery",

@@ -11,6 +11,10 @@ from sapa.console.translations import translate
 from sapa.customers import actions as customers
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
+from sapa.messaging.channels.abilities import Embeddable
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.widget import visits
 
 VIEWS = ("mine", "unassigned", "all", "snoozed", "resolved")
 FILTERS = ("channel", "labelId", "teamId", "agentId", "priority")
@@ -113,6 +117,7 @@ async def read_queue(page: PageRequest, team: Team) -> Json:
         "labels": {label["id"]: label for label in await read_all(page, "/labels")},
         "teams": await read_all(page, "/teams"),
         "people": await read_people(page, tickets),
+        "typing": await list_typing(page, tickets),
     }
 
 
@@ -123,6 +128,15 @@ async def read_people(page: PageRequest, tickets: list[Json]) -> dict[str, str]:
         return {}
     async with page.context.database.connection() as db:
         return await customers.list_names(db, page.company_id, ids)
+
+
+async def list_typing(page: PageRequest, tickets: list[Json]) -> list[str]:
+    """The contacts who are writing now, where the channel shows it."""
+    visitors = [one["clientNumber"] for one in tickets if isinstance(CHANNELS[Source(one["source"])], Embeddable)]
+    if not visitors:
+        return []
+    async with page.context.database.connection() as db:
+        return await visits.list_typing(db, page.company_id, visitors)
 
 
 async def _read_groups(page: PageRequest, query: dict[str, str], team: Team, views: list[Json]) -> list[Json]:

@@ -9,7 +9,6 @@ from sapa.console.listing import read_list
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
-from sapa.console.shipment_pages import choose_tone
 from sapa.http.errors import Invalid
 from sapa.shipping.scorecards.types import FIGURES
 
@@ -62,4 +61,4 @@ def _build_period(days: str) -> dict[str, str]:
 async def list_parcels(page: PageRequest) -> Response:
     filters = ("figure", "carrier", "service", "area", "createdFrom", "createdTo")
     listing = await read_list(page, "/shipping/scorecards/parcels", *filters)
-    return page.show("scorecard_parcels.html", figures=list(FIGURES), tone=choose_tone, **listing)
+    return page.show("scorecard_parcels.html", figures=list(FIGURES), **listing)

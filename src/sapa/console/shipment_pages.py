@@ -26,8 +26,6 @@ from sapa.shipping.types import SHIPMENT_ID
 from sapa.shipping.weights import build_volumetric_kg
 from sapa.values.json import encode
 
-TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
-"""The colour of a status group; others are waiting."""
 PRINTS = (
     ("label-a6", "Labels, A6"),
     ("label-roll80", "Labels, 80 mm roll"),
@@ -48,7 +46,6 @@ async def list_shipments(page: PageRequest) -> Response:
         "shipments.html",
         statuses=STATUSES,
         providers=providers,
-        tone=choose_tone,
         prints=PRINTS,
         most_printed=MOST_SHIPMENTS,
         **listing,
@@ -75,7 +72,6 @@ async def show_shipment(page: PageRequest) -> Response:
         order_number=order["orderNumber"] if order else None,
         refunds=order["refunds"] if order else [],
         refund_currency=order["currency"] if order else None,
-        tone=choose_tone,
         can_book=status in BOOKABLE,
         can_cancel=is_cancellable(stored),
         by_hand=list_next(status, "manual") if provider.is_local else ["returned"] if status == "returning" else [],
@@ -133,10 +129,6 @@ def find_volumetric(shipment: dict[str, Any]) -> Decimal | None:
         Decimal(str(package[name])) if package.get(name) else None for name in ("length", "width", "height")
     )
     return build_volumetric_kg(length, width, height)
-
-
-def choose_tone(status: str) -> str:
-    return TONES.get(GROUP_OF[status], "waiting")
 
 
 @console.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment, says="Courier booked")

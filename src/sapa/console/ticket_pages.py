@@ -17,6 +17,7 @@ from sapa.console.inbox_queue import (
     ask,
     build_fingerprint,
     list_next,
+    list_typing,
     read_all,
     read_people,
     read_queue,
@@ -31,11 +32,8 @@ from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
-from sapa.messaging.channels.abilities import Embeddable
-from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
-from sapa.messaging.widget import visits
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import ReplyDraft
 from sapa.support.types import AnsweredMeanwhile
@@ -256,9 +254,7 @@ async def _read_typing(page: PageRequest, ticket: Json, team: Team) -> Json:
     company = await page.api.get_company(page.company_id)
     async with page.context.database.connection() as db:
         writing = await drafts.list_typing(db, company, ticket["id"], team.me["id"] if team.me else 0)
-        shows_typing = isinstance(CHANNELS[Source(ticket["source"])], Embeddable)
-        is_writing = shows_typing and await visits.is_typing(db, company, ticket["clientNumber"])
-    return {"agents": [agent.name for agent in writing], "customer": is_writing}
+    return {"agents": [agent.name for agent in writing], "customer": bool(await list_typing(page, [ticket]))}
 
 
 async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:

@@ -23,11 +23,14 @@ def read_translations(language: str) -> dict[str, str]:
 
 @cache
 def build_translator(language: str) -> Callable[..., str]:
-    """Translates texts and fills in their {names}; an untranslated text stays as it is."""
+    """Translates texts and fills in their {names}; an untranslated text stays as it is. A text that begins with "one "
+    in the files stands in where {n} is 1."""
     translations = read_translations(language)
 
     def say(text: str, **values: object) -> str:
         translated = translations.get(text, text)
+        if str(values.get("n")) == "1":
+            translated = translations.get(f"one {text}", translated)
         if any(isinstance(value, Markup) for value in values.values()):
             escaped = {name: escape(value) for name, value in values.items()}
             return Markup(str(escape(translated)).format(**escaped))  # noqa: S704 - escaped

@@ -8,7 +8,7 @@ from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.shop_site import Browser
 
-TYPING = "The customer is typing"
+TYPING, IN_ROW = "The customer is typing", "Typing…"
 
 
 async def test_agents_see_that_a_visitor_is_typing(
@@ -27,7 +27,9 @@ async def test_agents_see_that_a_visitor_is_typing(
         assert TYPING not in (await agent.get(f"/test/inbox/{ticket}")).text
         assert (await page.call("POST", "typing")).status_code == 204
         assert TYPING in (await agent.get(f"/test/inbox/{ticket}")).text
+        assert IN_ROW in (await agent.get("/test/inbox?view=all")).text
         assert (await page.send("Masih ada?")).status_code == 200
         assert TYPING not in (await agent.get(f"/test/inbox/{ticket}")).text
+        assert IN_ROW not in (await agent.get("/test/inbox?view=all")).text
     page.token = None
     assert (await page.call("POST", "typing")).status_code == 401

@@ -56,10 +56,12 @@ DESCRIBE = sql(
 
 MARK_TYPING = sql("UPDATE widget_visitors SET typing_at = now() WHERE company_id = $1 AND id = $2")
 
-IS_TYPING = sql(
+LIST_TYPING = sql(
     """
-    SELECT EXISTS (SELECT FROM widget_visitors
-                    WHERE company_id = $1 AND id = $2 AND typing_at > now() - make_interval(secs => $3))"""
+    SELECT id
+      FROM widget_visitors
+     WHERE company_id = $1 AND id = ANY($2::text[]) AND typing_at > now() - make_interval(secs => $3)
+     ORDER BY id"""
 )
 
 INSERT_SESSION = sql("INSERT INTO widget_sessions (company_id, hash, visitor_id) VALUES ($1, $2, $3)")
@@ -197,8 +199,8 @@ async def mark_typing(tx: Tx, company_id: int, visitor_id: str) -> None:
     await MARK_TYPING.run(tx, company_id, visitor_id)
 
 
-async def is_typing(db: Connection, company_id: int, visitor_id: str, seconds: float) -> bool:
-    return bool(await IS_TYPING.value(db, company_id, visitor_id, seconds))
+async def list_typing(db: Connection, company_id: int, visitor_ids: list[str], seconds: float) -> list[str]:
+    return [row[0] for row in await db.fetch(LIST_TYPING.text, company_id, visitor_ids, seconds)]
 
 
 async def insert_session(tx: Tx, company_id: int, hash: bytes, visitor_id: str) -> None:

@@ -125,8 +125,9 @@ async def mark_typing(tx: Tx, visit: WidgetVisit) -> None:
     notify_after_commit(tx, build_tickets_channel(visit.company.id))
 
 
-async def is_typing(db: Connection, company: Company, visitor_id: str) -> bool:
-    return await widget.is_typing(db, company.id, visitor_id, TYPING_SECONDS)
+async def list_typing(db: Connection, company_id: int, visitor_ids: list[str]) -> list[str]:
+    """Those of the visitors who are writing now."""
+    return await widget.list_typing(db, company_id, visitor_ids, TYPING_SECONDS)
 
 
 async def _create_session(tx: Tx, company_id: int, visitor: Visitor) -> VisitorSession:
