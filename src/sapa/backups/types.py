@@ -95,6 +95,9 @@ class BackupRun(Struct, frozen=True, rename="camel"):
     error: str | None
 
 
+LATE_ROUNDS = 2
+
+
 class BackupState(Struct, frozen=True, rename="camel"):
     """How an operator knows whether there is a backup."""
 
@@ -105,3 +108,6 @@ class BackupState(Struct, frozen=True, rename="camel"):
     age_seconds: float | None
     """Of the newest one."""
     since_last_seconds: float | None
+
+    def is_late(self, every_hours: int) -> bool:
+        return self.age_seconds is None or self.age_seconds > LATE_ROUNDS * every_hours * 3600

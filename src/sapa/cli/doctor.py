@@ -30,7 +30,6 @@ from sapa.work import rotation
 EXTENSIONS = ("pg_trgm", "btree_gin")
 NEWEST_POSTGRESQL = 18
 MOST_SKEW_SECONDS = 2.0
-LATE_BACKUPS = 2
 PROBE_SECONDS = 10.0
 _CONNECTION_LIMIT = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -156,9 +155,10 @@ def _check_backups(settings: BackupSettings, state: BackupState) -> Finding:
     if state.last is not None and state.last.status == "failed":
         advice = "Correct what the error says; the worker tries again within an hour."
         return Finding("backup", False, f"{found}; the last one failed: {state.last.error}", advice)
-    is_late = age is None or age > LATE_BACKUPS * settings.every_hours * 3600
     advice = "Look for `backup` in the worker's log, or run `sapa backup`."
-    return Finding("backup", not is_late, found, advice, warning=age is None or settings.url is None)
+    return Finding(
+        "backup", not state.is_late(settings.every_hours), found, advice, warning=age is None or settings.url is None
+    )
 
 
 async def _check_secrets(database: Database) -> Finding:

@@ -7,12 +7,15 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.backups.actions import get_state
+from sapa.backups.types import BackupState
 from sapa.console.inbox_pages import read_clock
+from sapa.console.inbox_queue import ask, read_people, read_team
 from sapa.console.page_request import PageRequest
 from sapa.console.report_pages import link_orders
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
-from sapa.http.endpoints import Base
+from sapa.messaging.channel_status import actions as channel_status
 from sapa.messaging.connections.environment import get_environment
 from sapa.people import actions as people
 from sapa.people.types import Role
@@ -22,7 +25,8 @@ RECENT_DAYS = 2
 """Today and yesterday."""
 NEW_DAYS = 7
 """How long a company sees the first steps."""
-WAITING = {"status": "open", "waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "1"}
+WAITING = {"waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "2"}
+MOST_NAMED = 2
 TO_PAY = {"status": "active", "financialStatus": "pending"}
 
 
@@ -34,10 +38,18 @@ class SetupStep(Struct, frozen=True):
     is_done: bool
 
 
+class ChannelFault(Struct, frozen=True):
+    """A channel that does not work, or warns."""
+
+    words: str
+    source: str
+    reason: str
+
+
 @console.get("/{environment}", roles=EVERYBODY)
 async def show_home(page: PageRequest) -> Response:
     """Agents see conversations and orders, the others also money, and what is wrong with the connections."""
-    waiting = await page.call("GET", "/tickets", WAITING, base=Base.MESSAGING)
+    waiting, waiting_total = await _list_waiting(page)
     unpaid = await _count(page, "/orders", TO_PAY)
     clock = await read_clock(page)
     is_agent = page.session.role == Role.AGENT
@@ -45,18 +57,56 @@ async def show_home(page: PageRequest) -> Response:
         "home.html",
         clock=clock,
         now=clock.now,
-        first=next(iter(waiting["data"]), None),
+        waiting=waiting,
+        waiting_total=waiting_total,
+        names=await read_people(page, waiting),
         unpaid=unpaid,
         to_pay=TO_PAY,
         sales=[] if is_agent else await _list_sales(page),
+        faults=[] if is_agent else await _list_faults(page),
+        late_backup=await _find_late_backup(page),
         steps=[] if is_agent else await _list_steps(page),
     )
+
+
+async def _list_waiting(page: PageRequest) -> tuple[list[Any], int]:
+    """Who waits longest, and how many wait: in the queue and with an agent; an agent sees their own."""
+    taken = {"status": "assigned"}
+    if page.session.role == Role.AGENT:
+        me = (await read_team(page)).me
+        taken |= {"agentId": str(me["id"]) if me else "0"}
+    lists = [await ask(page, "/tickets", WAITING | of) for of in ({"status": "open"}, taken)]
+    tickets = sorted((ticket for one in lists for ticket in one["data"]), key=lambda one: str(one["waitingSince"]))
+    return tickets[:MOST_NAMED], sum(one["meta"]["total"] for one in lists)
 
 
 async def _list_sales(page: PageRequest) -> list[tuple[Any, str]]:
     async with page.context.database.connection() as db:
         sales = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
     return [(day, link_orders(page, day.currency, day.starts_at, day.ends_at)) for day in sales]
+
+
+async def _list_faults(page: PageRequest) -> list[ChannelFault]:
+    async with page.context.database.connection() as db:
+        company = await access.get_company(db, page.company_id)
+        channels = await get_environment(company).accounts.list_infos(page.context, db, company)
+        statuses = await channel_status.list_statuses(db, company)
+    broken = [one for one in channels if one.health == "failing"]
+    warned = [(one, warning) for one in statuses for warning in one.warnings if warning.severity != "info"]
+    return [
+        *(ChannelFault("{channel} does not work", one.source, one.last_error or "") for one in broken),
+        *(ChannelFault("{channel} warns you", one.source, warning.message) for one, warning in warned),
+    ]
+
+
+async def _find_late_backup(page: PageRequest) -> BackupState | None:
+    """For owners: a backup has the data of all companies."""
+    settings = page.context.settings.backups
+    if settings.url is None or page.session.role != Role.OWNER:
+        return None
+    async with page.context.database.connection() as db:
+        state = await get_state(db)
+    return state if state.is_late(settings.every_hours) else None
 
 
 async def _list_steps(page: PageRequest) -> list[SetupStep]:
