@@ -24,7 +24,8 @@ TONE_OF = {status: tone for tone, statuses in TONES.items() for status in status
 
 
 @cache
-def build_badge(language: str, status: str) -> Markup:
-    words = translate(language, status).replace("_", " ")
+def build_badge(language: str, status: str, of: str = "") -> Markup:
+    """`of` says whose status it is, where its word is another than elsewhere."""
+    words = translate(language, f"{of} {status}" if of else status).replace("_", " ")
     tone = TONE_OF.get(status, "over")
     return Markup('<span class="state {}">{}</span>').format(tone, words[:1].upper() + words[1:])

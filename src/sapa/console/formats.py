@@ -90,6 +90,10 @@ class Formats(Struct, frozen=True):
         """The time of the day."""
         return self._clock(self._localise(value))
 
+    def day_of(self, value: str | datetime) -> str:
+        """The day of an instant."""
+        return self.day(self._localise(value))
+
     def day(self, value: date) -> str:
         return f"{value.day} {MONTHS[self.language][value.month - 1]} {value.year}"
 

@@ -90,6 +90,7 @@ def render(
             "moment": formats.instant,
             "at": formats.at,
             "stamp": formats.stamp,
+            "show_day": formats.day_of,
             "ago": formats.ago,
             "number": formats.number,
             "phone": formats.phone,
