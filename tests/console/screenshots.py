@@ -97,7 +97,8 @@ def list_shots(pages: dict[str, str]) -> list[Shot]:
 
 async def main() -> None:
     with TemporaryDirectory() as folder:
-        installation = start_installation(Path(folder) / "data", SAPA_WEBHOOK_ALLOW_INSECURE="1")
+        (data := Path(folder) / "data").mkdir()  # no copy of a database that a run of the tests has prepared
+        installation = start_installation(data, SAPA_WEBHOOK_ALLOW_INSECURE="1")
         try:
             async with open_database(installation.server.app_url, size=5) as database:
                 secret, pages = await fill(installation, database)

@@ -101,6 +101,7 @@ async def test_the_status_of_a_channel_is_on_its_page(sandbox: httpx.AsyncClient
     text = await eventually(look)
     assert "2,000" in text
     assert "SPAM" in text
+    assert "WhatsApp warns you" in (await owner.get("/test")).text
     form = {"token": await read_token(owner)}
     assert (await owner.post("/test/channels/MSGAPP_COEX/test", data=form)).status_code == 303
     other = (await owner.get("/test/channels/MSGAPP_COEX")).text

@@ -1,7 +1,7 @@
 """Money, numbers, times and phone numbers as a page writes them."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -61,3 +61,9 @@ def test_a_stamp_names_its_zone() -> None:
 )
 def test_a_phone_number_is_grouped(number: str | None, shown: str) -> None:
     assert Formats("en").phone(number) == shown
+
+
+@pytest.mark.parametrize("value", ["2026-03-31T17:30:00.000Z", "2026-04-01", date(2026, 4, 1)])
+def test_a_day_is_the_companys(value: str | date) -> None:
+    assert Formats("en").day_of(value) == "1 Apr 2026"
+    assert Formats("id").day_of(value) == "1 Apr 2026"

@@ -90,12 +90,15 @@ class Formats(Struct, frozen=True):
         """The time of the day."""
         return self._clock(self._localise(value))
 
-    def day_of(self, value: str | datetime) -> str:
-        """The day of an instant."""
-        return self.day(self._localise(value))
-
     def day(self, value: date) -> str:
         return f"{value.day} {MONTHS[self.language][value.month - 1]} {value.year}"
+
+    def day_of(self, value: str | date) -> str:
+        """A day, or the day of an instant, which the API writes as text."""
+        if not isinstance(value, str):
+            return self.day(value)
+        is_day = len(value) == len("2026-11-18")
+        return self.day(date.fromisoformat(value) if is_day else self._localise(value))
 
     def ago(self, value: str | datetime | None) -> Markup | str:
         return build_translator(self.language)("never") if value is None else self.instant(value)

@@ -16,6 +16,7 @@ from sapa.access import actions as access
 from sapa.analytics import actions as analytics
 from sapa.analytics.types import AgentRecord, KindRecord
 from sapa.console import charts
+from sapa.console.formats import MONTHS
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
 from sapa.console.roles import DEVELOPERS
@@ -199,7 +200,7 @@ def _bounds(window: ReportWindow, step: int) -> tuple[datetime, datetime]:
 
 def _draw(page: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
     say = partial(translate, page.language)
-    labels = [_shorten_day(at, overview.window) for at in overview.window.steps]
+    labels = [_shorten_day(page, at, overview.window) for at in overview.window.steps]
     fates = {say(fate): [getattr(step, fate) for step in overview.messages] for fate in FATES}
     states = [(say(state.state).replace("_", " "), [state.shipments]) for state in overview.shipments]
     return {
@@ -210,8 +211,10 @@ def _draw(page: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
     }
 
 
-def _shorten_day(at: str, window: DayRange) -> str:
-    return at[:7] if window.step == "month" else at[5:]
+def _shorten_day(page: PageRequest, at: str, window: DayRange) -> str:
+    day = date.fromisoformat(at)
+    month = MONTHS[page.language][day.month - 1]
+    return f"{month} {day.year}" if window.step == "month" else f"{day.day} {month}"
 
 
 def _draw_agents(page: PageRequest, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
@@ -265,7 +268,7 @@ def _draw_costs(page: PageRequest, window: ReportWindow, report: CostReport) -> 
     sums = [Decimal(0)] * len(starts)
     for line in dated:
         sums[bisect_right(starts, date.fromisoformat(line.day or "")) - 1] += line.amount or 0
-    labels = [_shorten_day(at, window) for at in window.steps]
+    labels = [_shorten_day(page, at, window) for at in window.steps]
     return currency, charts.build_columns(labels, translate(page.language, "cost"), sums)
 
 
