@@ -54,7 +54,7 @@ async def test_costs_are_shown_with_the_message_the_template_and_in_a_report(
     assert "No message with a price arrived" in (await owner.get("/test/reports/costs")).text
     early = (await send(sandbox, to=magic(101)))["messageId2"]
     await await_message(sandbox, early, lambda message: message["status"] == "delivered")
-    assert "had no rate when they arrived" in (await owner.get("/test/reports/costs")).text
+    assert "had no rate when it arrived" in (await owner.get("/test/reports/costs")).text
     await store_rates(database, company)
     template = await make_template(sandbox)
     body = {"to": magic(101), "sources": "MSGAPP_CLOUD", "template_name": template["name"], "params": ["Ayu", "A1"]}
