@@ -40,7 +40,7 @@ def test_the_first_command_makes_the_database_and_the_next_finds_what_it_left(da
 
 def test_a_command_in_the_wrong_folder_says_so_and_makes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    for command in (["company", "list"], ["key", "list"], ["doctor"]):
+    for command in (["company", "list"], ["key", "list"], ["doctor"], ["backup", "create", str(tmp_path / "backups")]):
         assert sapa(folder, *command).sentence().startswith(f"There is no installation in {folder}.")
     assert not folder.exists()
 

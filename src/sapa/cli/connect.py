@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -38,34 +39,36 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 
 @asynccontextmanager
 async def reach_database(*, may_begin: bool = False) -> AsyncIterator[Database]:
-    """The installation's database: an external one, or the data folder's, started for the duration of the command.
-
-    Only commands that may begin an installation make a data folder: others were run in the wrong place.
-    """
+    """The installation's database: an external one, or the data folder's, started for the duration of the command."""
     install()
     settings = read_settings()
     if settings.database.url is not None:
         async with open_database(settings.database.url, application="sapa command") as database:
             yield database
         return
-    if not may_begin and not settings.data.exists():
-        advice = "Run the command in the folder that `sapa serve` runs in, or set SAPA_DATA or SAPA_DATABASE_URL."
-        raise CannotStart(f"There is no installation in {settings.data.absolute()}. {advice}")
-    async with open_embedded(settings.data) as server:
+    async with _open_folder(settings.data, may_begin) as server:
         await _migrate_if_behind(server)
         async with open_database(server.app_url, application="sapa command") as database:
             yield database
 
 
 @asynccontextmanager
-async def reach_owner() -> AsyncIterator[DatabaseUrls]:
+async def reach_owner(*, may_begin: bool = False) -> AsyncIterator[DatabaseUrls]:
     """The same database for commands that need the tables' owner; its schema may be of any version, or missing."""
     settings = read_settings()
     if settings.database.url is not None:
         yield DatabaseUrls(settings.database.owner_url or settings.database.url, settings.database.url)
         return
-    async with open_embedded(settings.data) as server:
+    async with _open_folder(settings.data, may_begin) as server:
         yield DatabaseUrls(server.owner_url, server.app_url)
+
+
+def _open_folder(data: Path, may_begin: bool) -> AbstractAsyncContextManager[EmbeddedServer]:
+    """Only commands that may begin an installation make a data folder: others were run in the wrong place."""
+    if not may_begin and not data.exists():
+        advice = "Run the command in the folder that `sapa serve` runs in, or set SAPA_DATA or SAPA_DATABASE_URL."
+        raise CannotStart(f"There is no installation in {data.absolute()}. {advice}")
+    return open_embedded(data)
 
 
 def reach_vault() -> Vault:

@@ -15,5 +15,5 @@ def migrate() -> None:
 
 
 async def _migrate() -> list[str]:
-    async with reach_owner() as urls:
+    async with reach_owner(may_begin=True) as urls:
         return await apply_migrations(urls.owner, urls.app, report=typer.echo)
