@@ -182,7 +182,6 @@ async def test_the_queue_searches_filters_and_changes_several(
         await page.wait_for_url(f"**/{tickets[3]['id']}?**search=**")
         await page.set_input_files("#reply [name=files]", [photo])
         await page.click("#reply [data-send]")
-        await page.locator(".photo img").scroll_into_view_if_needed()
         await page.click(".photo")
         await expect(page.locator("dialog.lightbox img")).to_be_visible()
         await page.keyboard.press("Escape")
