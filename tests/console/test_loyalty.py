@@ -136,7 +136,7 @@ async def test_the_ledger_is_checked(api: httpx.AsyncClient, owner: httpx.AsyncC
             "UPDATE loyalty_wallets SET available = 71, lifetime_earned = 71 WHERE customer_id = $1", ayu["id"]
         )
     page = (await owner.get("/live/loyalty/check")).text
-    assert "1 wallets contradict their entries" in page
+    assert "1 wallet contradicts its entries" in page
     assert ayu["id"] in page
 
 
