@@ -143,7 +143,8 @@ class Hub:
         """Returns when subscriptions change, or after the next beat or check."""
         seconds = BEAT_SECONDS if self.is_beating else self.alive_at + SILENT_SECONDS - time.monotonic()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), max(0.0, seconds))
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._changed.wait()
             return
         now = time.monotonic()
         if self.is_beating:

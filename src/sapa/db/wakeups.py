@@ -62,7 +62,8 @@ class Wakeup:
     async def sleep(self, seconds: float | None) -> None:
         """Returns when it is woken, or after some seconds: for a loop that knows itself what is due next."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
 
     async def wait(
         self, stopping: asyncio.Event, running: Collection["asyncio.Task[None]"] = (), most: float | None = None

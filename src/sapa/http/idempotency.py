@@ -110,7 +110,8 @@ class SingleFlight:
         waiting.append(None)
         try:
             try:
-                await asyncio.wait_for(gate.acquire(), WAIT_SECONDS)
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await gate.acquire()
             except TimeoutError:
                 raise build_in_progress() from None
             try:

@@ -24,7 +24,8 @@ async def wait(seconds: float, *events: asyncio.Event) -> None:
         return
     if len(events) == 1:
         with suppress(TimeoutError):
-            await asyncio.wait_for(events[0].wait(), max(0.0, seconds))
+            async with asyncio.timeout(max(0.0, seconds)):
+                await events[0].wait()
         return
     tasks = [asyncio.create_task(event.wait()) for event in events]
     try:

@@ -81,7 +81,8 @@ class Worker:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         try:
-            await asyncio.wait_for(work, STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await work
         except TimeoutError:
             log.warning("work was cut off", seconds=STOP_SECONDS)
 

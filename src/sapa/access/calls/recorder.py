@@ -97,7 +97,8 @@ class CallRecorder:
 
     async def _pause(self) -> None:
         try:
-            await asyncio.wait_for(self._closing.wait(), RETRY_SECONDS)
+            async with asyncio.timeout(RETRY_SECONDS):
+                await self._closing.wait()
         except TimeoutError:
             return
 

@@ -70,7 +70,8 @@ class Parser:
             raise NotParsed(f"Parsing took longer than {DEADLINE_SECONDS:.0f} seconds.") from None
         except (asyncio.IncompleteReadError, OSError):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), END_SECONDS)  # a kill would lose the exit code
+                async with asyncio.timeout(END_SECONDS):  # a kill would lose the exit code
+                    await self._process.wait()
             await self.kill()
             raise NotParsed(_describe_end(self._process.returncode)) from None
         except BaseException:
