@@ -207,8 +207,8 @@ async def test_a_link_of_the_contents_leads_to_its_section_and_is_marked(page: P
     link = page.locator('nav a[href="#update_customer"]')
     await link.click()
     await page.wait_for_selector('nav a[href="#update_customer"][aria-current]')
-    top = await page.locator("#update_customer").evaluate("(node) => node.getBoundingClientRect().top")
-    assert 0 <= top < 100
+    is_at_the_top = "() => (top => 0 <= top && top < 100)(update_customer.getBoundingClientRect().top)"
+    await page.wait_for_function(is_at_the_top)
     assert await page.locator("nav a[aria-current]").count() == 1
 
 
