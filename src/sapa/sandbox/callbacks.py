@@ -75,9 +75,13 @@ async def _post_batch(context: AppContext) -> bool:
 async def _post_all(
     context: AppContext, path: str, callbacks: Sequence[SimulatedCallback]
 ) -> list[tuple[SimulatedCallback, bool]]:
-    """Side by side, so that they are stored together. The account is looked up once, before: they arrive in order."""
+    """In their order. Those of a channel go side by side, so that they are stored together: its account is looked up
+    once, before, and then they arrive in order, too."""
     account = await context.loopback.find_account(path)
-    accepted = await asyncio.gather(*(_post(context, callback, account) for callback in callbacks))
+    if account is None:
+        accepted = [await _post(context, callback, None) for callback in callbacks]
+    else:
+        accepted = await asyncio.gather(*(_post(context, callback, account) for callback in callbacks))
     return list(zip(callbacks, accepted, strict=True))
 
 
