@@ -120,7 +120,7 @@ clean: ## Remove .venv, caches and what was built; the data folder stays
 #installs install, run, demo      requirements/run.txt, about 215 MB; requirements/site.txt, until the documentation is built;
 #installs                         python3-venv
 #installs test, test-long         requirements/dev.txt, about 860 MB; python3-venv, curl, jq, chromium, libatomic1
-#installs test-long               requirements/openapi and requirements/mcp, about 700 MB: Node and npm packages, Kapso's
+#installs test-long               requirements/openapi and requirements/mcp, about 950 MB: Node, Deno, Bun and npm packages, Kapso's
 #installs                         client among them; php-cli, golang-go, pgbouncer
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes

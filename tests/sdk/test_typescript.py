@@ -1,6 +1,7 @@
 """The TypeScript SDK on a real server: a scenario over all domains, and the faults of networks."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from sapa.domains import ROUTES
 from sdk.generator.text import camel
 from tests.conftest import Installation, free_port
-from tests.sdk.node import run_module
+from tests.sdk.node import run_module, run_with_bun, run_with_deno
 from tests.sdk.proxy import FaultyProxy, Step, answer, answer_page, drop, forward_and_drop, stall
 
 SCENARIO = Path(__file__).with_name("scenario.ts").read_text()
@@ -105,6 +106,12 @@ for (const call of [
 
 def test_a_day_of_a_shop(installation: Installation, key: str) -> None:
     assert run_module(SCENARIO, SAPA_API_KEY=key, SAPA_BASE_URL=installation.address) == "done\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", [run_with_deno, run_with_bun], ids=lambda run: run.__name__)
+def test_a_day_of_a_shop_elsewhere(installation: Installation, key: str, run: Callable[..., str]) -> None:
+    assert run(SCENARIO, SAPA_API_KEY=key, SAPA_BASE_URL=installation.address) == "done\n"
 
 
 def test_the_scenario_uses_every_resource() -> None:
