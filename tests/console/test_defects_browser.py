@@ -23,6 +23,12 @@ from tests.support.ticket_steps import Desk
 NAMESAKES = 12
 """More than a list of suggestions shows."""
 CONTACTS = {"PHOTO_SOCIAL": "17841400123", "SOCIAL_NETWORK": "24001987", "SHORT_VIDEO": "tt-77001"}
+CLICK_AFTER_TYPING = """(id) => {
+    const search = document.querySelector(".find [type=search]");
+    search.value = "nobody wrote this";
+    search.dispatchEvent(new Event("input", { bubbles: true }));
+    document.querySelector(`#${id} a`).click();
+}"""
 AREA = "Sukabungah, Sukajadi, Kota Bandung, Jawa Barat, 40162"
 
 
@@ -111,6 +117,15 @@ async def test_a_visitor_of_the_web_chat_is_found_by_name_words_and_what_the_lis
     assert name.startswith("Visitor ")
     assert await find(page, name, ids[1]) == name
     await check_name(page, ids[1], name)
+
+
+async def test_a_conversation_that_is_clicked_before_the_search_has_begun_stays_open(page: Page, shop: Shop) -> None:
+    ticket = await shop.desk.receive("Sudah dikirim?", "+628120007777")
+    await page.goto("/console/test/inbox?view=all")
+    await page.evaluate(CLICK_AFTER_TYPING, ticket["id"])
+    await page.wait_for_url(f"**/{ticket['id']}?**")
+    await page.evaluate("new Promise((passed) => setTimeout(passed, 400))")  # a search waits for less
+    assert ticket["id"] in page.url
 
 
 async def test_a_store_needs_a_whole_area_in_its_own_city(page: Page, shop: Shop) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sapa.access.types import Scope
 from sapa.app import build_app
-from sapa.db.pool import Database
+from sapa.db.pool import PATIENT_ACQUIRE_SECONDS, Database
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Unauthorized
 from sapa.http.query_string import PageQuery
@@ -126,7 +126,7 @@ async def open_app(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The application in this process, on the installation's database; `peer` is who seems to call."""
     url = variables.pop("SAPA_DATABASE_URL", installation.server.app_url)
-    database = Database(url, CONNECTIONS, "probe")
+    database = Database(url, CONNECTIONS, "probe", PATIENT_ACQUIRE_SECONDS)
     app = build_app(read_settings(variables), database, domains)
     await app.start()
     transport = httpx.ASGITransport(app, client=(peer, 40000))  # type: ignore[arg-type]

@@ -184,7 +184,9 @@
     connect();
   };
 
+  let searchTimer;
   const open = async (address, { options, history: step = "pushState" } = {}) => {
+    clearTimeout(searchTimer); // who opens something meanwhile does not wait for the search
     saveDraft();
     const mine = ++number;
     const answer = await fetch(address, options);
@@ -318,7 +320,6 @@
   };
 
   // Search while somebody types.
-  let searchTimer;
   inbox.addEventListener("input", (event) => {
     const form = event.target.closest("[data-typed]");
     if (!form) return;
