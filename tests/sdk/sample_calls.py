@@ -1,7 +1,7 @@
 """A call of every method, made up from the examples of the documents, and a server that only checks what arrives."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -61,8 +61,10 @@ class SampleCall(Struct, frozen=True):
         return [*arguments, *([{"contentType": self.operation.file_types[0]}] if self.operation.file_types else [])]
 
 
-def list_sample_calls() -> list[SampleCall]:
-    return [_build_call(operation) for operation in get_surface().operations]
+@cache
+def get_sample_calls() -> dict[str, SampleCall]:
+    """By the operation's id."""
+    return {operation.id: _build_call(operation) for operation in get_surface().operations}
 
 
 def _build_call(operation: Operation) -> SampleCall:
@@ -153,7 +155,3 @@ def bind(method: str, url: str, media_type: str, body: bytes) -> tuple[Endpoint,
     assert route is not None, url
     endpoint = route.endpoints[method]
     return endpoint, endpoint.bind(values, parts.query.encode(), media_type, body)
-
-
-def list_ids(calls: list[SampleCall]) -> Iterator[str]:
-    return (call.operation.id for call in calls)

@@ -20,9 +20,17 @@ from tests.sdk.node import run_module
 from tests.sdk.sample_calls import get_surface
 
 SECRET = new_secret()
-CUSTOMER = next(event.example for event in get_surface().events if event.kind == "customer.created")
+CUSTOMER = {
+    "id": "cust_01jc9y3q5me8w92v7x4t6r0n1k",
+    "email": "ayu@example.com",
+    "tags": ["vip"],
+    "additionalData": {"card": "A-17", "visits": 12},
+    "subscriptionStatus": [{"app": "CRM", "status": "subscribe"}],
+    "createdAt": "2026-01-31T09:30:00.000Z",
+    "updatedAt": "2026-01-31T09:30:00.000Z",
+}
 BODY = msgspec.json.encode(CUSTOMER)
-KINDS = [event.kind for event in get_surface().events]
+KINDS = sorted(events.BY_KIND)
 
 KEYS = (b"", b"whsec_")
 
