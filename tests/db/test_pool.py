@@ -48,6 +48,24 @@ async def test_a_pooled_connection_is_bounded_in_what_it_may_wait_for(
         assert await db.fetchval("SELECT current_setting($1)", setting) == value
 
 
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ('duplicate key value violates unique constraint "notes_pkey_102008"', asyncpg.UniqueViolationError),
+        ('new row for relation "notes_102008" violates check constraint "notes_check"', asyncpg.CheckViolationError),
+        ("deadlock detected", asyncpg.DeadlockDetectedError),
+        ("out of ideas", asyncpg.InternalServerError),
+    ],
+)
+async def test_what_a_machine_of_a_cluster_refuses_without_a_code_is_known_by_its_words(
+    notes: Database, words: str, kind: type[asyncpg.PostgresError]
+) -> None:
+    async with notes.connection() as db:
+        with pytest.raises(kind, match=words) as raised:
+            await db.execute(f"DO $$ BEGIN RAISE EXCEPTION '{words}' USING ERRCODE = 'XX000'; END $$")
+    assert type(raised.value) is kind
+
+
 async def test_connections_that_a_burst_opened_are_closed_again(
     notes: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,16 @@ _LOST = (
 
 # Of a statement: asyncpg waits for the socket itself, so an OSError is never one of these, and a TimeoutError is the
 # command's own. An InterfaceError is the caller's mistake, unless the connection is closed.
-_STATEMENT = (*_LOST, TimeoutError, asyncpg.InterfaceError)
+_STATEMENT = (*_LOST, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalServerError)
+
+# Citus copies the rows of INSERT … SELECT to their machine. What that one refuses has its words, and not its code.
+_REFUSED = {
+    "violates unique constraint": asyncpg.UniqueViolationError,
+    "violates check constraint": asyncpg.CheckViolationError,
+    "violates foreign key constraint": asyncpg.ForeignKeyViolationError,
+    "violates not-null constraint": asyncpg.NotNullViolationError,
+    "deadlock detected": asyncpg.DeadlockDetectedError,
+}
 
 _CONNECT = (
     *_LOST,
@@ -55,7 +64,7 @@ _CONNECT = (
 
 
 class TranslatingConnection(Connection):
-    """Raises DatabaseAway when the database is lost during a statement, and for nothing else.
+    """Raises DatabaseAway when the database is lost during a statement, and for no other reason.
 
     The three fetches repeat asyncpg's own few lines instead of calling them: every read passes here, and one more
     coroutine costs a microsecond.
@@ -66,7 +75,7 @@ class TranslatingConnection(Connection):
             self._check_open()  # type: ignore[attr-defined]
             return await self._execute(query, args, 0, timeout, record_class=record_class)  # type: ignore[attr-defined]
         except _STATEMENT as error:
-            _raise_away(self, error)
+            _raise_translated(self, error)
             raise
 
     async def fetchrow(self, query: str, *args: object, timeout: float | None = None, record_class: Any = None) -> Any:
@@ -74,7 +83,7 @@ class TranslatingConnection(Connection):
             self._check_open()  # type: ignore[attr-defined]
             rows = await self._execute(query, args, 1, timeout, record_class=record_class)  # type: ignore[attr-defined]
         except _STATEMENT as error:
-            _raise_away(self, error)
+            _raise_translated(self, error)
             raise
         return rows[0] if rows else None
 
@@ -83,7 +92,7 @@ class TranslatingConnection(Connection):
             self._check_open()  # type: ignore[attr-defined]
             rows = await self._execute(query, args, 1, timeout)  # type: ignore[attr-defined]
         except _STATEMENT as error:
-            _raise_away(self, error)
+            _raise_translated(self, error)
             raise
         return rows[0][column] if rows else None
 
@@ -91,14 +100,14 @@ class TranslatingConnection(Connection):
         try:
             return await super().execute(query, *args, timeout=timeout)
         except _STATEMENT as error:
-            _raise_away(self, error)
+            _raise_translated(self, error)
             raise
 
     async def copy_records_to_table(self, table_name: str, **options: Any) -> str:
         try:
             return await super().copy_records_to_table(table_name, **options)
         except _STATEMENT as error:
-            _raise_away(self, error)
+            _raise_translated(self, error)
             raise
 
     def transaction(
@@ -113,8 +122,12 @@ class TranslatingConnection(Connection):
         return TranslatingTransaction(self, isolation, readonly, deferrable)
 
 
-def _raise_away(connection: Connection, error: Exception) -> None:
-    if not isinstance(error, asyncpg.InterfaceError) or connection.is_closed():
+def _raise_translated(connection: Connection, error: Exception) -> None:
+    if isinstance(error, asyncpg.InternalServerError):
+        for words, violation in _REFUSED.items():
+            if words in str(error):
+                raise violation(str(error)) from error
+    elif not isinstance(error, asyncpg.InterfaceError) or connection.is_closed():
         raise DatabaseAway.because(error) from error
 
 
@@ -136,7 +149,7 @@ def translate_errors(connection: Connection) -> Iterator[None]:
     try:
         yield
     except _STATEMENT as error:
-        _raise_away(connection, error)
+        _raise_translated(connection, error)
         raise
 
 
