@@ -31,16 +31,15 @@ COLUMNS = ", ".join(
 JOB_COLUMNS = ", ".join(ImportJob.__struct_fields__)
 
 # During a large import the statistics lag behind. Generic plans find each row by its index; custom plans may prefer to
-# read all rows of the company.
-USE_GENERIC_PLANS = sql("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
+# read all rows of the company. A sharded database has to know the company before it plans.
+_GENERIC_PLANS = """set_config('plan_cache_mode', CASE WHEN to_regclass('pg_dist_partition') IS NULL
+                                                       THEN 'force_generic_plan' ELSE 'auto' END, true)"""
+USE_GENERIC_PLANS = sql(f"SELECT {_GENERIC_PLANS}")
 
 # For all but the last of a series of commits. PostgreSQL makes commits durable in order, so the last one, which waits
 # for the disk, covers the others. After a crash the latest rows are lost together with the position after them, and the
 # import resumes from the position that was stored.
-USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(
-    """
-    SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('synchronous_commit', 'off', true)"""
-)
+USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(f"SELECT {_GENERIC_PLANS}, set_config('synchronous_commit', 'off', true)")
 
 IS_PAST = sql("SELECT $2::timestamptz <= statement_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 
