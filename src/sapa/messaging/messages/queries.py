@@ -201,6 +201,7 @@ FIND_ID = sql("SELECT id FROM messages WHERE company_id = $1 AND source = $2 AND
 # The columns of an event, besides its message and its number.
 _EVENT = NewEvent.__struct_fields__
 
+# RETURNING, because Citus counts the rows of SELECT where nothing is returned.
 INSERT_EVENTS = sql(
     f"""
     INSERT INTO message_events (company_id, {", ".join(_EVENT)})
@@ -208,7 +209,8 @@ INSERT_EVENTS = sql(
       FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bool[], $7::int[], $8::text[],
                   $9::text[])
            AS input ({", ".join(_EVENT)})
-        ON CONFLICT DO NOTHING"""
+        ON CONFLICT DO NOTHING
+    RETURNING 1"""
 )
 
 LIST_EVENTS = sql(
