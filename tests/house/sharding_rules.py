@@ -32,6 +32,16 @@ ON_COORDINATOR = LOCAL_TABLES - {
 }  # fmt: skip
 """Tables that Citus knows nothing of. Those that foreign keys connect with `companies`, it knows."""
 
+ON_ONE_SERVER = {
+    "sapa.webhooks.dispatch.queries.LIST_LANES",
+    "sapa.shipping.bookings.queries.LIST_CANCELLING_IN_TURN",
+    "sapa.shipping.bookings.queries.LIST_DUE_IN_TURN",
+    "sapa.shipping.tracking.queries.LIST_DUE_IN_TURN",
+    "sapa.shipping.tracking.queries.LIST_UNTRACKED_IN_TURN",
+}
+"""Statements that Citus refuses: they go from company to company, so that they read few rows of a long queue. There
+their forms for shards are used instead."""
+
 _CHANGES = (ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
 
 

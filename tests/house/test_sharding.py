@@ -8,21 +8,8 @@ from sapa.db.distribution import LOCAL_TABLES, REFERENCE_TABLES
 from sapa.db.pool import Connection
 from sapa.db.sql import Statement
 from tests.house.schema_rules import DIRECTORY
-from tests.house.sharding_rules import list_inserted, list_unshardable
+from tests.house.sharding_rules import ON_ONE_SERVER, list_inserted, list_unshardable
 from tests.house.statement_rules import name_statements
-
-ON_ONE_SERVER = {
-    "sapa.webhooks.dispatch.queries.LIST_LANES",
-    "sapa.shipping.bookings.queries.LIST_CANCELLING",
-    "sapa.shipping.bookings.queries.LIST_CANCELLING_IN_TURN",
-    "sapa.shipping.bookings.queries.LIST_DUE",
-    "sapa.shipping.bookings.queries.LIST_DUE_IN_TURN",
-    "sapa.shipping.tracking.queries.LIST_DUE_IN_TURN",
-    "sapa.shipping.tracking.queries.LIST_UNTRACKED",
-    "sapa.shipping.tracking.queries.LIST_UNTRACKED_IN_TURN",
-}
-"""Statements that Citus refuses: they go from company to company, so that they read few rows of a long queue. On Citus
-their forms for shards are used instead."""
 
 
 def test_every_statement_runs_where_companies_are_spread_over_machines() -> None:

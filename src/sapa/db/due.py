@@ -44,13 +44,11 @@ def build_due(table: str, key: str, column: str) -> str:
               WHERE {column} <= {NOW}
               ORDER BY {column} LIMIT $1)
              UNION ALL
-            (SELECT ahead.company_id, ahead.{key}, ahead.due_at
+            (SELECT s.company_id, {key}, s.{column} - c.clock_offset AS due_at
                FROM companies c
-              CROSS JOIN LATERAL (
-                    SELECT s.company_id, s.{key}, s.{column} - c.clock_offset AS due_at FROM {table} s
-                     WHERE s.company_id = c.company_id AND s.{column} > {NOW} AND s.{column} <= {COMPANY_NOW}
-                     ORDER BY s.{column} LIMIT $1) AS ahead
-              WHERE c.clock_offset > interval '0')) AS due
+               JOIN {table} s ON s.company_id = c.company_id
+              WHERE c.clock_offset > interval '0' AND s.{column} > {NOW} AND s.{column} <= {COMPANY_NOW}
+              ORDER BY due_at LIMIT $1)) AS due
      ORDER BY due_at
      LIMIT $1"""
 

@@ -145,23 +145,7 @@ REOPEN = sql(
 
 
 LIST_DUE = sql(
-    """
-    SELECT company_id, shipment_id, number
-      FROM ((SELECT company_id, shipment_id, number, due_at FROM shipment_bookings
-              WHERE due_at <= statement_timestamp()
-              ORDER BY due_at LIMIT $1)
-             UNION ALL
-            (SELECT ahead.company_id, ahead.shipment_id, ahead.number, ahead.due_at
-               FROM companies c
-              CROSS JOIN LATERAL (
-                    SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
-                      FROM shipment_bookings b
-                     WHERE b.company_id = c.company_id AND b.due_at > statement_timestamp()
-                       AND b.due_at <= statement_timestamp() + c.clock_offset
-                     ORDER BY b.due_at LIMIT $1) AS ahead
-              WHERE c.clock_offset > interval '0')) AS due
-     ORDER BY due_at
-     LIMIT $1""",
+    build_due("shipment_bookings", "shipment_id, number", "due_at"),
     row=DueAttempt,
     crosses="the worker looks for bookings to look after over all companies, then takes them one by one",
 )
@@ -311,18 +295,18 @@ async def reopen(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str
 
 
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
-    if await is_sharded(db):
-        return await LIST_DUE_OF_SHARDS.all(db, most)
     found = await LIST_DUE.all(db, most)
-    return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
+    if len(found) < most:
+        return found
+    return await (LIST_DUE_OF_SHARDS if await is_sharded(db) else LIST_DUE_IN_TURN).all(db, most)
 
 
 async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
     """Cancellations that wait for the carrier."""
-    if await is_sharded(db):
-        return await LIST_CANCELLING_OF_SHARDS.all(db, most)
     found = await LIST_CANCELLING.all(db, most)
-    return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
+    if len(found) < most:
+        return found
+    return await (LIST_CANCELLING_OF_SHARDS if await is_sharded(db) else LIST_CANCELLING_IN_TURN).all(db, most)
 
 
 async def lease_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:

@@ -129,10 +129,10 @@ async def insert_callback(
 
 async def list_due(db: Connection, most: int) -> list[DueCallback]:
     """In order of arrival per company."""
-    if await is_sharded(db):
-        return await LIST_DUE_OF_SHARDS.all(db, most)
     found = await LIST_DUE.all(db, most)
-    return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
+    if len(found) < most:
+        return found
+    return await (LIST_DUE_OF_SHARDS if await is_sharded(db) else LIST_DUE_IN_TURN).all(db, most)
 
 
 async def find_locked_callback(tx: Tx, due: DueCallback) -> StoredCarrierCallback | None:
@@ -160,10 +160,10 @@ async def list_events(db: Connection, company_id: int, shipment_id: str) -> list
 
 async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
     """Shipments without a recent event."""
-    if await is_sharded(db):
-        return await LIST_UNTRACKED_OF_SHARDS.all(db, most)
     found = await LIST_UNTRACKED.all(db, most)
-    return found if len(found) < most else await LIST_UNTRACKED_IN_TURN.all(db, most)
+    if len(found) < most:
+        return found
+    return await (LIST_UNTRACKED_OF_SHARDS if await is_sharded(db) else LIST_UNTRACKED_IN_TURN).all(db, most)
 
 
 async def lease_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:
