@@ -46,7 +46,9 @@ async def read_everything(url: str) -> dict[str, Any]:
         del rows["backup_runs"]  # each backup of a test adds one
         # Applied at another time.
         rows["schema_migrations"] = [row[0] for row in await db.fetch("SELECT checksum FROM schema_migrations")]
-        sequences = await db.fetch("SELECT sequencename, last_value FROM pg_sequences ORDER BY 1")
+        sequences = await db.fetch(
+            "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public' ORDER BY 1"
+        )
         return rows | {"sequences": [tuple(row) for row in sequences if row[0] != "backup_runs_number_seq"]}
 
 

@@ -64,11 +64,16 @@ class ClusterServer(EmbeddedServer):
 
     @property
     def owner_url(self) -> str:
-        return build_url(self.given.name, "sapa_owner")
+        return _extensible(build_url(self.given.name, "sapa_owner"))
 
     @property
     def app_url(self) -> str:
-        return build_url(self.given.name, "sapa_app")
+        return _extensible(build_url(self.given.name, "sapa_app"))
+
+
+def _extensible(url: str) -> str:
+    """Like the embedded server's, to which tests add parameters."""
+    return f"{url}?sslmode=prefer"
 
 
 def build_url(database: str, role: str | None = None, node: Node | None = None) -> str:
@@ -83,7 +88,7 @@ def build_url(database: str, role: str | None = None, node: Node | None = None) 
 
 def make_database(data: Path) -> dict[str, str]:
     """Makes a database for a new data folder; returns the settings with which `sapa serve` uses it."""
-    given = ClusterDatabase(f"sapa_test_{secrets.token_hex(6)}", b64encode(secrets.token_bytes(32)).decode())
+    given = ClusterDatabase(_make_name(), b64encode(secrets.token_bytes(32)).decode())
     with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop that runs
         thread.submit(asyncio.run, copy_template(given.name)).result()
     data.mkdir(parents=True)
@@ -103,13 +108,46 @@ def build_settings(data: Path) -> dict[str, str]:
     }
 
 
+@asynccontextmanager
+async def copied_database() -> AsyncIterator[str]:
+    """The name of a distributed database for the block."""
+    name = _make_name()
+    await copy_template(name)
+    try:
+        yield name
+    finally:
+        await _drop(name)
+
+
+@asynccontextmanager
+async def plain_database() -> AsyncIterator[str]:
+    """The name of a migrated database for the block, whose tables are not distributed."""
+    name = _make_name()
+    async with _connect(URL or "") as coordinator:
+        nodes = await _list_nodes(coordinator)
+    try:
+        await _make_plain(name, nodes)
+        yield name
+    finally:
+        await _drop(name)
+
+
+async def _drop(name: str) -> None:
+    async with _connect(URL or "") as coordinator:
+        nodes = await _list_nodes(coordinator)
+    for node in nodes:
+        async with _connect(build_url("postgres", node=node)) as superuser:
+            await superuser.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def _make_name() -> str:
+    return f"sapa_test_{secrets.token_hex(6)}"
+
+
 async def copy_template(name: str) -> None:
     async with _connect(URL or "") as coordinator:
         await coordinator.execute("SELECT pg_advisory_lock($1)", _LOCK)
-        nodes = [
-            Node(*row)
-            for row in await coordinator.fetch("SELECT nodename, nodeport FROM pg_dist_node ORDER BY groupid")
-        ]
+        nodes = await _list_nodes(coordinator)
         if not await coordinator.fetchval("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", TEMPLATE):
             await _make_template(nodes)
         for node in nodes:
@@ -120,26 +158,35 @@ async def copy_template(name: str) -> None:
         await superuser.execute(SETTINGS)  # a database's settings are not copied
 
 
+async def _list_nodes(coordinator: Connection) -> list[Node]:
+    """The coordinator first."""
+    rows = await coordinator.fetch("SELECT nodename, nodeport FROM pg_dist_node ORDER BY groupid")
+    return [Node(*row) for row in rows]
+
+
 async def _make_template(nodes: list[Node]) -> None:
     unfinished = f"{TEMPLATE}_unfinished"
-    for node in nodes:
-        async with _connect(build_url("postgres", node=node)) as superuser:
-            await superuser.execute(_ROLES)
-            await superuser.execute(f"DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)")
-            await superuser.execute(f"CREATE DATABASE {unfinished} OWNER sapa_owner")
-        async with _connect(build_url(unfinished, node=node)) as superuser:
-            await superuser.execute("CREATE EXTENSION citus")
-    async with _connect(build_url(unfinished)) as superuser:
-        await superuser.execute("SELECT citus_set_coordinator_host($1, $2)", nodes[0].host, nodes[0].port)
-        for node in nodes[1:]:
-            await superuser.execute("SELECT citus_add_node($1, $2)", node.host, node.port)
-    owner_url = build_url(unfinished, "sapa_owner")
-    await migrate(owner_url, build_url(unfinished, "sapa_app"))
-    await distribute(owner_url, SHARDS, print)
+    await _drop(unfinished)
+    await _make_plain(unfinished, nodes)
+    await distribute(build_url(unfinished, "sapa_owner"), SHARDS, print)
     for node in nodes:
         async with _connect(build_url("postgres", node=node)) as superuser:
             await superuser.execute(_DISCONNECT, unfinished)
             await superuser.execute(f"ALTER DATABASE {unfinished} RENAME TO {TEMPLATE}")
+
+
+async def _make_plain(name: str, nodes: list[Node]) -> None:
+    for node in nodes:
+        async with _connect(build_url("postgres", node=node)) as superuser:
+            await superuser.execute(_ROLES)
+            await superuser.execute(f"CREATE DATABASE {name} OWNER sapa_owner")
+        async with _connect(build_url(name, node=node)) as superuser:
+            await superuser.execute("CREATE EXTENSION citus")
+    async with _connect(build_url(name)) as superuser:
+        await superuser.execute("SELECT citus_set_coordinator_host($1, $2)", nodes[0].host, nodes[0].port)
+        for node in nodes[1:]:
+            await superuser.execute("SELECT citus_add_node($1, $2)", node.host, node.port)
+    await migrate(build_url(name, "sapa_owner"), build_url(name, "sapa_app"))
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection
 from sapa.runtime.embedded import EmbeddedServer
+from tests.citus import cluster
 
 
 class Scratch(Struct, frozen=True):
@@ -38,8 +39,12 @@ async def scratch_database(server: EmbeddedServer, template: str = "template1") 
 @asynccontextmanager
 async def migrated_database(server: EmbeddedServer) -> AsyncIterator[Scratch]:
     """A scratch database with the product's schema, and no worker that changes it behind the test's back."""
-    async with scratch_database(server, TEMPLATE) as scratch:
-        yield scratch
+    if isinstance(server, cluster.ClusterServer):
+        async with cluster.copied_database() as name:
+            yield Scratch(*(cluster.build_url(name, role) for role in (None, "sapa_owner", "sapa_app")))
+    else:
+        async with scratch_database(server, TEMPLATE) as scratch:
+            yield scratch
 
 
 async def make_template(server: EmbeddedServer) -> None:

@@ -28,6 +28,8 @@ _FUNCTIONS = ("complete_line_items(json, text)",)
 """What statements on a company's tables call: each machine needs it."""
 _FIRST = "counter_cells"
 """The other tables are distributed like this one."""
+_LOCK = 0x5A9D
+"""The server finishes the table that an interrupted run had begun: the next run waits for that."""
 
 # A transaction may change the companies and then rows of many of them, over one connection to each machine.
 SETTINGS = """
@@ -68,6 +70,7 @@ async def distribute(owner_url: str, shards: int, report: Report) -> list[str]:
     connection = await connect(owner_url, timeout=10)
     try:
         await _refuse_unfit(connection)
+        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
         await connection.execute(SETTINGS)
         for extension in _EXTENSIONS:
             await connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")  # the workers get it, too
