@@ -48,7 +48,7 @@ test-cluster: $(VENV)/dev.stamp ## Faults of Patroni, haproxy and hosts under lo
 
 test-citus: $(VENV)/dev.stamp ## The API, webhooks, messaging and loyalty on a Citus cluster (SAPA_TEST_DATABASE_URL, docs/operations/sharding.md)
 	@: $${SAPA_TEST_DATABASE_URL:?is the address of a coordinator, see docs/operations/sharding.md}
-	$(PYTEST) -n 2 tests/citus tests/http tests/webhooks tests/messaging tests/loyalty
+	$(PYTEST) -n 2 -m 'not long and not one_server' tests/citus tests/http tests/webhooks tests/messaging tests/loyalty
 
 test-packages: ## Build the Debian package in a minimal Debian; install, start, upgrade and remove it there (as root)
 	@scripts/test-clean --only scripts/test-packages

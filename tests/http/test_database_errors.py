@@ -82,7 +82,7 @@ def build_faults() -> Routes:
 async def cut(call: Call) -> None:
     number = await call.db.fetchval("SELECT pg_backend_pid()")
     async with connect(call.context.database.url) as other:
-        await other.execute("SELECT pg_terminate_backend($1)", number)
+        await other.execute("SELECT pg_terminate_backend($1::int)", number)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from sapa.access.types import Scope
 from sapa.context import AppContext
+from sapa.db.due import add_interval
 from sapa.db.pool import Database, Tx
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import ApiError, Conflict
@@ -187,9 +188,9 @@ async def test_after_a_crash_on_the_way_a_retry_gets_an_unknown_outcome_and_send
     await office.is_busy.wait()
     async with database.transaction() as tx:
         await tx.execute(
-            "UPDATE idempotency_records SET created_at = created_at - make_interval(secs => $3)"
+            f"UPDATE idempotency_records SET created_at = {add_interval('created_at', 'make_interval(secs => $3)')}"
             " WHERE company_id = $1 AND key = $2",
-            company.live, once, LONGEST_OUTBOUND_CALL_SECONDS,
+            company.live, once, -LONGEST_OUTBOUND_CALL_SECONDS,
         )  # fmt: skip
     async with open_app(installation, [build_routes(office)]) as other:
         other.headers["x-api-key"] = post.headers["x-api-key"]

@@ -106,7 +106,13 @@ async def kill_the_database(victim: Installation, onlooker: Database) -> None:
     assert await wait_until(lambda: not doomed.is_running(), PATIENCE)
 
 
-@pytest.mark.parametrize("kill", [kill_a_process, kill_a_session, kill_the_database])
+SERVER = pytest.mark.one_server("kills processes of the server, which others use")
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [kill_a_process, pytest.param(kill_a_session, marks=SERVER), pytest.param(kill_the_database, marks=SERVER)],
+)
 async def test_a_ledger_stays_consistent_when_writers_are_killed_and_a_repeated_key_counts_once(
     victim: Installation, onlooker: Database, api: httpx.AsyncClient, kill: Any
 ) -> None:
@@ -182,7 +188,7 @@ async def terminate_backends(onlooker: Database) -> None:
         await db.fetch(
             """
             SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE application_name = 'sapa api' AND random() < 0.5"""
+             WHERE datname = current_database() AND application_name = 'sapa api' AND random() < 0.5"""
         )
 
 

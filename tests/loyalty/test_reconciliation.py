@@ -4,6 +4,7 @@ import asyncpg
 import httpx
 import pytest
 
+from sapa.db.due import add_interval
 from sapa.db.pool import Connection, Database
 from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.reconciliation import jobs, queries
@@ -39,11 +40,13 @@ async def busy(sandbox: httpx.AsyncClient, ayu: str) -> str:
     return ayu.replace("cust_", "wal_")
 
 
+LATER, EARLIER = "interval '1 s'", "interval '-1 h'"
+
 CORRUPTIONS = {
     "a wallet's points": "UPDATE loyalty_wallets SET available = available + 1, lifetime_earned = lifetime_earned + 1",
     "a wallet's held points": "UPDATE loyalty_wallets SET available = available - 1, reserved = reserved + 1",
     "a wallet's version": "UPDATE loyalty_wallets SET version = version + 1",
-    "a wallet's last instant": "UPDATE loyalty_wallets SET last_ledger_at = last_ledger_at + interval '1 s'",
+    "a wallet's last instant": f"UPDATE loyalty_wallets SET last_ledger_at = {add_interval('last_ledger_at', LATER)}",
     "a wallet's lifetime": "UPDATE loyalty_wallets SET lifetime_earned = lifetime_earned + 1, "
     "lifetime_burned = lifetime_burned + 1",
     "a lot's rest": "UPDATE loyalty_lots SET remaining = remaining - 1 WHERE remaining > 0",
@@ -55,7 +58,8 @@ CORRUPTIONS = {
     "an entry's holds": "UPDATE loyalty_entries SET reserved_after = reserved_after + 1 WHERE seq = 4",
     "an entry that is gone": "DELETE FROM loyalty_entries WHERE seq = 3",
     "the last entry gone": "DELETE FROM loyalty_entries WHERE entry_type = 'redeem_reserve' AND seq = 8",
-    "an entry's instant": "UPDATE loyalty_entries SET occurred_at = occurred_at - interval '1 h' WHERE seq = 3",
+    "an entry's instant": "UPDATE loyalty_entries "
+    f"SET occurred_at = {add_interval('occurred_at', EARLIER)} WHERE seq = 3",
     "a move": "UPDATE loyalty_lot_moves SET available_delta = available_delta + 1 WHERE available_delta > 0",
     "a move that is gone": "DELETE FROM loyalty_lot_moves WHERE reserved_delta > 0",
     "a reservation's points": "UPDATE loyalty_reservations SET points = points + 1 WHERE status = 'reserved'",
@@ -226,6 +230,7 @@ async def test_the_app_cannot_change_stored_entries(database: Database, statemen
             await db.execute(statement)
 
 
+@pytest.mark.one_server("reads the plan, which a machine of the cluster makes")
 async def test_the_history_and_the_wallet_are_read_by_their_indexes(owner: Connection) -> None:
     """With many entries of many customers in one company, no read looks through all of them."""
     async with owner.transaction():

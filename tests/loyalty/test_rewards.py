@@ -275,6 +275,7 @@ async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: http
 
 
 @pytest.mark.parametrize("change", ["PUT", "DELETE"])
+@pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")
 async def test_a_reward_cannot_change_while_it_is_redeemed(
     sandbox: httpx.AsyncClient, installation: Installation, rich: str, change: str
 ) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from sapa.db.due import add_interval
 from sapa.db.pool import Database, open_database
 from sapa.http.idempotency import LONGEST_OUTBOUND_CALL_SECONDS
 from tests.conftest import Installation
@@ -37,6 +38,7 @@ async def company(database: Database) -> Environments:
     return await make_company(database)
 
 
+@pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")
 async def test_a_report_settles_the_message_of_a_killed_process(
     victim: Installation, database: Database, company: Environments
 ) -> None:
@@ -87,7 +89,8 @@ async def let_time_pass(database: Database, company_id: int) -> None:
     """Until the dead call no longer counts as in flight."""
     async with database.transaction() as tx:
         await tx.execute(
-            "UPDATE idempotency_records SET created_at = created_at - make_interval(secs => $2) WHERE company_id = $1",
+            f"UPDATE idempotency_records SET created_at = {add_interval('created_at', 'make_interval(secs => $2)')}"
+            " WHERE company_id = $1",
             company_id,
-            LONGEST_OUTBOUND_CALL_SECONDS,
+            -LONGEST_OUTBOUND_CALL_SECONDS,
         )

@@ -71,7 +71,8 @@ class Storm:
                 async with self._database.connection() as db:
                     await db.execute(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        " WHERE usename = current_user AND application_name LIKE 'sapa%' AND random() < 0.3"
+                        " WHERE datname = current_database() AND usename = current_user"
+                        "   AND application_name LIKE 'sapa%' AND random() < 0.3"
                     )
 
     async def find_settled(self) -> bool | None:

@@ -22,6 +22,8 @@ from tests.conftest import copy_prepared
 from tests.factories import Environments, make_company, make_endpoint
 from tests.webhooks.station import Arrival, Station, attempts, count, happen, things, until, waiting
 
+pytestmark = pytest.mark.one_server("starts and kills a PostgreSQL of its own")
+
 LEASE_SECONDS = 2.0
 DELIVERIES = depth.examples(10_000)
 MOST_KILLS = 6

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from sapa.context import AppContext, build_context
+from sapa.db.due import add_interval
 from sapa.db.pool import Database, open_database
 from sapa.messaging.files import jobs
 from sapa.settings import read_settings
@@ -95,8 +96,9 @@ async def media_again(client: httpx.AsyncClient, message_id: str) -> list[dict[s
 async def let_a_day_pass(victim: Installation, company_id: int) -> None:
     async with connect(victim.server.owner_url) as owner:
         await owner.execute(
-            """
-            UPDATE files SET expires_at = expires_at - interval '1 day', checked_at = checked_at - interval '25 hours'
+            f"""
+            UPDATE files SET expires_at = {add_interval("expires_at", "interval '-1 day'")},
+                             checked_at = {add_interval("checked_at", "interval '-25 hours'")}
              WHERE company_id = $1""",
             company_id,
         )

@@ -138,6 +138,7 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
         assert live.peer.requests == []
 
 
+@pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")
 async def test_an_echo_that_is_stored_at_the_same_time_does_no_harm(
     installation: Installation, database: Database, company: Environments
 ) -> None:

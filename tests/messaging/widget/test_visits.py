@@ -101,6 +101,7 @@ async def test_a_verified_visitor_is_the_same_on_every_device(
     assert received["customerId"].startswith("cust_")
 
 
+@pytest.mark.one_server("looks for waiting locks, which are on the machine that has the rows")
 async def test_pages_of_a_new_visitor_that_sign_in_at_once_get_one_conversation(
     client: httpx.AsyncClient, chat: Chat, installation: Installation, database: Database
 ) -> None:

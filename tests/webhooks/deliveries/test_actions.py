@@ -175,6 +175,7 @@ async def test_a_body_too_large_to_be_sent_is_shown_as_it_was_sent(
 
 
 @pytest.mark.parametrize("is_failed", [True, False])
+@pytest.mark.one_server("counts the rows that one server read")
 async def test_a_list_reads_little_of_a_long_history(hook: Hook, database: Database, is_failed: bool) -> None:
     """Few attempts are read to find a company's failures, or an endpoint's own, behind many newer ones of another."""
     async with database.connection() as db:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from sapa.db.due import add_interval
 from sapa.db.pool import Database, open_database
 from sapa.people.types import Role
 from sapa.values.sealing import Vault
@@ -57,9 +58,9 @@ async def suspend(database: Database, vault: Vault, company_id: int, id: str, st
 async def age_notices(database: Database, company_id: int, column: str, seconds: int) -> None:
     async with database.connection() as db:
         await db.execute(
-            f"UPDATE notices SET {column} = {column} - make_interval(secs => $2) WHERE company_id = $1",
+            f"UPDATE notices SET {column} = {add_interval(column, 'make_interval(secs => $2)')} WHERE company_id = $1",
             company_id,
-            seconds,
+            -seconds,
         )
 
 

@@ -1,5 +1,7 @@
 """Endpoints that existed before probes did."""
 
+import pytest
+
 from sapa.db.migrations import migrate, migrate_to
 from sapa.db.migrations.files import list_migrations
 from tests.conftest import Installation
@@ -15,6 +17,7 @@ OLD_ENDPOINTS = """
                       AS e (id, status, missed)"""
 
 
+@pytest.mark.one_server("migrates a database that is not distributed yet")
 async def test_existing_endpoints_resume_by_themselves_unless_they_failed_long_ago(installation: Installation) -> None:
     (migration,) = [one for one in list_migrations() if one.name.endswith("_webhook_probes")]
     async with scratch_database(installation.server) as scratch, connect(scratch.owner_url) as owner:
