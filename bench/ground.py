@@ -75,8 +75,12 @@ async def open_ground(folder: Path) -> AsyncIterator[Ground]:
 
 
 async def make_company(ground: Ground, name: str) -> SeededCompany:
+    return await create_company(ground.app_url, name)
+
+
+async def create_company(app_url: str, name: str) -> SeededCompany:
     """A company with a key that may do everything, as often as it likes."""
-    async with open_database(ground.app_url) as database, database.transaction() as tx:
+    async with open_database(app_url) as database, database.transaction() as tx:
         made = await actions.create_company(tx, name)
         given = KeyIn(name="benchmark", scopes=list(Scope), rate_limit=MOST_RATE_LIMIT)
         key = await actions.create_key(tx, made.live_company_id, given)
