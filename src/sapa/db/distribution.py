@@ -4,6 +4,8 @@ Every connection goes to the coordinator, which holds the directory and the coun
 one machine, because all of these tables are distributed by `company_id` in the same way.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from graphlib import TopologicalSorter
 
 from sapa.db.connection import Connection, connect
@@ -51,6 +53,8 @@ _FOREIGN_KEYS = """
 # A reference table has no distribution column, and neither has a table that Citus only knows.
 _DISTRIBUTED = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h' OR repmodel = 't'"
 
+_LAST_NUMBERS = "SELECT sequencename::text, last_value FROM pg_sequences WHERE schemaname = 'public'"
+
 # Who inserts into a table may take its next number. PostgreSQL does not ask for that; Citus does.
 _GRANT_NUMBERS = """
     SELECT DISTINCT format('GRANT USAGE ON SEQUENCE %s TO %s', s.oid::regclass, acl.grantee::regrole)
@@ -78,7 +82,8 @@ async def distribute(owner_url: str, shards: int, report: Report) -> list[str]:
             await connection.execute("SELECT create_distributed_function($1::text::regprocedure)", function)
         pending = await _list_pending(connection)
         for place, table in enumerate(pending, start=1):
-            await _distribute_table(connection, table, shards)
+            async with connection.transaction(), _kept_numbers(connection):
+                await _distribute_table(connection, table, shards)
             report(f"distributed {table}, {place} of {len(pending)}")
         for table in await _list_distributed(connection):
             await connection.execute("SELECT truncate_local_data_after_distributing_table($1::text::regclass)", table)
@@ -119,6 +124,16 @@ async def _list_pending(connection: Connection) -> list[str]:
 
 async def _list_distributed(connection: Connection) -> set[str]:
     return {row[0] for row in await connection.fetch(_DISTRIBUTED)}
+
+
+@asynccontextmanager
+async def _kept_numbers(connection: Connection) -> AsyncIterator[None]:
+    """Citus makes the directory's tables anew when `companies` is distributed, and begins their numbers again at 1."""
+    before = dict(await connection.fetch(_LAST_NUMBERS))
+    yield
+    for name, last in await connection.fetch(_LAST_NUMBERS):
+        if last != before[name]:
+            await connection.execute("SELECT setval($1::text::regclass, $2::bigint)", name, before[name])
 
 
 async def _distribute_table(connection: Connection, table: str, shards: int) -> None:
