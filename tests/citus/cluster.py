@@ -152,7 +152,6 @@ async def copy_template(name: str) -> None:
             await _make_template(nodes)
         for node in nodes:
             async with _connect(build_url("postgres", node=node)) as superuser:
-                await superuser.execute(_DISCONNECT, TEMPLATE)
                 await superuser.execute(f"CREATE DATABASE {name} OWNER sapa_owner TEMPLATE {TEMPLATE}")
     async with _connect(build_url(name)) as superuser:
         await superuser.execute(SETTINGS)  # a database's settings are not copied
@@ -171,6 +170,8 @@ async def _make_template(nodes: list[Node]) -> None:
     await distribute(build_url(unfinished, "sapa_owner"), SHARDS, print)
     for node in nodes:
         async with _connect(build_url("postgres", node=node)) as superuser:
+            # Otherwise Citus connects to it again and again, and a database that is in use is not copied.
+            await superuser.execute(f"ALTER DATABASE {unfinished} ALLOW_CONNECTIONS false")
             await superuser.execute(_DISCONNECT, unfinished)
             await superuser.execute(f"ALTER DATABASE {unfinished} RENAME TO {TEMPLATE}")
 

@@ -122,11 +122,15 @@ def _declare_writes(routes: Routes, stage: Stage) -> None:
 
 @asynccontextmanager
 async def open_app(
-    installation: Installation, domains: Sequence[Routes], peer: str = "127.0.0.1", **variables: str
+    installation: Installation,
+    domains: Sequence[Routes],
+    peer: str = "127.0.0.1",
+    acquire_seconds: float = PATIENT_ACQUIRE_SECONDS,
+    **variables: str,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """The application in this process, on the installation's database; `peer` is who seems to call."""
     url = variables.pop("SAPA_DATABASE_URL", installation.server.app_url)
-    database = Database(url, CONNECTIONS, "probe", PATIENT_ACQUIRE_SECONDS)
+    database = Database(url, CONNECTIONS, "probe", acquire_seconds)
     app = build_app(read_settings(variables), database, domains)
     await app.start()
     transport = httpx.ASGITransport(app, client=(peer, 40000))  # type: ignore[arg-type]
