@@ -227,9 +227,8 @@ async def test_a_database_that_cannot_be_reached_is_a_503(installation: Installa
 async def test_when_all_connections_are_busy_a_call_is_a_503_after_a_while(
     installation: Installation, probe_key: MadeKey
 ) -> None:
-    """A while that is shorter than the time after which PostgreSQL ends idle transactions."""
     stage = Stage()
-    async with open_app(installation, [build_probe(stage)], acquire_seconds=5) as client:
+    async with open_app(installation, [build_probe(stage)]) as client:
         client.headers["x-api-key"] = probe_key.raw
         busy = [asyncio.create_task(client.post("/probe/slow", json={"name": str(n)})) for n in range(CONNECTIONS)]
         await eventually(stage.all_busy)

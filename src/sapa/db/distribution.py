@@ -129,7 +129,7 @@ async def _list_distributed(connection: Connection) -> set[str]:
 @asynccontextmanager
 async def _kept_numbers(connection: Connection) -> AsyncIterator[None]:
     """Citus makes the directory's tables anew when `companies` is distributed, and begins their numbers again at 1."""
-    before = dict(await connection.fetch(_LAST_NUMBERS))
+    before = {row["sequencename"]: row["last_value"] for row in await connection.fetch(_LAST_NUMBERS)}
     yield
     for name, last in await connection.fetch(_LAST_NUMBERS):
         if last != before[name]:
