@@ -82,7 +82,7 @@ async def distribute(owner_url: str, shards: int, report: Report) -> list[str]:
             await connection.execute("SELECT create_distributed_function($1::text::regprocedure)", function)
         pending = await _list_pending(connection)
         for place, table in enumerate(pending, start=1):
-            async with connection.transaction(), _kept_numbers(connection):
+            async with connection.transaction(), _preserve_numbers(connection):
                 await _distribute_table(connection, table, shards)
             report(f"distributed {table}, {place} of {len(pending)}")
         for table in await _list_distributed(connection):
@@ -127,7 +127,7 @@ async def _list_distributed(connection: Connection) -> set[str]:
 
 
 @asynccontextmanager
-async def _kept_numbers(connection: Connection) -> AsyncIterator[None]:
+async def _preserve_numbers(connection: Connection) -> AsyncIterator[None]:
     """Citus makes the directory's tables anew when `companies` is distributed, and begins their numbers again at 1."""
     before = {row["sequencename"]: row["last_value"] for row in await connection.fetch(_LAST_NUMBERS)}
     yield
