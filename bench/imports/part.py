@@ -13,6 +13,7 @@ from bench.findings import Findings, Table, Verdict, at_least, at_most, ratios, 
 from bench.ground import Ground, make_company, open_ground
 from bench.imports.copying import Copier, open_copier
 from bench.imports.files import write_customers, write_orders, write_shopify_orders
+from bench.imports.first_version import time_first_version, unpack_first_version
 from bench.imports.numbers import watch_numbers
 from bench.say import say
 
@@ -59,19 +60,33 @@ async def measure_imports(folder: Path, is_quick: bool) -> Findings:
         "customers_out": Figure(f"export {size.customers:,} customers", size.customers, EXPORT),
         "orders_out": Figure(f"export {size.orders:,} orders", size.orders, EXPORT),
     }
+    tree = unpack_first_version(folder)
+    first: list[float] = []
     waits: list[float] = []
     async with open_ground(folder) as ground, open_copier(ground) as copier:
         for number in range(size.rounds):
             say(f"round {number + 1} of {size.rounds}")
+            if tree is not None:
+                seconds = await time_first_version(tree, folder / "customers.csv", folder / "single.csv")
+                first.append(size.single_orders / seconds)
             await _run_round(ground, copier, figures, waits)
-    verdicts = build_verdicts(figures, waits)
-    return Findings(verdicts, [build_table(list(figures.values()))], figures)
+    tables = [build_table(list(figures.values()))]
+    if first:
+        tables.append(Table(["the same machine", "rows/s"], [
+            [f"import {size.single_orders:,} orders with the first version", f"{spread(first).median:,.0f}"]
+        ]))  # fmt: skip
+    return Findings(build_verdicts(figures, waits, first), tables, {**figures, "first": first})
 
 
-def build_verdicts(figures: dict[str, Figure], waits: Sequence[float]) -> list[Verdict]:
+def build_verdicts(figures: dict[str, Figure], waits: Sequence[float], first: Sequence[float]) -> list[Verdict]:
+    """`first` are the rows a second of the first version, if its source is at hand."""
     customers, orders, single = figures["customers"], figures["orders"], figures["single"]
+    against_first = [
+        at_least(10, "×", "import orders against the first version", ratios(orders.per_second, first))
+    ] if first else []  # fmt: skip
     return [
         at_least(0.3, "×", "import customers against COPY", ratios(customers.per_second, customers.copied)),
+        *against_first,
         at_least(10, "×", "import orders against one transaction each", ratios(orders.per_second, single.per_second)),
         at_most(200, " ms", "longest wait for an order number during an import", spread(waits)),
     ]

@@ -99,17 +99,38 @@ def silence(tx: Tx) -> Iterator[None]:
         tx.is_silent = False
 
 
-async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
-    """Many events at once, in their order."""
-    if isinstance(tx, PooledConnection) and tx.is_silent:
-        return
-    has_deliveries = await RECORD.value(
-        tx,
-        company.id,
+class EncodedEvents(msgspec.Struct, frozen=True):
+    """Many events, as `emit_encoded` records them."""
+
+    ids: list[str]
+    kinds: list[str]
+    resource_ids: list[str]
+    bodies: list[bytes]
+
+
+def encode_events(events: Sequence[Event]) -> EncodedEvents:
+    return EncodedEvents(
         [EVENT_ID.new() for _ in events],
         [event.kind for event in events],
         [event.resource_id for event in events],
         [encode(event.resource) for event in events],
     )
+
+
+async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
+    """Many events at once, in their order."""
+    if not _is_silent(tx):
+        await emit_encoded(tx, company, encode_events(events))
+
+
+async def emit_encoded(tx: Tx, company: Company, events: EncodedEvents) -> None:
+    """For events that were encoded while the database stored what they are about."""
+    if not events.ids or _is_silent(tx):
+        return
+    has_deliveries = await RECORD.value(tx, company.id, events.ids, events.kinds, events.resource_ids, events.bodies)
     if has_deliveries:
         notify_after_commit(tx, CHANNEL)
+
+
+def _is_silent(tx: Tx) -> bool:
+    return isinstance(tx, PooledConnection) and tx.is_silent

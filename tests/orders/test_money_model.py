@@ -343,3 +343,4 @@ def test_a_hundred_thousand_steps_do_not_drift(installation: Installation) -> No
     steps = 0
     while steps < 100_000:
         steps += drive(installation, 100, 100)
+        print(f"{steps:,} steps")

@@ -1,6 +1,7 @@
 """Creates and updates many customers at once, by the same rules as one."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import UNSET, Struct
 
 from sapa.customers import actions, queries, subscriptions
 from sapa.customers.edit_log import build_edit_log
-from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
+from sapa.customers.profile import Profile, build_customer, build_profile, profile_of, revise_profile
 from sapa.customers.subscriptions import ConsentProofIn, ProfileChange
 from sapa.customers.types import (
     Customer,
@@ -21,11 +22,11 @@ from sapa.customers.types import (
     build_ref,
 )
 from sapa.db.pool import Tx
-from sapa.events import emit_all
+from sapa.events import EncodedEvents, emit_all, emit_encoded, encode_events
 from sapa.http.errors import ApiError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import NewTimelineEntry
+from sapa.timeline.actions import EncodedEntries, NewTimelineEntry
 from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
@@ -184,13 +185,45 @@ async def _create(tx: Tx, company: Company, profiles: Sequence[Profile]) -> list
     if not profiles:
         return []
     profiles = await subscriptions.settle(tx, company, [ProfileChange(None, None, profile) for profile in profiles])
-    customers = await queries.insert_customers(tx, company.id, [CUSTOMER_ID.new() for _ in profiles], profiles)
-    if len(customers) < len(profiles):
+    new = await _insert_new(tx, company, {CUSTOMER_ID.new(): profile for profile in profiles})
+    if len(new.customers) < len(profiles):
         raise ChangedMeanwhile
-    await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
+    await _announce_new(tx, company, new)
+    return new.customers
+
+
+class NewCustomers(Struct, frozen=True):
+    """Customers that were inserted together, and what they announce."""
+
+    customers: list[Customer]
+    events: EncodedEvents
+    entries: EncodedEntries
+
+
+async def _insert_new(tx: Tx, company: Company, profiles: Mapping[str, Profile]) -> NewCustomers:
+    """Inserts the customers, by their ids, that conflict with no other. What they announce is built while the database
+    stores them."""
+    now = await queries.get_now(tx)
+    inserting = asyncio.create_task(queries.insert_customers(tx, company.id, profiles, now))
+    try:
+        await asyncio.sleep(0)  # it sends its statement
+        new = _build_new([build_customer(id, profile, now) for id, profile in profiles.items()])
+    finally:
+        inserted = await inserting
+    if len(inserted) < len(profiles):
+        return _build_new([customer for customer in new.customers if customer.id in inserted])
+    return new
+
+
+def _build_new(customers: list[Customer]) -> NewCustomers:
     entries = [NewTimelineEntry(customer.id, "customer_created") for customer in customers]
-    await timeline.record_all(tx, company, entries, are_known=True)
-    return customers
+    events = encode_events([CustomerCreated(customer) for customer in customers])
+    return NewCustomers(customers, events, timeline.encode_entries(entries))
+
+
+async def _announce_new(tx: Tx, company: Company, new: NewCustomers) -> None:
+    await emit_encoded(tx, company, new.events)
+    await timeline.record_encoded(tx, company, new.entries, are_known=True)
 
 
 async def list_shared(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, Customer]:
@@ -322,14 +355,11 @@ async def _insert(tx: Tx, company: Company, changes: Sequence[CustomerChange], a
     if not changes:
         return []
     by_id = {CUSTOMER_ID.new(): change for change in changes}
-    customers = await queries.insert_customers(tx, company.id, list(by_id), [change.profile for change in changes])
-    inserted = [_build_profile_change(by_id[customer.id], customer.id) for customer in customers]
+    new = await _insert_new(tx, company, {id: change.profile for id, change in by_id.items()})
+    inserted = [_build_profile_change(by_id[customer.id], customer.id) for customer in new.customers]
     await subscriptions.record(tx, company, inserted, actor)
-    if customers:
-        await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    entries = [NewTimelineEntry(customer.id, "customer_created") for customer in customers]
-    await timeline.record_all(tx, company, entries, are_known=True)
-    return [by_id[customer.id].index for customer in customers]
+    await _announce_new(tx, company, new)
+    return [by_id[customer.id].index for customer in new.customers]
 
 
 async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange], actor: ChangeActor) -> list[int]:

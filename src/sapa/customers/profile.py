@@ -78,6 +78,25 @@ def profile_of(customer: Customer) -> Profile:
     return Profile(**fields)
 
 
+def build_customer(id: str, profile: Profile, now: str) -> Customer:
+    """A new customer as the database has it."""
+    return Customer(
+        id=id,
+        external_id=profile.external_id,
+        email=profile.email,
+        phone_number=profile.phone_number,
+        first_name=profile.first_name,
+        last_name=profile.last_name,
+        image_url=profile.image_url,
+        tags=profile.tags,
+        addresses=Raw(profile.addresses),
+        additional_data=Raw(profile.additional_data),
+        subscription_status=Raw(profile.subscription_status),
+        created_at=now,
+        updated_at=now,
+    )
+
+
 def revise_profile(company: Company, customer: Customer, patch: CustomerPatch) -> Profile:
     """The customer's profile with the patch applied."""
     clean: dict[str, Any] = {

@@ -162,23 +162,24 @@ SHARE_MANY = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR SHARE", row=Customer
 )
 
+NOW = sql("SELECT now()")
+
 _ROWS = f"json_to_recordset($2::json) AS input (id text, {WRITTEN.typed})"
 
 # Rows that conflict with another customer are skipped; the unique indexes decide.
 INSERT_MANY = sql(
     f"""
     WITH made AS (
-        INSERT INTO customers (company_id, id, {WRITTEN.listed})
-        SELECT $1, id, {WRITTEN.listed}
+        INSERT INTO customers (company_id, id, {WRITTEN.listed}, created_at, updated_at)
+        SELECT $1, id, {WRITTEN.listed}, $3::text::timestamptz, $3::text::timestamptz
           FROM {_ROWS}
             ON CONFLICT DO NOTHING
-        RETURNING company_id, {COLUMNS}
+        RETURNING company_id, id
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'customers', '', count(*) FROM made HAVING count(*) > 0
     )
-    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
-    row=Customer,
+    SELECT id FROM made WHERE company_id = $1"""
 )
 
 # All of them exist and are locked by LOCK_MANY, so nothing is ever inserted: this form finds the rows by primary key
@@ -316,9 +317,16 @@ async def list_shared(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Custo
     return await SHARE_MANY.all(tx, company_id, ids)
 
 
-async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
-    """Inserts the customers that conflict with no other, and returns those."""
-    return await INSERT_MANY.all(tx, company_id, _build_documents(ids, profiles))
+async def get_now(tx: Tx) -> str:
+    """When the transaction began."""
+    now: str = await NOW.value(tx)
+    return now
+
+
+async def insert_customers(tx: Tx, company_id: int, profiles: Mapping[str, Profile], now: str) -> set[str]:
+    """Inserts the customers, by their ids, that conflict with no other, and returns the ids of those."""
+    document = _build_documents(list(profiles), list(profiles.values()))
+    return {row[0] for row in await tx.fetch(INSERT_MANY.text, company_id, document, now)}
 
 
 async def update_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:

@@ -38,6 +38,7 @@ class Kind(msgspec.Struct, frozen=True):
 KINDS: dict[Resource, Kind] = {
     "customers": Kind(CustomerRow, 500, store_customers, list_keys=list_customer_keys, prepare=prepare_customer),
     "products": Kind(ProductRow, 100, store_products, is_single=True),
-    # New orders of the company wait for a batch, because it has their numbers from its insert to its commit.
-    "orders": Kind(OrderRow, 400, store_orders, prepare=prepare_order, batch_seconds=0.1),
+    # New orders of the company wait for a batch, because it has their numbers from its insert to its commit: about half
+    # of its transaction.
+    "orders": Kind(OrderRow, 400, store_orders, prepare=prepare_order, batch_seconds=0.15),
 }

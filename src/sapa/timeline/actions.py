@@ -8,6 +8,7 @@ from msgspec import Struct
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.timeline import queries
+from sapa.timeline.queries import EncodedEntries
 from sapa.timeline.types import Source, TimelineEntry, TimelineNoteIn
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
@@ -34,11 +35,22 @@ async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
 async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry], *, are_known: bool = False) -> None:
     """Nothing for deleted customers. Customers that `are_known` were stored or locked by the transaction, so they are
     not looked up."""
+    await record_encoded(tx, company, encode_entries(entries), are_known=are_known)
+
+
+def encode_entries(entries: Sequence[NewTimelineEntry]) -> EncodedEntries:
+    """As `record_encoded` records them."""
     rows = [
         (entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes, entry.actor_name, entry.at)
         for entry in entries
     ]
-    await queries.insert_entries(tx, company.id, rows, are_known=are_known)
+    return queries.encode_entries(rows)
+
+
+async def record_encoded(tx: Tx, company: Company, entries: EncodedEntries, *, are_known: bool = False) -> None:
+    """For entries that were encoded while the database stored what they are about."""
+    if entries.ids:
+        await queries.insert_entries(tx, company.id, entries, are_known=are_known)
 
 
 async def add_note(
@@ -51,8 +63,9 @@ async def add_note(
     person = actor.name if actor.type == "user" else None
     source: Source = "console" if person else "api"
     note = (customer_id, "note_added", source, None, body.notes.strip(), person, None)
-    [id] = await queries.insert_entries(tx, company.id, [note], are_known=True)
-    return await queries.get_entry(tx, company.id, id)
+    entries = queries.encode_entries([note])
+    await queries.insert_entries(tx, company.id, entries, are_known=True)
+    return await queries.get_entry(tx, company.id, entries.ids[0])
 
 
 async def purge_customer(tx: Tx, company: Company, customer_id: str) -> None:

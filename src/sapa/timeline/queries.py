@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from msgspec import Struct
+
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
@@ -110,17 +112,17 @@ NEWER_OF_CATEGORY = sql(_OF_CATEGORY + _NEWER, row=TimelineEntry)
 Position = tuple[datetime, str]
 
 
-async def insert_entries(
-    tx: Tx,
-    company_id: int,
+class EncodedEntries(Struct, frozen=True):
+    """Entries to insert, with their ids in the order of the entries."""
+
+    ids: list[str]
+    document: bytes
+
+
+def encode_entries(
     entries: Sequence[tuple[str, str, str, str | None, str | None, str | None, datetime | None]],
-    *,
-    are_known: bool,
-) -> list[str]:
-    """Each entry is (customer, type, source, edit log, notes, actor, when it happened if not now). The customers are
-    looked up unless they `are_known` to be there until the transaction ends. Returns the entries' ids."""
-    if not entries:
-        return []
+) -> EncodedEntries:
+    """Each entry is (customer, type, source, edit log, notes, actor, when it happened if not now)."""
     # The entries share one instant; their ids keep their order.
     ids = sorted(TIMELINE_ID.new() for _ in entries)
     documents = [
@@ -137,8 +139,12 @@ async def insert_entries(
         }
         for id, (customer_id, type, source, edit_log, notes, actor_name, at) in zip(ids, entries, strict=True)
     ]
-    await (INSERT_KNOWN if are_known else INSERT).run(tx, company_id, encode(documents))
-    return ids
+    return EncodedEntries(ids, encode(documents))
+
+
+async def insert_entries(tx: Tx, company_id: int, entries: EncodedEntries, *, are_known: bool) -> None:
+    """The customers are looked up unless they `are_known` to be there until the transaction ends."""
+    await (INSERT_KNOWN if are_known else INSERT).run(tx, company_id, entries.document)
 
 
 async def get_entry(db: Connection, company_id: int, id: str) -> TimelineEntry:

@@ -48,7 +48,7 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
     # Checked before any computation: 1e999999 is a short text and a very long number, 1e-999999999 would round to 0.
     if amount.adjusted() >= MOST_DIGITS:
         raise BadMoney(f"must have at most {MOST_DIGITS} digits")
-    if not _exponent(amount):
+    if amount.same_quantum(NOTHING):
         return amount or NOTHING  # a whole number, as most amounts are
     short = amount if amount and amount.adjusted() < -MOST_DIGITS else shorten(amount)
     digits = DIGITS[currency]
@@ -62,7 +62,7 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
 
 def shorten(amount: Decimal) -> Decimal:
     """Without zeros at the end of the fraction and without an exponent: 0.30 → 0.3, 1.5E+5 → 150000."""
-    if not _exponent(amount):
+    if amount.same_quantum(NOTHING):
         return amount or NOTHING  # a whole number, as most amounts are; also for negative zero
     # Room for every digit of the input: Decimal's default of 28 would round away digits that must be refused.
     short = amount.normalize(Context(prec=max(28, len(amount.as_tuple().digits))))

@@ -17,7 +17,7 @@ from sapa.customers import bulk as customers
 from sapa.customers.profile import Profile, build_profile
 from sapa.customers.types import CustomerRef, build_ref
 from sapa.db.pool import Tx
-from sapa.events import Event, emit_all
+from sapa.events import EncodedEvents, Event, emit_encoded, encode_events
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
 from sapa.orders.bulk import queries
@@ -50,7 +50,7 @@ from sapa.orders.types import (
 )
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import NewTimelineEntry
+from sapa.timeline.actions import EncodedEntries, NewTimelineEntry
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
@@ -125,9 +125,9 @@ class BuiltOrder(Struct, frozen=True):
 class Announcements(Struct, frozen=True):
     """What orders that were placed together announce."""
 
-    events: list[Event]
-    history: list[tuple[str, NewHistoryEntry, str]]
-    entries: list[NewTimelineEntry]
+    events: EncodedEvents
+    history: bytes | None
+    entries: EncodedEntries
     changed: list[OrderChanged]
 
 
@@ -316,30 +316,34 @@ def _build_announcements(
     new: Sequence[tuple[BuiltOrder, OrderInsert]], numbers: OrderNumbers, by: ChangeActor
 ) -> Announcements:
     """Step by step, as if they had been placed and changed one after the other."""
-    announcements = Announcements([], [], [], [])
+    events: list[Event] = []
+    history: list[tuple[str, NewHistoryEntry, str]] = []
+    entries: list[NewTimelineEntry] = []
+    changed: list[OrderChanged] = []
     for place, (one, insert) in enumerate(new):
         order, first, is_history = _build_order(insert, place, numbers), one.steps[0], one.order.is_history
         at = datetime.fromisoformat(first.at) if is_history else None
-        announcements.entries.extend(build_entries(order, None, NEW, at))
+        entries.extend(build_entries(order, None, NEW, at))
         if not is_history:
-            announcements.events.append(OrderCreated(_with_step(order, one, first)))
-            announcements.changed.append(OrderChanged(order, one.revision.state.real_status))
+            events.append(OrderCreated(_with_step(order, one, first)))
+            changed.append(OrderChanged(order, one.revision.state.real_status))
         for before, after in pairwise(one.steps):
             at = datetime.fromisoformat(after.at) if is_history else None
-            announcements.entries.extend(build_entries(order, before.revision.state, after.revision.state, at))
+            entries.extend(build_entries(order, before.revision.state, after.revision.state, at))
             if not is_history:
-                announcements.events.append(OrderUpdated(_with_step(order, one, after)))
+                events.append(OrderUpdated(_with_step(order, one, after)))
                 changes = build_changes(before.revision, after.revision)
                 entry = NewHistoryEntry(after.action, by, after.reference, changes)
-                announcements.history.append((one.id, entry, order.updated_at))
-    return announcements
+                history.append((one.id, entry, order.updated_at))
+    encoded_history = queries.encode_history(history) if history else None
+    return Announcements(encode_events(events), encoded_history, timeline.encode_entries(entries), changed)
 
 
 async def _announce(tx: Tx, company: Company, announcements: Announcements, by: ChangeActor) -> None:
-    if announcements.events:
-        await emit_all(tx, company, announcements.events)
-    await queries.insert_history(tx, company.id, by, announcements.history)
-    await timeline.record_all(tx, company, announcements.entries, are_known=True)
+    await emit_encoded(tx, company, announcements.events)
+    if announcements.history is not None:
+        await queries.insert_history(tx, company.id, by, announcements.history)
+    await timeline.record_encoded(tx, company, announcements.entries, are_known=True)
     if announcements.changed:
         await publish(tx, company, OrdersPlaced(announcements.changed))
 

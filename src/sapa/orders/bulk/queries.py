@@ -176,12 +176,8 @@ def _build_document(order: OrderInsert) -> dict[str, Any]:
     return document
 
 
-async def insert_history(
-    tx: Tx, company_id: int, by: ChangeActor, entries: Sequence[tuple[str, NewHistoryEntry, str]]
-) -> None:
+def encode_history(entries: Sequence[tuple[str, NewHistoryEntry, str]]) -> bytes:
     """Each is an order's id, its entry, and when."""
-    if not entries:
-        return
     documents = [
         {
             "order_id": order_id,
@@ -193,4 +189,9 @@ async def insert_history(
         }
         for order_id, entry, at in entries
     ]
-    await INSERT_HISTORY.run(tx, company_id, encode(by), encode(documents))
+    return encode(documents)
+
+
+async def insert_history(tx: Tx, company_id: int, by: ChangeActor, entries: bytes) -> None:
+    """The entries as `encode_history` returns them."""
+    await INSERT_HISTORY.run(tx, company_id, encode(by), entries)
