@@ -10,7 +10,7 @@ from bench.machine import Machine, describe_machine
 from bench.parts import PARTS, Part
 from bench.report import present
 from bench.say import say
-from sapa.domains import install
+from sapa.wiring import install
 
 
 async def bench(parts: Sequence[Part], is_quick: bool, publish: bool) -> None:

@@ -22,7 +22,7 @@ from hypothesis import settings
 from msgspec import Struct
 from playwright.async_api import Browser
 
-from sapa import domains
+from sapa import domains, wiring  # noqa: F401 - `domains` declares every statement and every kind of event
 from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
@@ -42,7 +42,7 @@ TLS = ssl.create_default_context()
 
 settings.load_profile("quick")  # `--hypothesis-profile=long` is read after this
 
-domains.install()
+wiring.install()
 
 # A shell ignores SIGINT in what it runs in the background, and the commands that tests interrupt would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

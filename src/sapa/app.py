@@ -14,7 +14,7 @@ from sapa.console.pages import build_console
 from sapa.console.public_pages import build_public_pages
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, PAGES, ROUTES, build_process_context, install
+from sapa.domains import HOOKS, PAGES, ROUTES, build_process_context
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
 from sapa.http.documentation import documentation_routes
@@ -33,6 +33,7 @@ from sapa.mcp import server as mcp
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen.pages import listen_route
 from sapa.webhooks.listen.streams import Listeners
+from sapa.wiring import install
 from sapa.work.ages import collect_queue_ages
 from sapa.work.loops import keep_running
 

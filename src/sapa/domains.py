@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from starlette.routing import Route
 
@@ -10,13 +9,10 @@ from sapa.access import actions as access_actions
 from sapa.access import api as company_settings
 from sapa.access.calls import api as api_calls
 from sapa.access.keys import api as api_keys
-from sapa.access.types import ManagementChange
 from sapa.analytics import api as analytics
 from sapa.backups import jobs as backup_jobs
 from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
-from sapa.customers.subscriptions import CONSENTS
-from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.db.pool import Database
 from sapa.db.wakeups import DueQueue
@@ -26,24 +22,18 @@ from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
 from sapa.imports.mappings import api as import_mappings
-from sapa.loyalty import actions as loyalty_actions
 from sapa.loyalty import api as loyalty
 from sapa.loyalty.expiry import jobs as expiry_jobs
 from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
-from sapa.loyalty.rewards import closing
-from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.channel_events import actions as channel_event_actions
 from sapa.messaging.channel_events import api as channel_events
-from sapa.messaging.channel_events.types import PreferenceReceived
 from sapa.messaging.channel_status import api as channel_status
 from sapa.messaging.channel_status import jobs as channel_status_jobs
 from sapa.messaging.confirmations import jobs as confirmation_jobs
 from sapa.messaging.connections import actions as channel_connection_actions
 from sapa.messaging.connections import api as channel_connections
-from sapa.messaging.connections import environment as messaging_environment
 from sapa.messaging.connections import jobs as channel_connection_jobs
-from sapa.messaging.consents import actions as consent_actions
 from sapa.messaging.consents import api as consents
 from sapa.messaging.consents import pages as consent_pages
 from sapa.messaging.costs import api as costs
@@ -62,10 +52,8 @@ from sapa.messaging.sending import deferrals
 from sapa.messaging.sending import jobs as sending_jobs
 from sapa.messaging.templates import api as templates
 from sapa.messaging.templates import sync as template_sync
-from sapa.messaging.tickets import TICKETS
 from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget_pages
-from sapa.notifications import actions as notification_actions
 from sapa.notifications import api as notifications
 from sapa.notifications import jobs as notification_jobs
 from sapa.orders import api as orders
@@ -73,15 +61,10 @@ from sapa.orders import customer_copies
 from sapa.orders import jobs as order_jobs
 from sapa.orders.drafts import api as draft_orders
 from sapa.orders.history import api as order_history
-from sapa.orders.shipments import SHIPMENTS
-from sapa.orders.types import OrderChanged, OrdersPlaced
 from sapa.people import actions as people_actions
-from sapa.pictures import actions as picture_actions
 from sapa.pictures import api as pictures
 from sapa.pictures import pages as picture_pages
-from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
-from sapa.products.types import ProductMediaChanged
 from sapa.sandbox import api as sandbox
 from sapa.sandbox import callbacks as sandbox_callbacks
 from sapa.sandbox import jobs as sandbox_jobs
@@ -89,13 +72,10 @@ from sapa.sandbox.address import mail_server as sandbox_mail
 from sapa.sandbox.address import pages as sandbox_pages
 from sapa.sandbox.carriers import api as sandbox_carriers
 from sapa.sandbox.carriers import simulators as carrier_simulators
-from sapa.sandbox.carriers.environment import SandboxShipping
 from sapa.sandbox.channels import simulators as channel_simulators
-from sapa.sandbox.channels.environment import SandboxMessaging
 from sapa.sandbox.subscriptions import jobs as sandbox_subscriptions
 from sapa.settings import Settings
 from sapa.shipping import api as shipping
-from sapa.shipping import environment as shipping_environment
 from sapa.shipping import jobs as shipping_jobs
 from sapa.shipping.areas import api as areas
 from sapa.shipping.areas import importing as area_imports
@@ -103,7 +83,6 @@ from sapa.shipping.bookings import api as bookings
 from sapa.shipping.carriers import call_log
 from sapa.shipping.connections import actions as carrier_connection_actions
 from sapa.shipping.connections import api as carrier_connections
-from sapa.shipping.events import CashCollected, CashParcelReturned, ShipmentStatusChanged
 from sapa.shipping.labels import actions as label_actions
 from sapa.shipping.labels import api as labels
 from sapa.shipping.labels import jobs as label_jobs
@@ -111,16 +90,13 @@ from sapa.shipping.quotes import actions as quote_actions
 from sapa.shipping.quotes import api as quotes
 from sapa.shipping.returns import api as returns
 from sapa.shipping.scorecards import api as scorecards
-from sapa.shipping.settlements import actions as settlement_actions
 from sapa.shipping.settlements import api as settlements
-from sapa.shipping.shipments import actions as shipment_actions
 from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as tracking_hooks
 from sapa.shipping.tracking_page import api as tracking_page
 from sapa.shipping.tracking_page import pages as tracking_pages
-from sapa.support import actions as support_actions
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
@@ -335,31 +311,6 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [
 """Pages for browsers, besides the API's documents."""
 
 
-PORTS: list[tuple[Port[Any], Any]] = [
-    (TICKETS, support_actions),
-    (CONSENTS, consent_actions),
-    (SHIPMENTS, shipment_actions),
-    (messaging_environment.TEST, SandboxMessaging()),
-    (shipping_environment.TEST, SandboxShipping()),
-]
-"""Ports of lower rooms, each with the higher room's implementation."""
-
-SUBSCRIPTIONS: Subscriptions = {
-    CustomerRenamed: [customer_copies.rename_customer],
-    CustomerRemoved: [loyalty_actions.forfeit, consent_actions.purge_customer],
-    ProductMediaChanged: [picture_actions.follow_product],
-    OrderChanged: [loyalty_actions.settle_order],
-    OrdersPlaced: [loyalty_actions.settle_orders],
-    CashCollected: [settlement_actions.record_collection],
-    CashParcelReturned: [settlement_actions.record_return],
-    PreferenceReceived: [consent_actions.apply_preference],
-    ReservationsClosed: [closing.close_redemptions],
-    ShipmentStatusChanged: [notification_actions.queue_step],
-    ManagementChange: [people_actions.record_program],
-}
-"""Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
-
-
 def build_process_context(settings: Settings, database: Database) -> AppContext:
     """The context of a process, whose loopback address serves the hooks and the simulators."""
     hooks = [*HOOKS, *SIMULATORS]
@@ -369,10 +320,3 @@ def build_process_context(settings: Settings, database: Database) -> AppContext:
         lambda context, call: answer_hook(context, hooks, call),
         lambda context, path: find_hook_account(context, hooks, path),
     )
-
-
-def install() -> None:
-    """Connects the rooms. Every process calls it once before it uses an action: the app, the worker, the CLI, tests."""
-    for port, implementation in PORTS:
-        port.install(implementation)
-    install_subscriptions(SUBSCRIPTIONS)

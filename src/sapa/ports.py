@@ -1,7 +1,7 @@
 """Ports and announcements: how a lower room reaches a higher one without importing it.
 
 A room that only announces a change publishes an announcement; its subscribers run in the same transaction. A
-room that needs a result declares a port. `domains.py` holds both tables and installs them once for each process.
+room that needs a result declares a port. `wiring.py` holds both tables and installs them once for each process.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class NotInstalled(RuntimeError):
-    """A port or announcement was used before `sapa.domains.install()` had run."""
+    """A port or announcement was used before `sapa.wiring.install()` had run."""
 
 
 class Port(Generic[T]):
@@ -32,7 +32,7 @@ class Port(Generic[T]):
     @property
     def installed(self) -> T:
         if self._implementation is None:
-            raise NotInstalled(f"Nothing is installed for the port {self.name!r}; call sapa.domains.install().")
+            raise NotInstalled(f"Nothing is installed for the port {self.name!r}; call sapa.wiring.install().")
         return self._implementation
 
 
@@ -54,6 +54,6 @@ def install_subscriptions(table: Subscriptions) -> None:
 async def publish(tx: Tx, company: Company, announcement: Announcement) -> None:
     """Runs the subscribers in their order, in the caller's transaction: if one fails, the change is undone."""
     if _subscriptions is None:
-        raise NotInstalled("No subscriptions are installed; call sapa.domains.install().")
+        raise NotInstalled("No subscriptions are installed; call sapa.wiring.install().")
     for subscriber in _subscriptions[type(announcement)]:
         await subscriber(tx, company, announcement)

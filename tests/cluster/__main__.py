@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from sapa import domains
+from sapa import wiring
 from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
 from sapa.values.sealing import Vault
@@ -129,7 +129,7 @@ class Rounds:
 
 
 async def main(folder: Path, rounds: int) -> bool:
-    domains.install()
+    wiring.install()
     async with (
         open_cluster(folder) as cluster,
         open_shop(host=HERE) as shop,

@@ -1,6 +1,7 @@
 """Orders that are stored together are the same as orders that are placed one by one."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ STEPS: list[dict[str, str]] = [
     {"status": "cancelled"},
     {"status": "archived", "financialStatus": "paid"},
 ]
+CREATED = "customer.created"
 EVENTS = "SELECT kind, body FROM events WHERE company_id = $1 ORDER BY created_at, id"
 
 
@@ -72,8 +74,11 @@ async def test_a_batch_is_the_same_as_single_calls(
     assert [one["orderNumber"] for one in sorted(stored, key=lambda one: int(one["orderId"][4:]))] == [
         str(1001 + number) for number in range(60)
     ]
-    assert sorted(map(repr, without_ids(await list_all(api, "customers")))) == sorted(map(repr, without_ids(people)))
+    customers = await list_all(api, "customers")
+    assert sorted(map(repr, without_ids(customers))) == sorted(map(repr, without_ids(people)))
     async with database.connection() as db:
+        announced = [json.loads(body) for kind, body in await db.fetch(EVENTS, company.live) if kind == CREATED]
+        assert {one["id"]: one for one in announced} == {one["id"]: one for one in customers}
         mine = [row[0] for row in await db.fetch(EVENTS, company.live) if row[0].startswith("order")]
         theirs = [row[0] for row in await db.fetch(EVENTS, other.live) if row[0].startswith("order")]
         assert sorted(mine) == sorted(theirs)

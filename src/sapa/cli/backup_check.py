@@ -13,9 +13,10 @@ from sapa.backups.key_sealing import open_key
 from sapa.backups.restore import restore_backup
 from sapa.backups.storage import BackupStorage, read_manifest
 from sapa.db.pool import open_database
-from sapa.domains import SEALED_TABLES, install
+from sapa.domains import SEALED_TABLES
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.values.sealing import ProbeVault
+from sapa.wiring import install
 from sapa.work import rotation
 
 

@@ -15,12 +15,12 @@ from rich.text import Text
 from sapa.access.actions import get_company
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
-from sapa.domains import install
 from sapa.http.errors import Invalid
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting, read_settings
 from sapa.values.sealing import Vault
+from sapa.wiring import install
 
 Result = TypeVar("Result")
 

@@ -11,7 +11,7 @@ from sapa.cli.process_settings import Host, Port, TlsCert, TlsKey, get_database_
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.db.pooler import REASON, shares_sessions
-from sapa.domains import FREE_WORK, SERVICES, build_jobs, build_process_context, install
+from sapa.domains import FREE_WORK, SERVICES, build_jobs, build_process_context
 from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.runtime.exposure import list_exposures
@@ -19,6 +19,7 @@ from sapa.runtime.processes import CannotStart
 from sapa.runtime.tracing import record_traces
 from sapa.runtime.worker_address import open_address
 from sapa.settings import Settings, read_settings
+from sapa.wiring import install
 from sapa.work.worker import CONNECTION_SECONDS, Worker
 
 

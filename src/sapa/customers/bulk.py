@@ -26,7 +26,8 @@ from sapa.events import EncodedEvents, emit_all, emit_encoded, encode_events
 from sapa.http.errors import ApiError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import EncodedEntries, NewTimelineEntry
+from sapa.timeline.actions import NewTimelineEntry
+from sapa.timeline.types import EncodedEntries
 from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID

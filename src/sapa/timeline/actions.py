@@ -8,8 +8,7 @@ from msgspec import Struct
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.timeline import queries
-from sapa.timeline.queries import EncodedEntries
-from sapa.timeline.types import Source, TimelineEntry, TimelineNoteIn
+from sapa.timeline.types import EncodedEntries, Source, TimelineEntry, TimelineNoteIn
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 

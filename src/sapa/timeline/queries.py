@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct
-
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.timeline.types import CATEGORIES, TIMELINE_ID, TYPES, Category, TimelineEntry
+from sapa.timeline.types import CATEGORIES, TIMELINE_ID, TYPES, Category, EncodedEntries, TimelineEntry
 from sapa.values.json import encode
 
 COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
@@ -110,13 +108,6 @@ NEWER = sql(_ALL + _NEWER, row=TimelineEntry)
 NEWER_OF_CATEGORY = sql(_OF_CATEGORY + _NEWER, row=TimelineEntry)
 
 Position = tuple[datetime, str]
-
-
-class EncodedEntries(Struct, frozen=True):
-    """Entries to insert, with their ids in the order of the entries."""
-
-    ids: list[str]
-    document: bytes
 
 
 def encode_entries(

@@ -109,3 +109,10 @@ class TimelinePage(Envelope, frozen=True):
 
 
 CATEGORIES = words_of(Category)
+
+
+class EncodedEntries(Struct, frozen=True):
+    """Entries to insert, with their ids in the order of the entries."""
+
+    ids: list[str]
+    document: bytes

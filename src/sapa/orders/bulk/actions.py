@@ -50,7 +50,8 @@ from sapa.orders.types import (
 )
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import EncodedEntries, NewTimelineEntry
+from sapa.timeline.actions import NewTimelineEntry
+from sapa.timeline.types import EncodedEntries
 from sapa.values.change_actor import ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
