@@ -28,7 +28,6 @@ MONTH = ("2025-06-01", "2025-06-30")
 QUEUE = {"status": "open", "snoozed": "false", "limit": "50"}
 WAITING = QUEUE | {"waiting": "true", "sort": "waitingSince:asc"}
 ANSWERED = QUEUE | {"waiting": "false", "sort": "lastMessageAt:desc"}
-ACTIVE = ("open", "assigned")
 RESOLVED = {"status": "resolved", "sort": "lastMessageAt:desc", "limit": "100"}
 TICKETS = "/messaging/v1/tickets"
 INBOX = [f"{TICKETS}/counts", *(f"/messaging/v1/{name}?limit=100" for name in ("agents", "views", "labels", "teams"))]
@@ -98,7 +97,7 @@ def build_pages(shop: Shop, talk: Talk, turn: int) -> list[Page]:
 def _list_inbox(talk: Talk, name: str, turn: int) -> list[Page]:
     """The queue, a conversation, and searches."""
     queue = [*INBOX, _list_tickets(WAITING), _list_tickets(ANSWERED)]
-    everybody = [_list_tickets(query | {"status": status}) for query in (WAITING, ANSWERED) for status in ACTIVE]
+    everybody = [_list_tickets(query | {"status": "active"}) for query in (WAITING, ANSWERED)]
     ticket, customer = talk.ticket_ids[turn % len(talk.ticket_ids)], talk.customer_ids[turn % len(talk.ticket_ids)]
     conversation = [
         f"{TICKETS}/{ticket}",

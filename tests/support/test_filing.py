@@ -147,3 +147,5 @@ async def test_lists_and_counts_by_what_tickets_are_filed_under(desk: Desk) -> N
         "mine": 1, "unassigned": 1, "all": 2, "snoozed": 1, "mineWaiting": 0, "unassignedWaiting": 1,
     }  # fmt: skip
     assert (await desk.get("/tickets/counts"))["mine"] == 0
+    await desk.act({"id": third}, "resolve")
+    assert await list_ids(desk, status="active") == [second, first]

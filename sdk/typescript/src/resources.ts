@@ -645,8 +645,8 @@ export interface TicketsListQuery {
   page?: number | undefined;
   /** How many items a page holds. */
   limit?: number | undefined;
-  /** Only tickets with this status. */
-  status?: models.TicketStatus | undefined;
+  /** Only tickets with this status. active: open and assigned ones. */
+  status?: models.TicketStatusFilter | undefined;
   /** Only tickets of this agent. */
   agentId?: number | undefined;
   /** Only tickets of other agents or of none. */

@@ -655,6 +655,12 @@ export type TicketStatus =
   | "open"
   | "resolved";
 
+export type TicketStatusFilter =
+  | "active"
+  | "assigned"
+  | "open"
+  | "resolved";
+
 export type TimelineCategory =
   | "loyalty"
   | "support"

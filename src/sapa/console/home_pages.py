@@ -71,11 +71,10 @@ async def show_home(page: PageRequest) -> Response:
 
 async def _list_waiting(page: PageRequest) -> tuple[list[Any], int]:
     """Who waits longest, and how many wait: in the queue and with an agent; an agent sees their own."""
-    queues = [{"status": "open"}]
-    if page.session.role != Role.AGENT:
-        queues.append({"status": "assigned"})
-    elif me := (await read_team(page)).me:
-        queues.append({"status": "assigned", "agentId": str(me["id"])})
+    queues = [{"status": "active"}]
+    if page.session.role == Role.AGENT:
+        me = (await read_team(page)).me
+        queues = [{"status": "open"}, *([{"status": "assigned", "agentId": str(me["id"])}] if me else [])]
     lists = [await ask(page, "/tickets", WAITING | queue) for queue in queues]
     tickets = sorted((ticket for one in lists for ticket in one["data"]), key=lambda one: str(one["waitingSince"]))
     return tickets[:MOST_NAMED], sum(one["meta"]["total"] for one in lists)

@@ -68,7 +68,7 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
         "team": team,
         "ticket": None,
         "pane": "",
-        "clock": await read_clock(page),
+        "clock": CompanyTime(team.choices.clock_offset_seconds),
         "channels": list_channels(),
         "channel_names": list(CHANNEL_NAMES),
         "tabs": VIEWS,

@@ -1,5 +1,6 @@
 """The inbox's queue: which conversations it shows, in which order, and whose they are."""
 
+from asyncio import gather
 from hashlib import sha256
 from typing import Any
 
@@ -12,15 +13,16 @@ from sapa.customers import actions as customers
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
 from sapa.messaging.channels.abilities import Embeddable
-from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.widget import visits
+from sapa.support.inbox import actions as inbox
+from sapa.support.inbox.types import InboxChoices
 
 VIEWS = ("mine", "unassigned", "all", "snoozed", "resolved")
 FILTERS = ("channel", "labelId", "teamId", "agentId", "priority")
 QUERY = ("view", "saved", "search", *FILTERS, "page")
 PRIORITIES = ("urgent", "high", "normal", "low")
-STATUSES = {"mine": ["assigned"], "unassigned": ["open"], "all": ["open", "assigned"]}
+STATUSES = {"mine": "assigned", "unassigned": "open", "all": "active"}
 LATER = {"snoozed": {"snoozed": "true"}, "resolved": {"status": "resolved"}}
 """Views of conversations that nobody works on now."""
 LONGEST, NEWEST = "waitingSince:asc", "lastMessageAt:desc"
@@ -30,6 +32,8 @@ MOST_SHOWN = 100
 MOST_LISTED = 1_000
 """Of agents, labels and the like."""
 SHORTEST_SEARCH = 3
+EMBEDDABLE = frozenset(str(source) for source, channel in CHANNELS.items() if isinstance(channel, Embeddable))
+"""Channels that show who is typing."""
 
 Json = dict[str, Any]
 
@@ -49,10 +53,14 @@ class QueueQuery(dict[str, str]):
 
 
 class Team(Struct, frozen=True):
-    """The company's agents, and the one who is signed in."""
+    """The company's agents, the one who is signed in, and what they can give tickets."""
 
-    agents: list[Json]
+    choices: InboxChoices
     me: Json | None
+
+    @property
+    def agents(self) -> list[Json]:
+        return self.choices.agents
 
     @property
     def names(self) -> dict[int, str]:
@@ -84,9 +92,11 @@ async def read_all(page: PageRequest, path: str, query: dict[str, str] | None = 
     return sorted(found, key=lambda one: str(one.get("name") or one.get("shortcut")).casefold())
 
 
-async def read_team(page: PageRequest) -> Team:
-    agents = await read_all(page, "/agents")
-    return Team(agents, next((agent for agent in agents if agent["userId"] == page.session.user_id), None))
+async def read_team(page: PageRequest, *, with_replies: bool = False) -> Team:
+    user_id = page.session.user_id
+    async with page.context.database.connection() as db:
+        choices = await inbox.get_choices(db, page.company_id, user_id, with_replies=with_replies)
+    return Team(choices, next((agent for agent in choices.agents if agent["userId"] == user_id), None))
 
 
 def read_query(page: PageRequest) -> dict[str, str]:
@@ -102,20 +112,19 @@ async def read_queue(page: PageRequest, team: Team) -> Json:
     counts = (await ask(page, "/tickets/counts", mine))["data"]
     if query.get("view") not in VIEWS:
         query["view"] = "mine" if counts["mine"] else "unassigned"
-    views = await read_all(page, "/views", mine)
     groups: list[Json] = []
     try:
-        groups = await _read_groups(page, query, team, views)
+        groups = await _read_groups(page, query, team)
     except Invalid as error:
         page.error = error
     tickets = [ticket for group in groups for ticket in group["items"]]
     return {
         "query": query,
         "counts": counts,
-        "views": [view for view in views if view["agentId"] in {None, team.me and team.me["id"]}],
+        "views": team.choices.views,
         "groups": groups,
-        "labels": {label["id"]: label for label in await read_all(page, "/labels")},
-        "teams": await read_all(page, "/teams"),
+        "labels": {label["id"]: label for label in team.choices.labels},
+        "teams": team.choices.teams,
         "people": await read_people(page, tickets),
         "typing": await list_typing(page, tickets),
     }
@@ -132,18 +141,18 @@ async def read_people(page: PageRequest, tickets: list[Json]) -> dict[str, str]:
 
 async def list_typing(page: PageRequest, tickets: list[Json]) -> list[str]:
     """The contacts who are writing now, where the channel shows it."""
-    visitors = [one["clientNumber"] for one in tickets if isinstance(CHANNELS[Source(one["source"])], Embeddable)]
+    visitors = [one["clientNumber"] for one in tickets if one["source"] in EMBEDDABLE]
     if not visitors:
         return []
     async with page.context.database.connection() as db:
         return await visits.list_typing(db, page.company_id, visitors)
 
 
-async def _read_groups(page: PageRequest, query: dict[str, str], team: Team, views: list[Json]) -> list[Json]:
+async def _read_groups(page: PageRequest, query: dict[str, str], team: Team) -> list[Json]:
     if text := query.get("search"):
         return [await _search(page, text)]
     filters = {name: query[name] for name in FILTERS if name in query}
-    if view := next((one for one in views if one["id"] == query.get("saved")), None):
+    if view := next((one for one in team.choices.views if one["id"] == query.get("saved")), None):
         return [await _list(page, _build_view_query(view["filters"], team), MOST_SHOWN)]
     if query["view"] in LATER:
         return [await _list(page, {**LATER[query["view"]], "sort": NEWEST, **filters}, MOST_SHOWN)]
@@ -152,25 +161,17 @@ async def _read_groups(page: PageRequest, query: dict[str, str], team: Team, vie
             return []
         filters["agentId"] = str(team.my_id)
     limit = MOST_SHOWN if query.get("page", "1") != "1" else GROUP
-    groups = []
-    for name, waiting, sort in (("Waiting for you", "true", LONGEST), ("Answered", "false", NEWEST)):
-        wanted = {**filters, "snoozed": "false", "waiting": waiting, "sort": sort}
-        lists = [await _list(page, {**wanted, "status": status}, limit) for status in STATUSES[query["view"]]]
-        groups.append({**_join(lists, sort, limit), "name": name})
-    return groups
+    wanted = {**filters, "status": STATUSES[query["view"]], "snoozed": "false"}
+    waiting, answered = {**wanted, "waiting": "true", "sort": LONGEST}, {**wanted, "waiting": "false", "sort": NEWEST}
+    return await gather(
+        _list(page, waiting, limit, "Waiting for you"),
+        _list(page, answered, limit, "Answered"),
+    )
 
 
-async def _list(page: PageRequest, query: dict[str, str], limit: int) -> Json:
+async def _list(page: PageRequest, query: dict[str, str], limit: int, name: str = "") -> Json:
     found = await ask(page, "/tickets", {**query, "limit": str(limit)})
-    return {"name": "", "items": found["data"], "total": found["meta"]["total"], "texts": {}}
-
-
-def _join(lists: list[Json], sort: str, limit: int) -> Json:
-    """The first of several states' lists as one, in the same order."""
-    field, _, direction = sort.partition(":")
-    items = [item for one in lists for item in one["items"]]
-    items.sort(key=lambda item: (str(item[field]), item["id"]), reverse=direction == "desc")
-    return {"items": items[:limit], "total": sum(one["total"] for one in lists), "texts": {}}
+    return {"name": name, "items": found["data"], "total": found["meta"]["total"], "texts": {}}
 
 
 async def _search(page: PageRequest, text: str) -> Json:

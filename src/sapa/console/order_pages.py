@@ -1,5 +1,6 @@
 """Orders: the list, one order with its money and history, and what people do with it."""
 
+from asyncio import gather
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,16 +51,19 @@ SHIPPING_TITLE = "Ongkos kirim"
 @console.get("/{environment}/orders", roles=EVERYBODY)
 async def list_orders(page: PageRequest) -> Response:
     names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "currency", "createdFrom", "createdTo")
-    saved = await list_saved(page, "orders")
-    listed = await read_list(page, "/orders", *names, "sort")
+    listed, saved = await gather(read_list(page, "/orders", *names, "sort"), list_saved(page, "orders"))
     return page.show("orders.html", choices=FILTERS, tabs=TABS, sorts=SORTS, saved=saved, **listed)
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)
 async def show_order(page: PageRequest) -> Response:
-    order = (await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]
-    shipments = await page.call("GET", "/shipping/shipments", {"orderId": order["id"], "limit": "10"})
-    history = await page.call("GET", f"/orders/{order['id']}/history", {"limit": HISTORY})
+    id = page.request.path_params["id"]
+    found, history, shipments = await gather(
+        page.call("GET", f"/orders/{id}"),
+        page.call("GET", f"/orders/{id}/history", {"limit": HISTORY}),
+        page.call("GET", "/shipping/shipments", {"orderId": id, "limit": "10"}),
+    )
+    order = found["data"]
     return page.show(
         "order.html",
         order=order,

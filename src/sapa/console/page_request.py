@@ -1,5 +1,6 @@
 """One request for a page: its session, environment and form, and what its response shows."""
 
+from asyncio import Semaphore
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any
@@ -41,6 +42,8 @@ LIST_COOKIE = "sapa_list"
 """With the list's path: the filters with which it was last open."""
 SAID_SECONDS = 60
 MOST_COOKIE = 1_000
+MOST_CALLS = 2
+"""Of a page at a time: as many connections as an idle process keeps open."""
 THEMES = ("light", "dark")
 
 
@@ -74,6 +77,7 @@ class PageRequest(Struct):
     """The page that a form's response belongs to: what a reload opens, so that nothing is sent twice."""
     cookies: dict[str, str | None] = field(default_factory=dict)
     """What the response sets; None for those that it removes."""
+    calls: Semaphore = field(default_factory=lambda: Semaphore(MOST_CALLS))
 
     @property
     def session(self) -> ConsoleSession:
@@ -188,9 +192,10 @@ class PageRequest(Struct):
         session = self.session
         user = ChangeActor("user", str(session.user_id), session.email)
         audit = (lambda tx: self.record(tx, *noted)) if noted else None
-        return await self.api.call(
-            self.company_id, session.role, method, path, query, body, base, upload, audit, once, user, file
-        )
+        async with self.calls:
+            return await self.api.call(
+                self.company_id, session.role, method, path, query, body, base, upload, audit, once, user, file
+            )
 
     async def claim_once(self, tx: Tx) -> None:
         """For forms that create a secret: a reload does not create another."""

@@ -1,5 +1,7 @@
 """Customers and products: their lists, and a product."""
 
+from asyncio import gather
+
 from starlette.responses import Response
 
 from sapa.console.filter_pages import list_saved
@@ -28,14 +30,13 @@ PRODUCT_SORTS = (
 
 @console.get("/{environment}/customers", roles=EVERYBODY)
 async def list_customers(page: PageRequest) -> Response:
-    listed = await read_list(page, "/customers", "tags", "sort")
-    return page.show("customers.html", sorts=CUSTOMER_SORTS, saved=await list_saved(page, "customers"), **listed)
+    listed, saved = await gather(read_list(page, "/customers", "tags", "sort"), list_saved(page, "customers"))
+    return page.show("customers.html", sorts=CUSTOMER_SORTS, saved=saved, **listed)
 
 
 @console.get("/{environment}/products", roles=EVERYBODY)
 async def list_products(page: PageRequest) -> Response:
-    listed = await read_list(page, "/products", "status", "tags", "sort")
-    saved = await list_saved(page, "products")
+    listed, saved = await gather(read_list(page, "/products", "status", "tags", "sort"), list_saved(page, "products"))
     return page.show("products.html", statuses=PRODUCT_STATUSES, sorts=PRODUCT_SORTS, saved=saved, **listed)
 
 

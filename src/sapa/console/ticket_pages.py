@@ -1,6 +1,7 @@
 """One conversation in the inbox: its messages, replies, notes and files, and its customer."""
 
 import re
+from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +19,6 @@ from sapa.console.inbox_queue import (
     build_fingerprint,
     list_next,
     list_typing,
-    read_all,
     read_people,
     read_queue,
     read_team,
@@ -59,7 +59,7 @@ class FileNotThere(Conflict):
 @console.get("/{environment}/inbox/{id}", roles=EVERYBODY)
 async def show_ticket(page: PageRequest) -> Response:
     params = page.request.query_params
-    team = await read_team(page)
+    team = await read_team(page, with_replies=True)
     screen = await read_screen(page, team)
     ticket = await get_ticket(page)  # last, so that it has every message that the queue shows
     if ticket["customerId"] not in screen["queue"]["people"]:
@@ -78,14 +78,14 @@ async def show_ticket(page: PageRequest) -> Response:
         "sounds": [type for type in sorted(SAFE_TYPES) if type.startswith("audio/")],
         "is_latest": is_latest,
         "snoozes": list_choices(page, screen["clock"].now),
-        "macros": await read_all(page, "/macros"),
+        "macros": team.choices.macros,
         "seen": build_fingerprint([screen["queue"], team.names, ticket, typing]),
     }
     part = params.get("part", "")
-    if part != LIVE:
-        screen |= await _read_composer(page, ticket, team)
-    if part not in PARTS:
-        screen |= await _read_person(page, ticket)
+    reads = [] if part == LIVE else [_read_composer(page, ticket, team)]
+    reads += [] if part in PARTS else [_read_person(page, ticket)]
+    for read in await gather(*reads):
+        screen |= read
     return page.show(PARTS.get(part, "inbox.html"), **screen)
 
 
@@ -273,7 +273,7 @@ async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
         "given": {"name": page.form_value("name") or page.session.name, **values},
         "params": page.form_values("param"),
         "answered": sent[-1] if sent and isinstance(page.error, AnsweredMeanwhile) else None,
-        "saved_replies": await read_all(page, "/saved-replies"),
+        "saved_replies": team.choices.saved_replies,
         **await _read_templates(page, ticket),
     }
 
@@ -308,19 +308,22 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     if id is None:
         return empty
     try:
-        customer = (await page.call("GET", f"/customers/{id}"))["data"]
+        customer, wallet, tickets, orders = await gather(
+            page.call("GET", f"/customers/{id}"),
+            page.call("GET", f"/loyalty/customers/{id}/wallet"),
+            ask(page, "/tickets", {"customerId": id, "limit": "10", "sort": "createdAt:desc"}),
+            page.call("GET", "/orders", {"customerId": id, "limit": "5"}),
+        )
     except NotFound:
         return empty
-    orders = await page.call("GET", "/orders", {"customerId": id, "limit": "5"})
     newest = {"orderId": orders["data"][0]["id"], "limit": "3"} if orders["data"] else None
-    tickets = (await ask(page, "/tickets", {"customerId": id, "limit": "10", "sort": "createdAt:desc"}))["data"]
     return empty | {
-        "customer": customer,
+        "customer": customer["data"],
         "orders": orders["data"],
         "order_total": orders["meta"]["total"],
-        "wallet": (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"],
+        "wallet": wallet["data"],
         "parcels": (await page.call("GET", "/shipping/shipments", newest))["data"] if newest else [],
-        "earlier": [one for one in tickets if one["id"] != ticket["id"]],
+        "earlier": [one for one in tickets["data"] if one["id"] != ticket["id"]],
     }
 
 

@@ -60,6 +60,7 @@ from sapa.support.types import (
     TicketStatus,
     build_cell,
 )
+from sapa.values.enum_names import EnumName
 from sapa.values.ids import CUSTOMER_ID
 
 routes = Routes(
@@ -80,14 +81,24 @@ STARTING = (
     *REFUSALS,
 )
 TrueOrFalse = Literal["true", "false"]
-STATUSES: tuple[TicketStatus, ...] = ("open", "assigned", "resolved")
+StatusFilter = Annotated[Literal["open", "assigned", "resolved", "active"], EnumName("TicketStatusFilter")]
+STATUSES: Mapping[StatusFilter | None, Sequence[TicketStatus]] = {
+    "open": ["open"],
+    "assigned": ["assigned"],
+    "resolved": ["resolved"],
+    "active": ["open", "assigned"],
+    None: ["open", "assigned", "resolved"],
+}
 BY_CHANNEL: Mapping[str, Sequence[Source]] = CHANNEL_NAMES | {source: [source] for source in Source}
 
 
 class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     """Which tickets to list, and in which order."""
 
-    status: Annotated[TicketStatus, Meta(description="Only tickets with this status.")] | None = None
+    status: (
+        Annotated[StatusFilter, Meta(description="Only tickets with this status. active: open and assigned ones.")]
+        | None
+    ) = None
     agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets of this agent.")] | None = None
     except_agent_id: (
         Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets of other agents or of none.")] | None
@@ -171,7 +182,7 @@ def _cells(query: TicketsQuery) -> list[str] | None:
     if query.status is None and query.channel is None:
         return None
     sources = BY_CHANNEL[query.channel] if query.channel else list(Source)
-    return [build_cell(status, source) for status in STATUSES for source in sources if query.status in {None, status}]
+    return [build_cell(status, source) for status in STATUSES[query.status] for source in sources]
 
 
 @routes.post("", scope=Scope.MESSAGES_WRITE, status=200, raises=STARTING, tool=NOT_DESTRUCTIVE)

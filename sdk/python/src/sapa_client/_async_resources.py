@@ -5255,7 +5255,7 @@ class AsyncTicketsResource(AsyncResource):
         *,
         page: int | None = None,
         limit: int | None = None,
-        status: models.TicketStatus | None = None,
+        status: models.TicketStatusFilter | None = None,
         agent_id: int | None = None,
         except_agent_id: int | None = None,
         channel: models.ChannelName | None = None,
@@ -5278,7 +5278,7 @@ class AsyncTicketsResource(AsyncResource):
 
         - page: The page to read, from 1.
         - limit: How many items a page holds.
-        - status: Only tickets with this status.
+        - status: Only tickets with this status. active: open and assigned ones.
         - agent_id: Only tickets of this agent.
         - except_agent_id: Only tickets of other agents or of none.
         - channel: Only tickets on this channel. msgapp stands for both of its sources. The sources of tickets

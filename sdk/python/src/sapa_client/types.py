@@ -365,6 +365,8 @@ TicketSort: TypeAlias = Literal[
 
 TicketStatus: TypeAlias = Literal["assigned", "open", "resolved"]
 
+TicketStatusFilter: TypeAlias = Literal["active", "assigned", "open", "resolved"]
+
 TimelineCategory: TypeAlias = Literal["loyalty", "support", "system"]
 
 TimelineEntryType: TypeAlias = Literal[
