@@ -21,6 +21,7 @@ PRIVATE = {
     "asyncpg.connection.Connection._execute": "repeated in the fetches, which are every read",
     "asyncpg.connresource.ConnectionResource._check_conn_validity": "tells a lost connection from a bug of ours",
     "asyncpg.connresource.ConnectionResource._connection": "tells a lost connection from a bug of ours",
+    "jinja2.compiler.CodeGenerator._output_child_pre": "escapes what templates write; Jinja's own generators define it",
 }
 """Attributes of a base class whose names begin with an underscore, and what for."""
 

@@ -48,18 +48,11 @@ class Formats(Struct, frozen=True):
         if value is None:
             return NONE
         number = Decimal(value) if isinstance(value, str) else value
-        return self._point(f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}")
+        return _point(self.language, f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}")
 
     def money(self, value: Number | None, currency: str) -> Markup:
         """A currency that is always whole shows decimals only if it has any, the others all of theirs."""
-        if value is None:
-            return escape(NONE)
-        amount = Decimal(str(value))
-        digits = DIGITS.get(currency, 2)
-        if (currency in WHOLE and amount == amount.to_integral_value()) or -_exponent(amount) > digits:
-            digits = max(0, -_exponent(amount.normalize()))
-        text = self._sign(amount, currency, f"{abs(amount):,.{digits}f}")
-        return Markup(f'<span class="amount">{escape(text)}</span>')  # noqa: S704 - escaped
+        return escape(NONE) if value is None else _write_money(self.language, str(value), currency)
 
     def short_money(self, value: Number, currency: str) -> str:
         """For tiles: Rp 4.8M, Rp 4,8 jt."""
@@ -67,8 +60,8 @@ class Formats(Struct, frozen=True):
         for size, unit in SHORT[self.language]:
             if abs(amount) >= max(size, SHORT_FROM):
                 short = f"{abs(amount) / size:,.1f}".removesuffix(".0")
-                return self._sign(amount, currency, short) + unit
-        return self._sign(amount, currency, f"{abs(amount):,.0f}")
+                return _sign(self.language, amount, currency, short) + unit
+        return _sign(self.language, amount, currency, f"{abs(amount):,.0f}")
 
     def instant(self, value: str | datetime | date | None) -> Markup:
         """How long ago within the last hour, else the time of the day, else the day."""
@@ -142,12 +135,25 @@ class Formats(Struct, frozen=True):
         parts = (local.hour, local.minute, local.second) if seconds else (local.hour, local.minute)
         return (":" if self.language == "en" else ".").join(f"{part:02d}" for part in parts)
 
-    def _sign(self, amount: Decimal, currency: str, text: str) -> str:
-        sign = MINUS if amount < 0 else ""
-        return f"{sign}{SYMBOLS.get(currency, currency)}{SPACE}{self._point(text)}"
 
-    def _point(self, text: str) -> str:
-        return text if self.language == "en" else text.translate({ord(","): ".", ord("."): ","})
+@lru_cache(maxsize=10_000)
+def _write_money(language: str, number: str, currency: str) -> Markup:
+    """Lists show the same amounts again and again."""
+    amount = Decimal(number)
+    digits = DIGITS.get(currency, 2)
+    if (currency in WHOLE and amount == amount.to_integral_value()) or -_exponent(amount) > digits:
+        digits = max(0, -_exponent(amount.normalize()))
+    text = _sign(language, amount, currency, f"{abs(amount):,.{digits}f}")
+    return Markup(f'<span class="amount">{escape(text)}</span>')  # noqa: S704 - escaped
+
+
+def _sign(language: str, amount: Decimal, currency: str, text: str) -> str:
+    sign = MINUS if amount < 0 else ""
+    return f"{sign}{SYMBOLS.get(currency, currency)}{SPACE}{_point(language, text)}"
+
+
+def _point(language: str, text: str) -> str:
+    return text if language == "en" else text.translate({ord(","): ".", ord("."): ","})
 
 
 @lru_cache(maxsize=10_000)

@@ -17,7 +17,6 @@ from sapa.console.inbox_queue import (
     QueueQuery,
     Team,
     build_fingerprint,
-    build_hue,
     read_query,
     read_queue,
     read_team,
@@ -73,7 +72,6 @@ async def read_screen(page: PageRequest, team: Team) -> Json:
         "channel_names": list(CHANNEL_NAMES),
         "tabs": VIEWS,
         "priorities": PRIORITIES,
-        "hue": build_hue,
         "find_due": find_due,
         "given": {"name": page.form_value("name") or page.session.name},
     }

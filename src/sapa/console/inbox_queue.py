@@ -206,8 +206,3 @@ def list_next(queue: Json, id: str, team: Team) -> list[Json]:
 def build_fingerprint(content: object) -> str:
     """Changes when the content changes."""
     return sha256(msgspec.json.encode(content)).hexdigest()[:16]
-
-
-def build_hue(name: str) -> int:
-    """The colour of a person's initials, from 1 to 6."""
-    return sum(name.encode()) % 6 + 1

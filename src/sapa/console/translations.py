@@ -29,12 +29,14 @@ def build_translator(language: str) -> Callable[..., str]:
 
     def say(text: str, **values: object) -> str:
         translated = translations.get(text, text)
+        if not values:
+            return translated
         if str(values.get("n")) == "1":
             translated = translations.get(f"one {text}", translated)
-        if any(isinstance(value, Markup) for value in values.values()):
-            escaped = {name: escape(value) for name, value in values.items()}
-            return Markup(str(escape(translated)).format(**escaped))  # noqa: S704 - escaped
-        return translated.format(**values) if values else translated
+        if Markup not in map(type, values.values()):
+            return translated.format(**values)
+        escaped = {name: escape(value) for name, value in values.items()}
+        return Markup(str(escape(translated)).format(**escaped))  # noqa: S704 - escaped
 
     return say
 
