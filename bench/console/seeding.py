@@ -7,9 +7,9 @@ _ID = "lpad(to_hex(n), 8, '0') || left(md5('{}' || n), 16)"
 
 PRODUCTS = f"""
     INSERT INTO products (company_id, id, product_id, name, medias, status, options, tags, types, search_text,
-                          created_at)
+                          created_at, least_price, stock, least_stock)
     SELECT $1, 'prod_01' || {_ID.format("product")}, 'goods-' || n, name, '{{}}', 'active', '[]', '{{}}', '{{}}',
-           lower(name) || E'\\ngoods-' || n, now() - n * interval '1 hour'
+           lower(name) || E'\\ngoods-' || n, now() - n * interval '1 hour', 25000, 3 * (n % 200), n % 200
       FROM (SELECT n, ($3::text[])[n % cardinality($3::text[]) + 1] || ' ' || n AS name
               FROM generate_series(1, $2::bigint) AS n) AS named"""
 

@@ -110,6 +110,8 @@ from sapa.support.ratings import api as ratings
 from sapa.support.ratings import jobs as rating_jobs
 from sapa.support.ratings import pages as rating_pages
 from sapa.support.saved_replies import api as saved_replies
+from sapa.support.scheduled_replies import api as scheduled_replies
+from sapa.support.scheduled_replies import jobs as scheduled_reply_jobs
 from sapa.support.search import api as ticket_search
 from sapa.support.sla import api as sla_policies
 from sapa.support.teams import api as teams
@@ -181,6 +183,8 @@ ROUTES: list[Routes] = [
     teams.routes,
     saved_replies.routes,
     saved_replies.ticket_routes,
+    scheduled_replies.ticket_routes,
+    scheduled_replies.routes,
     views.routes,
     macros.routes,
     macros.ticket_routes,
@@ -278,6 +282,7 @@ SERVICES: list[Service] = [
     Service("backups", backup_jobs.make_backups),
     Service("consent confirmations", confirmation_jobs.send_queued),
     Service("rating questions", rating_jobs.send_queued),
+    Service("scheduled replies", scheduled_reply_jobs.send_due),
     Service("mail to people who are away", away_mail_jobs.mail_away),
 ]
 

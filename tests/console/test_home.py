@@ -1,5 +1,8 @@
 """Home: who waits longest, in whose eyes, and when a backup is too old."""
 
+import re
+
+import httpx
 import pytest
 
 from sapa.backups.types import BackupState
@@ -7,7 +10,7 @@ from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser
 from tests.console.seats import Seat, read
-from tests.factories import Environments
+from tests.factories import Environments, make_order, make_product
 from tests.support.ticket_steps import Desk
 
 
@@ -24,6 +27,27 @@ async def test_home_names_who_waits_longest_and_agents_see_their_own(
     assert "Nothing needs you right now" in read((await seat.browser.get("/test")).text)
     await desk.receive("Halo", "+6281290000002")
     assert "1 conversation waits for an answer" in read((await seat.browser.get("/test")).text)
+
+
+async def test_home_compares_today_and_says_what_runs_out(
+    installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
+) -> None:
+    """Yesterday counts until this time of the day; the curve has every day."""
+    await make_product(api, name="Gayo", variants=[{"title": "M", "price": 1, "inventoryQuantity": 2}])
+    for ago, price in (("1 minute", 30_000), ("1 day 1 minute", 20_000), ("3 days", 50_000)):
+        order = await make_order(api, lineItems=[{"title": "Kopi", "price": price, "quantity": 1}])
+        async with database.connection() as db:
+            await db.execute(
+                f"UPDATE orders SET created_at = now() - interval '{ago}' WHERE company_id = $1 AND id = $2",
+                company.live,
+                order["id"],
+            )
+    async with open_browser(installation, await make_person(database, company)) as owner:
+        shown = (await owner.get("/live")).text
+    assert "1 product runs out of stock Gayo 2" in read(shown)
+    curves = re.findall(r"The last 14 days: ([^\"]+)", shown)
+    assert [len(curve.split(", ")) for curve in curves] == [14, 14]
+    assert sum(int(count) for count in curves[1].split(", ")) == 3
 
 
 @pytest.mark.parametrize(("hours", "is_late"), [(None, True), (1, False), (47, False), (49, True)])

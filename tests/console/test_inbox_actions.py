@@ -98,7 +98,11 @@ async def test_a_second_answer_asks_first(
         other = Seat(browser)
         await other.post("agent", name="Budi")
         await other.post(f"{ticket['id']}/draft", 204, body="Ma")
-        assert "Budi is replying" in await seat.open(f"/{ticket['id']}")
+        assert "Budi is replying Leave it to Budi" in read(await seat.open(f"/{ticket['id']}"))
+        [owner] = [one["id"] for one in await desk.get("/agents") if one["name"] == "Budi"]
+        left = await seat.post(f"{ticket['id']}/assign", agentId=str(owner), next="1")
+        assert left.headers["location"].endswith("/inbox"), "nobody else waits"
+        assert (await desk.look(ticket))["agentId"] == owner
         await other.post(f"{ticket['id']}/replies", body="Masih.", seen=seen)
     asked = await seat.post(f"{ticket['id']}/replies", 409, body="Masih ada.", seen=seen)
     assert "Budi replied while you were writing." in read(asked.text)
@@ -155,3 +159,21 @@ async def test_every_contact_is_found(desk: Desk, seat: Seat, api: httpx.AsyncCl
     for source, sender in channels:
         assert list_shown(await seat.open(search=sender)) == [others[source]], source
         assert list_shown(await seat.open(search=f"dari {source.lower()}")) == [others[source]], source
+
+
+async def test_a_reply_is_sent_later_or_not_at_all(desk: Desk, seat: Seat) -> None:
+    """A text that is not sent any more becomes the draft."""
+    ticket = await desk.receive()
+    path = ticket["id"]
+    choices = re.findall(r'name="later" value="(2[^"]+)"', await seat.open(f"/{path}"))
+    await seat.post(f"{path}/replies", 400, body="Besok ya", later="own", sendAt="")
+    await seat.post(f"{path}/replies", 400, body="Besok ya", later="own", sendAt="2020-01-01T09:00")
+    await seat.post(f"{path}/replies", body="Besok ya", later=choices[0])
+    page = await seat.open(f"/{path}")
+    assert "sends this" in read(page)
+    [scheduled] = re.findall(r'name="reply" value="(sched_\w+)"', page)
+    await seat.post(f"{path}/unschedule", reply=scheduled)
+    page = await seat.open(f"/{path}")
+    assert "sends this" not in read(page)
+    assert ">Besok ya</textarea>" in page
+    assert (await desk.look(ticket))["messages"][-1]["direction"] == "in"

@@ -99,6 +99,15 @@ async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, v
     await write(visitor, "Kirim ke Bandung bisa?")
     await expect(agent.locator(".line.in")).to_have_count(2)
     assert await agent.input_value("[name=body]") == "Sebentar"
+
+    await agent.click("#pop-later summary")
+    await agent.click("#pop-later button >> nth=1")
+    await expect(agent.locator("#scheduled")).to_contain_text("Sebentar")
+    await expect(agent.locator("[name=body]")).to_have_value("")
+    await expect(agent.locator(".line.out")).to_have_count(1)
+    await agent.click("#scheduled button")
+    await expect(agent.locator("[name=body]")).to_have_value("Sebentar")
+    await expect(agent.locator("#scheduled")).to_be_empty()
     for width, scheme, language in LOOKS:
         await agent.set_viewport_size(WIDTHS["desk"])
         await agent.click(".account summary")

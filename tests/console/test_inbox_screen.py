@@ -154,9 +154,9 @@ async def test_two_agents_see_each_other_and_answer_once(
         present = {one["agentId"] for one in await desk.get("/agents/presence") if one["status"] == "online"}
         assert present == {agent["id"] for agent in await desk.get("/agents")}, "who has the inbox open is online"
         await budi.locator("#reply textarea").press_sequentially("Masih, kak")
-        await expect(sari.locator("#typing")).to_have_text("Budi is replying")
+        await expect(sari.locator("#typing strong")).to_have_text("Budi is replying")
         await sari.fill("#reply textarea", "Masih ada, kak")
-        await expect(budi.locator("#typing")).to_have_text("Sari is replying")
+        await expect(budi.locator("#typing strong")).to_have_text("Sari is replying")
         await budi.click("#reply [data-send]")
         await expect(budi.locator(".line.out:not(.sending)")).to_have_count(1)
         await expect(sari.locator(".line.out")).to_have_count(1)

@@ -257,3 +257,33 @@ async def test_lists_are_sorted_by_their_heads(api: httpx.AsyncClient, owner: ht
     assert "sort=total%3Aasc" in shown
     for path in ("/live/products?sort=name:desc", "/live/customers?sort=email:desc"):
         assert (await owner.get(path)).status_code == 200
+
+
+async def test_named_filters_say_how_many_rows_they_have(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    for status, quantity in (("active", 3), ("active", 40), ("draft", 0), ("active", None)):
+        await make_product(api, status=status, variants=[{"title": "M", "price": 1, "inventoryQuantity": quantity}])
+    paid = await make_order(api)
+    assert (await api.put(f"/orders/{paid['id']}", json={"financialStatus": "paid"})).status_code == 200
+    await make_order(api)
+
+    def read_tabs(text: str) -> list[str]:
+        tabs = text[text.index('<nav class="filters') :].partition("</nav>")[0]
+        return [f"{label.strip()} {total}" for label, total in re.findall(r'>([^<>]+)<span class="count">(\d+)', tabs)]
+
+    products = (await owner.get("/live/products")).text
+    assert read_tabs(products) == ["All 4", "On sale 3", "Drafts 1", "Archived 0", "Low stock 1"]
+    assert "3 left" in products
+    assert "Sold out" in products
+    assert read_tabs((await owner.get("/live/orders")).text) == [
+        "All 2",
+        "To pay 1",
+        "To ship 1",
+        "Shipped 0",
+        "Cancelled 0",
+    ]
+    low = (await owner.get("/live/products", params={"status": "active", "stockAtMost": "5"})).text
+    assert low.count('<th scope="row">') == 1
+    assert re.search(r'aria-current="true">Low stock ', low)
+    assert 'name="stockAtMost" value="5"' in low
+    by_stock = (await owner.get("/live/products", params={"sort": "stock:asc"})).text
+    assert 'aria-sort="ascending"' in by_stock

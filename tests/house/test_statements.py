@@ -202,6 +202,8 @@ CROSSING = {
     "sapa.support.presence.queries.LIST_UNASSIGNED",
     "sapa.support.ratings.queries.LIST_DUE",
     "sapa.support.ratings.queries.NEXT_DUE",
+    "sapa.support.scheduled_replies.queries.LIST_DUE",
+    "sapa.support.scheduled_replies.queries.NEXT_DUE",
     "sapa.support.queries.LIST_BREACHED",
     "sapa.webhooks.replay.queries.LIST_RESUMED",
     "sapa.webhooks.deliveries.queries.FIND_COMPANY_OF_DELIVERY",

@@ -154,6 +154,7 @@ FORMS: dict[str, Endpoint | OnlyForPeople] = {
     "/inbox/{id}/reopen": f"POST {MESSAGING}/tickets/{{id}}/reopen",
     "/inbox/{id}/replies": f"POST {MESSAGING}/tickets/{{id}}/replies",
     "/inbox/{id}/resolve": f"POST {MESSAGING}/tickets/{{id}}/resolve",
+    "/inbox/{id}/unschedule": f"DELETE {MESSAGING}/scheduled-replies/{{id}}",
     "/inbox/{id}/template": f"POST {MESSAGING}/messages/send-template",
     "/inbox/{id}/update": f"PUT {MESSAGING}/tickets/{{id}}",
     "/keys": f"POST {CUSTOMER}/api-keys",

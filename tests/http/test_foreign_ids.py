@@ -161,6 +161,11 @@ async def a_macro(api: httpx.AsyncClient) -> str:
     return await make_in_inbox(api, "/macros", {"name": uuid4().hex, "actions": {"priority": "high"}})
 
 
+async def a_scheduled_reply(api: httpx.AsyncClient) -> str:
+    body = {"agentId": int(await an_agent(api)), "body": "Halo", "sendAt": "2099-01-31T02:00:00Z"}
+    return await make_in_inbox(api, f"/tickets/{await a_ticket(api)}/scheduled-replies", body)
+
+
 MAKERS: dict[str, Maker] = {
     "key_": a_key,
     "whe_": a_webhook_endpoint,
@@ -171,6 +176,7 @@ MAKERS: dict[str, Maker] = {
     "lab_": a_label,
     "team_": a_team,
     "srep_": a_saved_reply,
+    "sched_": a_scheduled_reply,
     "view_": a_view,
     "sla_": an_sla_policy,
     "rtg_": a_rating,

@@ -100,7 +100,7 @@ async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncC
         ("limit=0", "limit"), ("limit=101", "limit"), ("page=0", "page"),
         ("status=Active", "status"), ("status=active,draft", "status"), ("search=%20", "search"),
         (f"search={'x' * 201}", "search"), ("search=%CC%81", "search"), ("tags=,", "tags"),
-        ("sort=name", "sort"), ("q=x", "q"), ("status=draft&status=draft", "status"),
+        ("sort=name", "sort"), ("stockAtMost=-1", "stockAtMost"), ("q=x", "q"), ("status=draft&status=draft", "status"),
     ],
 )  # fmt: skip
 async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
@@ -153,3 +153,37 @@ async def test_products_are_sorted_by_name_whatever_its_case(api: httpx.AsyncCli
     assert names == ["aceh", "gayo", "gayo", "toraja"]
     active = [product["name"] for product in await walk(api, 2, sort="name:desc", status="active")]
     assert active == ["toraja", "gayo", "Aceh"]
+
+
+async def test_products_are_sorted_by_their_lowest_price_and_by_all_of_their_stock(api: httpx.AsyncClient) -> None:
+    """A product whose stock is not tracked counts as unlimited."""
+    for name, status, variants in (
+        ("dear", "active", [(90, 1), (80, None)]),
+        ("cheap", "draft", [(100, 4), (5.5, 4)]),
+        ("fair", "active", [(20, None)]),
+        ("sold out", "active", [(30, 0), (30, 0)]),
+    ):
+        made = [{"title": f"T{n}", "price": p, "inventoryQuantity": q} for n, (p, q) in enumerate(variants)]
+        await make_product(api, name=name, status=status, variants=made)
+
+    async def names(**query: Any) -> list[str]:
+        return [product["name"] for product in await walk(api, 3, **query)]
+
+    assert await names(sort="price:asc") == ["cheap", "fair", "sold out", "dear"]
+    assert await names(sort="price:desc", status="active") == ["dear", "sold out", "fair"]
+    assert await names(sort="stock:asc") == ["sold out", "dear", "cheap", "fair"]
+    assert await names(sort="stock:desc") == ["fair", "cheap", "dear", "sold out"]
+    assert await names(sort="stock:asc", stockAtMost=1) == ["sold out", "dear"]
+    assert await names(stockAtMost=4, status="draft") == ["cheap"]
+    assert await names(stockAtMost=3, status="draft") == []
+
+
+async def test_a_change_of_the_variants_moves_a_product(api: httpx.AsyncClient) -> None:
+    still = await make_product(api, variants=[{"title": "A", "price": 10, "inventoryQuantity": 10}])
+    moved = await make_product(api, variants=[{"title": "A", "price": 20, "inventoryQuantity": 20}])
+    for sort in ("price:asc", "stock:asc"):
+        assert [one["id"] for one in await walk(api, 5, sort=sort)] == [still["id"], moved["id"]]
+    added = [{"title": "A"}, {"title": "B", "price": 5, "inventoryQuantity": 0}]
+    await api.put(f"/products/{moved['id']}", json={"variants": added})
+    assert [one["id"] for one in await walk(api, 5, sort="price:asc")] == [moved["id"], still["id"]]
+    assert [one["id"] for one in await walk(api, 5, stockAtMost=0)] == [moved["id"]]

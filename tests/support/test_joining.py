@@ -8,6 +8,7 @@ import pytest
 from tests.http.samples import root_of
 from tests.messaging.inbound.test_actions import SENDERS
 from tests.support.test_filing import put
+from tests.support.test_scheduled_replies import list_scheduled, schedule
 from tests.support.ticket_steps import Desk
 
 Json = dict[str, Any]
@@ -59,6 +60,7 @@ async def test_a_ticket_is_merged_into_another_of_the_customer(desk: Desk) -> No
     phone = await desk.receive("Halo lagi", sender="+628111111141", source="MSGAPP_COEX")
     stranger = await desk.receive(sender="+628111111142")
     await desk.act(phone, "notes", 201, agentId=sari, body="Dari telepon")
+    await schedule(desk, phone, sari)
     assert (await desk.act(chat, "merge", 409, ticketId=stranger["id"]))["code"] == "DIFFERENT_CUSTOMERS"
     for wrong in (chat["id"], "tkt_01jc9y3q5me8w92v7x4t6r0n1k"):
         assert (await desk.act(chat, "merge", 400, ticketId=wrong))["details"][0]["field"] == "ticketId"
@@ -68,6 +70,7 @@ async def test_a_ticket_is_merged_into_another_of_the_customer(desk: Desk) -> No
     seen, closed = await desk.look(chat), await desk.look(phone)
     assert sorted(message["body"] for message in seen["messages"]) == ["Halo lagi", "Masih ada?", "Masih."]
     assert [note["body"] for note in seen["notes"]] == ["Dari telepon"]
+    assert [len(await list_scheduled(desk, one)) for one in (chat, phone)] == [1, 0]
     assert (closed["status"], closed["resolvedReason"], closed["messages"]) == ("resolved", "merged", [])
     await desk.act(chat, "resolve")
     assert (await desk.act(chat, "merge", 409, ticketId=phone["id"]))["code"] == "TICKET_RESOLVED"

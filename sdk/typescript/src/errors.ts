@@ -326,6 +326,11 @@ export class RefundExceedsPaid extends Conflict {
   override readonly name: string = "RefundExceedsPaid";
 }
 
+/** The reply is being sent at this moment. */
+export class ReplyBeingSent extends Conflict {
+  override readonly name: string = "ReplyBeingSent";
+}
+
 /** The reservation or redemption is already committed, released, expired or failed. */
 export class ReservationClosed extends Conflict {
   override readonly name: string = "ReservationClosed";
@@ -429,6 +434,11 @@ export class TestKeyRequired extends Forbidden {
 /** The ticket is resolved. Reopen it first. */
 export class TicketResolved extends Conflict {
   override readonly name: string = "TicketResolved";
+}
+
+/** The ticket has as many scheduled replies as it can have. */
+export class TooManyScheduledReplies extends Conflict {
+  override readonly name: string = "TooManyScheduledReplies";
 }
 
 /**
@@ -553,6 +563,7 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   PROVIDER_NOT_CONNECTED: ProviderNotConnected,
   RATE_LIMIT_EXCEEDED: RateLimitExceeded,
   REFUND_EXCEEDS_PAID: RefundExceedsPaid,
+  REPLY_BEING_SENT: ReplyBeingSent,
   REQUEST_TIMEOUT: RequestTimeout,
   RESERVATION_CLOSED: ReservationClosed,
   RETURN_EXISTS: ReturnExists,
@@ -575,6 +586,7 @@ export const BY_CODE: Record<string, typeof ApiError> = {
   TEMPLATE_PARAMS_MISMATCH: TemplateParamsMismatch,
   TEST_KEY_REQUIRED: TestKeyRequired,
   TICKET_RESOLVED: TicketResolved,
+  TOO_MANY_SCHEDULED_REPLIES: TooManyScheduledReplies,
   UNAUTHORIZED: Unauthorized,
   UNSUBSCRIBED_BY_PERSON: UnsubscribedByPerson,
   UNSUPPORTED_MEDIA_TYPE: UnsupportedMediaType,

@@ -4917,6 +4917,48 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "scheduledReplies.list": {
+  "method": "GET",
+  "path": "/messaging/v1/tickets/{id}/scheduled-replies",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "id": "sched_01jc9y3q5me8w92v7x4t6r0n1k",
+     "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+     "agentId": 12,
+     "body": "Pesanan Kakak kami kirim pagi ini.",
+     "sendAt": "2026-01-31T09:30:00.000Z",
+     "status": "failed",
+     "failureReason": null,
+     "createdAt": "2026-01-31T09:30:00.000Z"
+    }
+   ]
+  }
+ },
+ "scheduledReplies.scheduleTicketReply": {
+  "method": "POST",
+  "path": "/messaging/v1/tickets/{id}/scheduled-replies",
+  "status": 201,
+  "body": {
+   "data": {
+    "id": "sched_01jc9y3q5me8w92v7x4t6r0n1k",
+    "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "agentId": 12,
+    "body": "Pesanan Kakak kami kirim pagi ini.",
+    "sendAt": "2026-01-31T09:30:00.000Z",
+    "status": "failed",
+    "failureReason": null,
+    "createdAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "scheduledReplies.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/scheduled-replies/{id}",
+  "status": 204,
+  "body": null
+ },
  "shipments.list": {
   "method": "GET",
   "path": "/customer/v1/shipping/shipments",

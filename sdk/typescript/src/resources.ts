@@ -385,6 +385,8 @@ export interface ProductsListQuery {
   status?: models.ProductStatus | undefined;
   /** Comma-separated. Only products that have all of these tags. */
   tags?: readonly string[] | undefined;
+  /** Only products with a variant of which at most this many units are in stock. */
+  stockAtMost?: number | undefined;
   /** A field and a direction. */
   sort?: models.ProductSort | undefined;
 }
@@ -491,6 +493,8 @@ export interface ShipmentsListQuery {
   codState?: models.CodState | undefined;
   /** The returns of this shipment. */
   returnOf?: string | undefined;
+  /** Those with one of the group's statuses. */
+  statusGroup?: models.ShippingStatusGroup | undefined;
   /** Created at this instant or later. */
   createdFrom?: string | Date | undefined;
   /** Created at this instant or earlier. */
@@ -2055,7 +2059,8 @@ export class ProductsResource extends Resource {
    * List products.
    *
    * Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's SKU, ignoring
-   * case and accents. `tags` is comma-separated; a product must have all of them.
+   * case and accents. `tags` is comma-separated; a product must have all of them. `price` sorts by the lowest price of
+   * a product's variants, `stock` by the units of all of them; a product without tracked stock counts as unlimited.
    *
    * Needs the scope `products:READ`.
    */
@@ -2447,6 +2452,41 @@ export class SavedRepliesResource extends Resource {
    */
   fill(id: string, savedReplyId: string, query: SavedRepliesFillQuery = {}, options?: RequestOptions): Promise<models.FilledReply> {
     return this.call({ method: "GET", path: path`/messaging/v1/tickets/${id}/saved-replies/${savedReplyId}`, query }, options);
+  }
+}
+
+/** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
+export class ScheduledRepliesResource extends Resource {
+  /**
+   * List the replies that a ticket sends later, the next one first.
+   *
+   * Those that could not be sent are in the list with the reason, until you delete them.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(id: string, options?: RequestOptions): Promise<models.ScheduledReply[]> {
+    return this.call({ method: "GET", path: path`/messaging/v1/tickets/${id}/scheduled-replies` }, options);
+  }
+
+  /**
+   * Send a reply later.
+   *
+   * At `sendAt` it is sent like any other reply of the agent, whatever was written meanwhile. It fails if the channel
+   * does not take it then, for example because its reply window has closed. A ticket has at most 20 of them.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  scheduleTicketReply(id: string, body: models.ScheduledReplyIn, options?: RequestOptions): Promise<models.ScheduledReply> {
+    return this.call({ method: "POST", path: path`/messaging/v1/tickets/${id}/scheduled-replies`, body }, options);
+  }
+
+  /**
+   * Delete a scheduled reply: it is not sent.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/scheduled-replies/${id}` }, options);
   }
 }
 
@@ -3446,6 +3486,7 @@ export class Resources {
   readonly rewards: RewardsResource;
   readonly sandbox: SandboxResource;
   readonly savedReplies: SavedRepliesResource;
+  readonly scheduledReplies: ScheduledRepliesResource;
   readonly shipments: ShipmentsResource;
   readonly shipping: ShippingResource;
   readonly slaPolicies: SlaPoliciesResource;
@@ -3484,6 +3525,7 @@ export class Resources {
     this.rewards = new RewardsResource(transport);
     this.sandbox = new SandboxResource(transport);
     this.savedReplies = new SavedRepliesResource(transport);
+    this.scheduledReplies = new ScheduledRepliesResource(transport);
     this.shipments = new ShipmentsResource(transport);
     this.shipping = new ShippingResource(transport);
     this.slaPolicies = new SlaPoliciesResource(transport);

@@ -384,7 +384,11 @@ export type ProductSort =
   | "createdAt:asc"
   | "createdAt:desc"
   | "name:asc"
-  | "name:desc";
+  | "name:desc"
+  | "price:asc"
+  | "price:desc"
+  | "stock:asc"
+  | "stock:desc";
 
 export type ProductStatus =
   | "active"
@@ -440,6 +444,11 @@ export type Rounding =
   | "ceil"
   | "floor"
   | "round";
+
+export type ScheduledReplyStatus =
+  | "failed"
+  | "scheduled"
+  | "sending";
 
 /** What a key may do: a resource and an action. */
 export type Scope =
@@ -4228,6 +4237,27 @@ export interface SavedReplyIn {
 export interface SavedReplyPage {
   data: SavedReply[];
   meta: PageMeta;
+}
+
+/** A reply that is sent later. Once it is sent, it is a message of the ticket and no longer scheduled. */
+export interface ScheduledReply {
+  id: string;
+  ticketId: string;
+  agentId: number;
+  body: string;
+  sendAt: string;
+  status: Open<ScheduledReplyStatus>;
+  /** Why it could not be sent. */
+  failureReason: string | null;
+  createdAt: string;
+}
+
+/** A reply to send later. */
+export interface ScheduledReplyIn {
+  agentId: number;
+  body: string;
+  /** In the future. */
+  sendAt: string | Date;
 }
 
 /** The figures of one carrier, or of one of its services or areas. */

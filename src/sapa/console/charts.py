@@ -124,6 +124,12 @@ def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str
     return Chart(round(max(y - gap + 4, 20.0), 1), boxes, [], [], along, list(names))
 
 
+def build_curve(values: Sequence[Number]) -> str:
+    """The points of a small line without axes, 100 wide and 24 high, the oldest value first."""
+    most, apart = max(1.0, *map(float, values)), 100 / max(len(values) - 1, 1)
+    return " ".join(f"{number * apart:.1f},{23 - 22 * float(value) / most:.1f}" for number, value in enumerate(values))
+
+
 def choose_top(most: Number) -> int:
     """A round number at or above the greatest value, divisible by four."""
     size = int(10 ** (len(str(math.ceil(most))) - 1))

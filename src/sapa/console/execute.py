@@ -1,8 +1,8 @@
 """Calls the declared endpoints in this process, with the scopes of a role."""
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
 import msgspec
@@ -29,6 +29,8 @@ SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.A
 JSON = "application/json"
 CACHE_SECONDS = 1.0
 
+Value = TypeVar("Value")
+
 
 class InProcessApi:
     """One per process."""
@@ -39,6 +41,7 @@ class InProcessApi:
         self._table = RouteTable(domains)
         self._companies: dict[int, tuple[Company, float]] = {}
         """With the time until which it is cached: its settings can change."""
+        self._cached: dict[tuple[str, int], tuple[Any, float]] = {}
 
     async def call(
         self,
@@ -95,6 +98,15 @@ class InProcessApi:
                 company = await access.get_company(db, company_id)
             self._companies[company_id] = (company, now + CACHE_SECONDS)
         return company
+
+    async def cache(self, name: str, company_id: int, seconds: float, read: Callable[[], Awaitable[Value]]) -> Value:
+        """What is read once in so many seconds for all people of a company."""
+        value, until = self._cached.get((name, company_id), (None, 0.0))
+        now = time.monotonic()
+        if value is None or now >= until:
+            value = await read()
+            self._cached[name, company_id] = (value, now + seconds)
+        return cast(Value, value)
 
     async def _get_key(self, company_id: int, role: Role, user: ChangeActor | None) -> Key:
         company = await self.get_company(company_id)

@@ -1,6 +1,9 @@
 """Home: today's numbers, what needs somebody now, and the first steps of a new shop."""
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -9,20 +12,26 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.backups.actions import get_state
 from sapa.backups.types import BackupState
+from sapa.console.charts import build_curve
 from sapa.console.inbox_pages import read_clock
 from sapa.console.inbox_queue import ask, read_people, read_team
 from sapa.console.page_request import PageRequest
 from sapa.console.report_pages import link_orders
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
+from sapa.console.shop_pages import LOW_STOCK
 from sapa.messaging.channel_status import actions as channel_status
 from sapa.messaging.connections.environment import get_environment
 from sapa.people import actions as people
 from sapa.people.types import Role
 from sapa.reports import actions as reports
+from sapa.reports.types import DaySales
 
 RECENT_DAYS = 2
 """Today and yesterday."""
+CURVE_DAYS = 14
+CURVE_SECONDS = 300.0
+"""How long the days before yesterday are cached: they are many orders to read, and hardly change."""
 NEW_DAYS = 7
 """How long a company sees the first steps."""
 WAITING = {"waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "2"}
@@ -36,6 +45,21 @@ class SetupStep(Struct, frozen=True):
     label: str
     path: str
     is_done: bool
+
+
+class SalesFigure(Struct, frozen=True):
+    """A number of today beside yesterday's, and a curve of the last days."""
+
+    label: str
+    today: str
+    link: str
+    yesterday: str
+    earlier_link: str
+    change: int | None
+    """In percent of what yesterday had at this time of the day."""
+    points: str
+    days: list[str]
+    """The oldest first."""
 
 
 class ChannelFault(Struct, frozen=True):
@@ -63,6 +87,8 @@ async def show_home(page: PageRequest) -> Response:
         unpaid=unpaid,
         to_pay=TO_PAY,
         sales=[] if is_agent else await _list_sales(page),
+        low=await page.call("GET", "/products", LOW_STOCK | {"sort": "stock:asc", "limit": str(MOST_NAMED)}),
+        low_stock=LOW_STOCK,
         faults=[] if is_agent else await _list_faults(page),
         late_backup=await _find_late_backup(page),
         steps=[] if is_agent else await _list_steps(page),
@@ -80,10 +106,43 @@ async def _list_waiting(page: PageRequest) -> tuple[list[Any], int]:
     return tickets[:MOST_NAMED], sum(one["meta"]["total"] for one in lists)
 
 
-async def _list_sales(page: PageRequest) -> list[tuple[Any, str]]:
+async def _list_sales(page: PageRequest) -> list[SalesFigure]:
+    """Net sales and orders of today, and of the days before."""
+
+    async def read_earlier() -> list[DaySales]:
+        async with page.context.database.connection() as db:
+            return await reports.list_recent_sales(db, page.company_id, CURVE_DAYS, RECENT_DAYS)
+
     async with page.context.database.connection() as db:
-        sales = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
-    return [(day, link_orders(page, day.currency, day.starts_at, day.ends_at)) for day in sales]
+        recent = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
+    earlier = await page.api.cache("earlier sales", page.company_id, CURVE_SECONDS, read_earlier)
+    days = [*recent, *(day for day in earlier if day.day < recent[-1].day)]  # another day may have begun meanwhile
+    links = [link_orders(page, day.currency, day.starts_at, day.ends_at) for day in recent]
+    show = partial(page.formats.short_money, currency=recent[0].currency)
+    return [
+        _build_figure("Net sales today", links, show, [day.net for day in days], recent[1].net_so_far),
+        _build_figure(
+            "Orders today", links, page.formats.number, [day.orders for day in days], recent[1].orders_so_far
+        ),
+    ]
+
+
+def _build_figure(
+    label: str, links: list[str], show: Callable[[Any], str], values: Sequence[Decimal | int], so_far: Decimal | int
+) -> SalesFigure:
+    """From the values of the days, the latest first, and what yesterday had at this time of the day."""
+    change = round(100 * float(values[0] - so_far) / float(so_far)) if so_far > 0 else None
+    oldest_first = [max(value, 0) for value in reversed(values)]
+    return SalesFigure(
+        label,
+        show(values[0]),
+        links[0],
+        show(values[1]),
+        links[1],
+        change,
+        build_curve(oldest_first),
+        [show(value) for value in reversed(values)],
+    )
 
 
 async def _list_faults(page: PageRequest) -> list[ChannelFault]:

@@ -1,12 +1,28 @@
-"""One page of a list, by the query of the address."""
+"""One page of a list, by the query of the address, and the filters that have a name."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from sapa.console.page_request import PageRequest
+from sapa.db import counters
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 
 PAGE = 25
+
+NamedFilters = Sequence[tuple[str, Mapping[str, str]]]
+"""Labels, each with the query that it stands for."""
+
+
+class ListTab(Struct, frozen=True):
+    """A filter that has a name, and how many rows it finds."""
+
+    label: str
+    query: Mapping[str, str]
+    total: int
+    is_chosen: bool
 
 
 async def read_list(page: PageRequest, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
@@ -20,3 +36,20 @@ async def read_list(page: PageRequest, path: str, *filters: str, base: Base = Ba
         page.error = error
         found = {"data": [], "meta": {"page": 1, "limit": PAGE, "total": 0, "hasNextPage": False}}
     return {"items": found["data"], "meta": found["meta"], "query": query}
+
+
+async def read_cells(page: PageRequest, counter: str, *names: str) -> list[tuple[dict[str, str], int]]:
+    """How many rows each combination of these fields has."""
+    async with page.context.database.connection() as db:
+        totals = await counters.list_totals(db, page.company_id, counter)
+    return [(dict(zip(names, cell.split("/"), strict=True)), total) for cell, total in totals.items()]
+
+
+def count_cells(cells: Iterable[tuple[Mapping[str, str], int]], wanted: Mapping[str, str]) -> int:
+    return sum(total for fields, total in cells if wanted.items() <= fields.items())
+
+
+def build_tabs(query: Mapping[str, str], counted: Sequence[tuple[str, Mapping[str, str], int]]) -> list[ListTab]:
+    names = {name for _, wanted, _ in counted for name in wanted}
+    present = {name: query[name] for name in names if query[name]}
+    return [ListTab(label, wanted, total, wanted == present) for label, wanted, total in counted]

@@ -1,14 +1,14 @@
 """Orders: the list, one order with its money and history, and what people do with it."""
 
 from asyncio import gather
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.responses import Response
 
 from sapa.console.fields import parse_money, parse_number
 from sapa.console.filter_pages import list_saved
-from sapa.console.listing import read_list
+from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
@@ -25,14 +25,13 @@ FILTERS = {
     "financialStatus": words_of(FinancialStatus),
 }
 SETTABLE = FILTERS | {"financialStatus": ("pending", "paid", "refunded")}
-TABS: Sequence[tuple[str, dict[str, str]]] = (
+TABS: NamedFilters = (
     ("All", {}),
     ("To pay", {"status": "active", "financialStatus": "pending"}),
     ("To ship", {"status": "active", "financialStatus": "paid", "fulfillmentStatus": "unfulfilled"}),
     ("Shipped", {"status": "active", "fulfillmentStatus": "fulfilled"}),
     ("Cancelled", {"status": "cancelled"}),
 )
-"""Filters that have a name."""
 SORTS = (
     ("createdAt:desc", "Newest first"),
     ("createdAt:asc", "Oldest first"),
@@ -51,8 +50,13 @@ SHIPPING_TITLE = "Ongkos kirim"
 @console.get("/{environment}/orders", roles=EVERYBODY)
 async def list_orders(page: PageRequest) -> Response:
     names = ("status", "fulfillmentStatus", "financialStatus", "customerId", "currency", "createdFrom", "createdTo")
-    listed, saved = await gather(read_list(page, "/orders", *names, "sort"), list_saved(page, "orders"))
-    return page.show("orders.html", choices=FILTERS, tabs=TABS, sorts=SORTS, saved=saved, **listed)
+    listed, saved, cells = await gather(
+        read_list(page, "/orders", *names, "sort"),
+        list_saved(page, "orders"),
+        read_cells(page, "orders", "status", "fulfillmentStatus", "financialStatus"),
+    )
+    tabs = build_tabs(listed["query"], [(label, wanted, count_cells(cells, wanted)) for label, wanted in TABS])
+    return page.show("orders.html", choices=FILTERS, tabs=tabs, sorts=SORTS, saved=saved, **listed)
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)

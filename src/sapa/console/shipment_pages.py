@@ -8,7 +8,7 @@ import segno
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.listing import read_list
+from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
 from sapa.console.notification_names import STATUS_NAMES, STEP_NAMES
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
@@ -35,15 +35,37 @@ PRINTS = (
     ("manifest-a6", "Pickup manifest, A4"),
 )
 """What the list prints, each with its label: the document and its format, or whose it is."""
-FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId", "codState", "returnOf")
+TABS: NamedFilters = (
+    ("All", {}),
+    ("To book", {"statusGroup": "pending"}),
+    ("Booked", {"statusGroup": "accepted"}),
+    ("On the way", {"statusGroup": "in_delivery"}),
+    ("Delivered", {"statusGroup": "delivered"}),
+)
+FILTERS = (
+    "status",
+    "statusGroup",
+    "provider",
+    "needsAction",
+    "orderId",
+    "awb",
+    "storeLocationId",
+    "codState",
+    "returnOf",
+)
 
 
 @console.get("/{environment}/shipments", roles=EVERYBODY)
 async def list_shipments(page: PageRequest) -> Response:
     listing = await read_list(page, "/shipping/shipments", *FILTERS)
+    cells = await read_cells(page, "shipments", "provider", "status")
+    groups = [({"statusGroup": GROUP_OF[fields["status"]]}, total) for fields, total in cells]
+    counted = [(label, wanted, count_cells(groups, wanted)) for label, wanted in TABS]
+    problems = page.counts["/shipments"].number if "/shipments" in page.counts else 0
     providers = [(name, provider.label) for name, provider in PROVIDERS.items()]
     return page.show(
         "shipments.html",
+        tabs=build_tabs(listing["query"], [*counted, ("Problems", {"needsAction": "true"}, problems)]),
         statuses=STATUSES,
         providers=providers,
         prints=PRINTS,

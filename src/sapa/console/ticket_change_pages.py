@@ -4,26 +4,24 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_instant
 from sapa.console.inbox_pages import parse_agent, path_of
 from sapa.console.inbox_queue import read_team
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.snooze_choices import read_instant
 from sapa.console.ticket_pages import go_to_next, save_draft, show_ticket
 from sapa.http.endpoints import Base
-from sapa.http.errors import Invalid
-
-OWN_TIME = "own"
 
 Json = dict[str, Any]
 
 
 @console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket, says="Assigned")
 async def assign_ticket(page: PageRequest) -> Response:
-    """Of several agents who take one from the queue at once, one gets it."""
+    """Of several agents who take one from the queue at once, one gets it. Who leaves it to another opens the next."""
     is_from_queue = page.form_value("agentId") == "me" and page.form.get("owner") == ""
-    return await _do(page, "take" if is_from_queue else "assign", {"agentId": await _find_chosen(page)})
+    response = await _do(page, "take" if is_from_queue else "assign", {"agentId": await _find_chosen(page)})
+    return await go_to_next(page, page.request.path_params["id"]) if page.form_value("next") else response
 
 
 @console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket, says="Transferred")
@@ -55,7 +53,7 @@ async def update_ticket(page: PageRequest) -> Response:
     if "teamId" in form:
         patch["teamId"] = page.form_value("teamId") or None
     if "snooze" in form:
-        patch["snoozedUntil"] = _read_snooze(page)
+        patch["snoozedUntil"] = read_instant(page, "snooze", "until")
     id = page.request.path_params["id"]
     await page.call("PUT", f"/tickets/{id}", body=patch, base=Base.MESSAGING)
     if patch.get("snoozedUntil"):
@@ -88,16 +86,6 @@ async def link_customer(page: PageRequest) -> Response:
     body = {"customerId": page.form_value("customer")}
     await page.call("PUT", f"/tickets/{id}/customer", body=body, base=Base.MESSAGING)
     return go_to(path_of(page, id))
-
-
-def _read_snooze(page: PageRequest) -> str | None:
-    """One of the choices, or the agent's own; None wakes the ticket."""
-    chosen, own = page.form_value("snooze"), page.form_value("until")
-    if chosen != OWN_TIME:
-        return chosen or None
-    if not own:
-        raise Invalid.field("until", "is required")
-    return parse_instant(page, own)
 
 
 async def _do(page: PageRequest, verb: str, body: object) -> Response:

@@ -4,6 +4,7 @@ import re
 from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
+from sapa.console.error_words import show_error
 from sapa.console.form_files import list_files, open_stream
 from sapa.console.inbox_pages import is_script, path_of, read_screen, watch
 from sapa.console.inbox_queue import (
@@ -27,7 +29,7 @@ from sapa.console.page_request import PageRequest
 from sapa.console.reply_parts import split_reply
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
-from sapa.console.snooze_choices import list_choices
+from sapa.console.snooze_choices import list_choices, read_instant
 from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
@@ -36,6 +38,8 @@ from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import ReplyDraft
+from sapa.support.scheduled_replies import actions as scheduled_replies
+from sapa.support.scheduled_replies.types import ScheduledReply
 from sapa.support.types import AnsweredMeanwhile
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
@@ -64,13 +68,15 @@ async def show_ticket(page: PageRequest) -> Response:
     ticket = await get_ticket(page)  # last, so that it has every message that the queue shows
     if ticket["customerId"] not in screen["queue"]["people"]:
         screen["queue"]["people"] |= await read_people(page, [ticket])
-    typing = await _read_typing(page, ticket, team)
+    typing, scheduled = await _read_typing(page, ticket, team), await _list_scheduled(page, ticket)
     is_latest = not params.get("before")
     screen |= {
         "ticket": ticket,
         "screen": page.path(f"/inbox/{ticket['id']}"),
         "pane": params.get("pane", ""),
         "typing": typing,
+        "scheduled": scheduled,
+        "show_reason": partial(show_error, page.language),
         "lines": build_lines(ticket, team.names, is_latest),
         "mark_names": _build_name_marker(team),
         "files": await _read_files(page, ticket),
@@ -79,7 +85,7 @@ async def show_ticket(page: PageRequest) -> Response:
         "is_latest": is_latest,
         "snoozes": list_choices(page, screen["clock"].now),
         "macros": team.choices.macros,
-        "seen": build_fingerprint([screen["queue"], team.names, ticket, typing]),
+        "seen": build_fingerprint([screen["queue"], team.names, ticket, typing, scheduled]),
     }
     part = params.get("part", "")
     reads = [] if part == LIVE else [_read_composer(page, ticket, team)]
@@ -100,7 +106,8 @@ async def watch_ticket(page: PageRequest) -> Response:
         ticket, team = await get_ticket(page), await read_team(page)
         queue = await read_queue(page, team)
         queue["people"] |= await read_people(page, [ticket])
-        return [queue, team.names, ticket, await _read_typing(page, ticket, team)]
+        typing, scheduled = await _read_typing(page, ticket, team), await _list_scheduled(page, ticket)
+        return [queue, team.names, ticket, typing, scheduled]
 
     return await watch(page, read)
 
@@ -135,6 +142,8 @@ async def _find_draft(page: PageRequest, ticket: Json, agent_id: int) -> ReplyDr
 async def reply_to_ticket(page: PageRequest) -> Response:
     """A text, files, or both; several messages on a channel whose messages have one file."""
     text, my_id = page.form_value("body").replace("\r\n", "\n"), (await read_team(page)).my_id
+    if page.form_value("later"):
+        return await _schedule(page, text, my_id)
     id, once, files = page.request.path_params["id"], page.form_value("once"), await _upload_files(page)
     replies = [{"body": text}] if not files else split_reply((await get_ticket(page))["source"], text, files)
     for number, reply in enumerate(replies):
@@ -154,6 +163,31 @@ async def reply_to_ticket(page: PageRequest) -> Response:
     await page.call("POST", f"/tickets/{id}/resolve", body={"agentId": my_id}, base=Base.MESSAGING)
     page.say("Sent and resolved")
     return await go_to_next(page, id)
+
+
+async def _schedule(page: PageRequest, text: str, my_id: int) -> Response:
+    """Sends the reply at one of the usual times, or at the agent's own."""
+    id = page.request.path_params["id"]
+    if list_files(page):
+        raise Invalid.field("attachmentIds", "can only be sent now")
+    send_at = read_instant(page, "later", "sendAt")
+    body = {"agentId": my_id, "body": text, "sendAt": send_at}
+    await page.call("POST", f"/tickets/{id}/scheduled-replies", body=body, base=Base.MESSAGING)
+    await save_draft(page, my_id, "")
+    page.say("Will be sent {when}", when=page.formats.stamp(send_at))
+    return go_to(path_of(page, id, "#talk"))
+
+
+@console.post("/{environment}/inbox/{id}/unschedule", roles=EVERYBODY, shown_by=show_ticket, says="Not sent")
+async def unschedule_reply(page: PageRequest) -> Response:
+    """Its text becomes the draft, unless there is one."""
+    id, reply_id = page.request.path_params["id"], page.form_value("reply")
+    ticket, my_id = await get_ticket(page), (await read_team(page)).my_id
+    text = next((one.body for one in await _list_scheduled(page, ticket) if one.id == reply_id), "")
+    await page.call("DELETE", f"/scheduled-replies/{reply_id}", base=Base.MESSAGING)
+    if await _find_draft(page, ticket, my_id) is None:
+        await save_draft(page, my_id, text)
+    return go_to(path_of(page, id, "#talk"))
 
 
 def _read_seen(page: PageRequest) -> Json:
@@ -250,17 +284,23 @@ async def save_draft(page: PageRequest, agent_id: int, text: str) -> None:
 
 
 async def _read_typing(page: PageRequest, ticket: Json, team: Team) -> Json:
-    """The names of other agents who are writing here, and whether the customer is, where the channel shows it."""
+    """The other agents who are writing here, and whether the customer is, where the channel shows it."""
     company = await page.api.get_company(page.company_id)
     async with page.context.database.connection() as db:
         writing = await drafts.list_typing(db, company, ticket["id"], team.me["id"] if team.me else 0)
-    return {"agents": [agent.name for agent in writing], "customer": bool(await list_typing(page, [ticket]))}
+    return {"agents": writing, "customer": bool(await list_typing(page, [ticket]))}
+
+
+async def _list_scheduled(page: PageRequest, ticket: Json) -> list[ScheduledReply]:
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.connection() as db:
+        return await scheduled_replies.list_of_ticket(db, company, ticket["id"])
 
 
 async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
     """The form to reply with: what was refused, else a saved reply that was chosen, else the draft."""
     params = page.request.query_params
-    values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl")}
+    values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl", "sendAt")}
     is_refused = "body" in page.form
     if team.me and not is_refused and (chosen := params.get("reply")):
         query = {"agentId": str(team.my_id)}

@@ -22,6 +22,11 @@ async def get_total(db: Connection, company_id: int, counter: str, cells: list[s
     return await queries.sum_named_cells(db, company_id, counter, cells)
 
 
+async def list_totals(db: Connection, company_id: int, counter: str) -> dict[str, int]:
+    """The rows of each cell."""
+    return await queries.list_cells(db, company_id, counter)
+
+
 async def fold(database: Database) -> None:
     """Folds the deltas of every company, each batch in its own transaction; two folds of one company may deadlock, and
     one of them is retried."""

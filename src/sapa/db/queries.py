@@ -24,6 +24,15 @@ SUM_NAMED_CELLS = sql(
              WHERE company_id = $1 AND counter = $2 AND cell = ANY($3))::bigint"""
 )
 
+LIST_CELLS = sql(
+    """
+    SELECT cell, sum(rows)::bigint
+      FROM (SELECT cell, total AS rows FROM counter_cells WHERE company_id = $1 AND counter = $2
+             UNION ALL
+            SELECT cell, delta FROM counter_deltas WHERE company_id = $1 AND counter = $2) AS parts
+     GROUP BY cell"""
+)
+
 COMPANIES_TO_FOLD = sql(
     "SELECT company_id FROM counter_deltas GROUP BY company_id ORDER BY min(created_at)",
     crosses="the worker looks for due work over all companies, then folds company by company",
@@ -62,6 +71,10 @@ async def sum_cells(db: Connection, company_id: int, counter: str) -> int:
 
 async def sum_named_cells(db: Connection, company_id: int, counter: str, cells: list[str]) -> int:
     return int(await SUM_NAMED_CELLS.value(db, company_id, counter, cells))
+
+
+async def list_cells(db: Connection, company_id: int, counter: str) -> dict[str, int]:
+    return {row[0]: row[1] for row in await db.fetch(LIST_CELLS.text, company_id, counter)}
 
 
 async def list_companies_to_fold(db: Connection) -> list[int]:

@@ -269,6 +269,11 @@ CREATE TABLE products (
     search_text  text           NOT NULL,
     created_at   timestamptz(3) NOT NULL DEFAULT now(),
     updated_at   timestamptz(3) NOT NULL DEFAULT now(),
+    -- Computed from the variants: the lowest price; the stock of all together and of the scarcest one, null where no
+    -- stock is tracked.
+    least_price  numeric,
+    stock        bigint,
+    least_stock  integer,
     CONSTRAINT products_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT products_status_check CHECK (status IN ('active', 'draft', 'archived'))
 );
@@ -277,6 +282,9 @@ CREATE UNIQUE INDEX products_product_id_key ON products (company_id, product_id)
 CREATE INDEX products_created_idx ON products (company_id, created_at, id);
 CREATE INDEX products_status_idx ON products (company_id, status, created_at, id);
 CREATE INDEX products_name_idx ON products (company_id, lower(name), id) INCLUDE (status);
+CREATE INDEX products_price_idx ON products (company_id, least_price, id) INCLUDE (status);
+CREATE INDEX products_stock_idx ON products (company_id, stock, id) INCLUDE (status);
+CREATE INDEX products_least_stock_idx ON products (company_id, least_stock) INCLUDE (status);
 CREATE INDEX products_search_idx ON products USING gin (company_id, search_text gin_trgm_ops);
 CREATE INDEX products_tags_idx ON products USING gin (company_id, tags);
 
@@ -2722,6 +2730,29 @@ CREATE TABLE reply_drafts (
     updated_at  timestamptz(3) NOT NULL DEFAULT now(),
     CONSTRAINT reply_drafts_pkey PRIMARY KEY (company_id, ticket_id, agent_id)
 );
+
+-- Replies that agents send later; a row is deleted when its reply is sent. Instants are the company's.
+CREATE TABLE scheduled_replies (
+    company_id      bigint         NOT NULL,
+    id              text           COLLATE "C" NOT NULL,
+    ticket_id       text           COLLATE "C" NOT NULL,
+    agent_id        bigint         NOT NULL,
+    body            text           NOT NULL,
+    send_at         timestamptz(3) NOT NULL,
+    status          text           COLLATE "C" NOT NULL DEFAULT 'scheduled',
+    failure_reason  text,
+    tries           integer        NOT NULL DEFAULT 0,
+    -- When it is tried next, in the company's time; null once it failed.
+    due_at          timestamptz(3),
+    created_at      timestamptz(3) NOT NULL,
+    CONSTRAINT scheduled_replies_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT scheduled_replies_status_check CHECK (status IN ('scheduled', 'sending', 'failed')),
+    CONSTRAINT scheduled_replies_failure_check CHECK ((status = 'failed') = (failure_reason IS NOT NULL)),
+    CONSTRAINT scheduled_replies_due_check CHECK ((status = 'failed') = (due_at IS NULL))
+);
+
+CREATE INDEX scheduled_replies_ticket_idx ON scheduled_replies (company_id, ticket_id, send_at, id);
+CREATE INDEX scheduled_replies_due_idx ON scheduled_replies (due_at) WHERE due_at IS NOT NULL;
 
 -- One for each company; without one it is always open.
 CREATE TABLE business_hours (

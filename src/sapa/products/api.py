@@ -11,7 +11,7 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Page, build_page
 from sapa.products import actions, queries
-from sapa.products.types import Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
+from sapa.products.types import MOST_STOCK, Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
 from sapa.values.enum_names import EnumName
 from sapa.values.text_folding import fold
 
@@ -23,7 +23,12 @@ routes = Routes(
 )
 
 
-ProductSort = Annotated[Literal["createdAt:desc", "createdAt:asc", "name:asc", "name:desc"], EnumName("ProductSort")]
+ProductSort = Annotated[
+    Literal[
+        "createdAt:desc", "createdAt:asc", "name:asc", "name:desc", "price:asc", "price:desc", "stock:asc", "stock:desc"
+    ],
+    EnumName("ProductSort"),
+]
 
 
 class ProductsQuery(PageQuery, frozen=True, kw_only=True):
@@ -34,6 +39,18 @@ class ProductsQuery(PageQuery, frozen=True, kw_only=True):
     tags: (
         Annotated[list[str], Meta(description="Comma-separated. Only products that have all of these tags.")] | None
     ) = None
+    stock_at_most: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=MOST_STOCK,
+                examples=[5],
+                description="Only products with a variant of which at most this many units are in stock.",
+            ),
+        ]
+        | None
+    ) = None
     sort: Annotated[ProductSort, Meta(description="A field and a direction.")] = "createdAt:desc"
 
 
@@ -42,7 +59,8 @@ async def list_products(call: Call, query: ProductsQuery) -> Page[Product]:
     """List products.
 
     Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's SKU, ignoring
-    case and accents. `tags` is comma-separated; a product must have all of them.
+    case and accents. `tags` is comma-separated; a product must have all of them. `price` sorts by the lowest price of a
+    product's variants, `stock` by the units of all of them; a product without tracked stock counts as unlimited.
     """
     products, total = await queries.list_products(
         call.db, call.company.id, _filters(query), query.sort, query.limit, query.offset
@@ -91,6 +109,7 @@ def _filters(query: ProductsQuery) -> dict[str, Any]:
         "search": query.search and _pattern(query.search),
         "tags": query.tags,
         CELLS: query.status and [query.status],
+        "stock_at_most": query.stock_at_most,
     }
     return {name: value for name, value in filters.items() if value is not None}
 

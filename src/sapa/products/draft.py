@@ -1,5 +1,6 @@
 """Checks what a caller sends of a product, and normalises it for storage. Pure: no database."""
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -33,6 +34,23 @@ class ProductDraft(Struct, frozen=True, kw_only=True):
     def search_text(self) -> str:
         skus = [variant.inventory_sku for variant in self.variants if variant.inventory_sku is not None]
         return "\n".join(map(fold, [self.name, self.product_id, *skus]))
+
+    @property
+    def least_price(self) -> Decimal:
+        return min(variant.price for variant in self.variants)
+
+    @property
+    def stock(self) -> int | None:
+        """Of all variants together; None where no stock is tracked."""
+        return sum(quantities) if (quantities := self._list_quantities()) else None
+
+    @property
+    def least_stock(self) -> int | None:
+        """Of the variant of which least is left."""
+        return min(self._list_quantities(), default=None)
+
+    def _list_quantities(self) -> list[int]:
+        return [one.inventory_quantity for one in self.variants if one.inventory_quantity is not None]
 
     def list_media(self) -> list[str]:
         """The addresses of all pictures."""

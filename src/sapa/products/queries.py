@@ -14,7 +14,7 @@ from sapa.products.types import MOST_STOCK, Product, VariantOnSale
 from sapa.values.json import encode
 
 COUNTER = "products"
-WRITTEN = WriteColumns(ProductDraft, "search_text", without=["variants"])
+WRITTEN = WriteColumns(ProductDraft, "search_text", "least_price", "stock", "least_stock", without=["variants"])
 
 # PostgreSQL prints this JSON exactly as our encoder does: compact, amounts as stored.
 VARIANTS = """array_to_json(ARRAY(
@@ -112,8 +112,8 @@ LISTING = Listing(
     counter=COUNTER,
     cell="status",
     columns={"variants": VARIANTS},
-    filters={"search": "search_text LIKE {}", "tags": "tags @> {}"},
-    sorts={"createdAt": "created_at", "name": "lower(name)"},
+    filters={"search": "search_text LIKE {}", "tags": "tags @> {}", "stock_at_most": "least_stock <= {}"},
+    sorts={"createdAt": "created_at", "name": "lower(name)", "price": "least_price", "stock": "stock"},
 )
 
 
@@ -234,7 +234,11 @@ TOUCH = sql(
     f"""
     WITH touched AS (
         UPDATE products
-           SET updated_at = GREATEST(statement_timestamp(), updated_at)
+           SET updated_at = GREATEST(statement_timestamp(), updated_at),
+               (stock, least_stock) = (
+               SELECT sum(inventory_quantity), min(inventory_quantity)
+                 FROM variants
+                WHERE company_id = $1 AND product_id = products.id)
          WHERE company_id = $1 AND id = ANY($2)
         RETURNING company_id, {", ".join(_OWN)}
     )
@@ -262,5 +266,5 @@ async def change_stock(tx: Tx, company_id: int, ids: Sequence[str], changes: Seq
 
 
 async def touch_products(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Product]:
-    """Sets updated_at."""
+    """Sets updated_at, and the stock as its variants have it now."""
     return sorted(await TOUCH.all(tx, company_id, ids), key=lambda product: product.id)

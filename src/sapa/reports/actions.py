@@ -127,9 +127,9 @@ async def list_endpoint_hours(db: Connection, company_id: int, endpoint_id: str,
     return [by_hour.get(hour) or EndpointHour(hour, 0, 0, None, None) for hour in (*range(hours), None)]
 
 
-async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
-    """What was sold today and on the days before, the latest first."""
-    return await queries.list_recent_sales(db, company_id, days)
+async def list_recent_sales(db: Connection, company_id: int, days: int, newest: int = 0) -> list[DaySales]:
+    """What was sold on each of so many days until today, the latest first; without the `newest` so many."""
+    return await queries.list_recent_sales(db, company_id, days, newest)
 
 
 async def list_transactions(

@@ -78,20 +78,26 @@ SALES = sql(
 # One statement, because the first page that everybody sees shows it.
 RECENT_SALES = sql(
     """
-    SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, d.starts_at, d.ends_at
+    SELECT to_char(d.day, 'YYYY-MM-DD') AS day, c.currency, s.orders, s.net, s.orders_so_far, s.net_so_far, d.starts_at,
+           d.ends_at
       FROM companies c
      CROSS JOIN LATERAL (
            SELECT t.day, t.day::timestamp AT TIME ZONE c.time_zone AS starts_at,
-                  (t.day + 1)::timestamp AT TIME ZONE c.time_zone AS ends_at
-             FROM (SELECT ((now() + c.clock_offset) AT TIME ZONE c.time_zone)::date - ago AS day
-                     FROM generate_series(0, $2::integer - 1) AS ago) AS t) AS d
+                  (t.day + 1)::timestamp AT TIME ZONE c.time_zone AS ends_at,
+                  (t.day + t.now::time) AT TIME ZONE c.time_zone AS this_hour
+             FROM (SELECT l.now, l.now::date - ago AS day
+                     FROM (SELECT (now() + c.clock_offset) AT TIME ZONE c.time_zone AS now) AS l
+                    CROSS JOIN generate_series($3::integer, $2::integer - 1) AS ago) AS t) AS d
      CROSS JOIN LATERAL (
-           SELECT count(*) AS orders,
-                  trim_scale(coalesce(sum(coalesce(subtotal, total) - discount_total - removed_goods) FILTER (
-                      WHERE coalesce(archived_from, status) NOT IN ('cancelled', 'refunded')), 0)) AS net
-             FROM orders
-            WHERE company_id = $1 AND created_at >= d.starts_at AND created_at < d.ends_at
-              AND currency = c.currency) AS s
+           SELECT count(*) AS orders, trim_scale(coalesce(sum(o.net), 0)) AS net,
+                  count(*) FILTER (WHERE o.created_at <= d.this_hour) AS orders_so_far,
+                  trim_scale(coalesce(sum(o.net) FILTER (WHERE o.created_at <= d.this_hour), 0)) AS net_so_far
+             FROM (SELECT created_at,
+                          CASE WHEN coalesce(archived_from, status) NOT IN ('cancelled', 'refunded')
+                               THEN coalesce(subtotal, total) - discount_total - removed_goods END AS net
+                     FROM orders
+                    WHERE company_id = $1 AND created_at >= d.starts_at AND created_at < d.ends_at
+                      AND currency = c.currency) AS o) AS s
      WHERE c.company_id = $1
      ORDER BY d.day DESC""",
     row=DaySales,
@@ -267,8 +273,8 @@ async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> l
     return await SALES.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
 
 
-async def list_recent_sales(db: Connection, company_id: int, days: int) -> list[DaySales]:
-    return await RECENT_SALES.all(db, company_id, days)
+async def list_recent_sales(db: Connection, company_id: int, days: int, newest: int) -> list[DaySales]:
+    return await RECENT_SALES.all(db, company_id, days, newest)
 
 
 async def list_money(db: Connection, company_id: int, window: ReportWindow) -> list[MoneyStep]:

@@ -118,6 +118,9 @@ class DaySales(Struct, frozen=True):
     orders: int
     net: Decimal
     """Net sales."""
+    orders_so_far: int
+    """Until this time of the day."""
+    net_so_far: Decimal
     starts_at: datetime
     ends_at: datetime
 

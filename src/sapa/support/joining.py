@@ -8,14 +8,15 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages import actions as messages
 from sapa.support import queries
 from sapa.support.rows import LockedTicket
+from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.ticket_change import TicketChange
 from sapa.support.types import DifferentCustomers, Ticket, TicketClosed, TicketResolved, TicketUpdated
 from sapa.values.company import Company
 
 
 async def merge(tx: Tx, company: Company, id: str, other_id: str) -> Ticket:
-    """Moves the messages and notes of another ticket of the customer into this one, and resolves the other. Its
-    customer's wait, its labels and its measured past remain."""
+    """Moves the messages, notes and scheduled replies of another ticket of the customer into this one, and resolves the
+    other. Its customer's wait, its labels and its measured past remain."""
     if id == other_id:
         raise Invalid.field("ticketId", "must be another ticket")
     await queries.get_ticket(tx, company.id, id)
@@ -34,6 +35,7 @@ async def merge(tx: Tx, company: Company, id: str, other_id: str) -> Ticket:
         await emit(tx, company, TicketClosed(await other.write(tx, company)))
     await messages.move_to_ticket(tx, company, other_id, id)
     await queries.move_notes(tx, company.id, other_id, id)
+    await scheduled_replies.move(tx, company, other_id, id)
     ticket = await change.write(tx, company)
     await emit(tx, company, TicketUpdated(ticket))
     return ticket

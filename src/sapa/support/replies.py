@@ -1,5 +1,6 @@
 """Sends an agent's reply over the ticket's channel, as any other message."""
 
+from sapa.db.pool import Connection
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -9,6 +10,7 @@ from sapa.messaging.sending.types import SendContext
 from sapa.support import queries
 from sapa.support.agents import actions as agents
 from sapa.support.requests import ReplyIn
+from sapa.values.company import Company
 
 
 async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepted[Message]:
@@ -32,6 +34,11 @@ async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepte
         )
     except Invalid as refusal:
         raise _rename_field(refusal) from None
+
+
+async def require_ticket(db: Connection, company: Company, id: str) -> None:
+    """Raises NotFound if it does not exist."""
+    await queries.get_reply_target(db, company.id, id)
 
 
 def _rename_field(refusal: Invalid) -> Invalid:

@@ -2903,12 +2903,15 @@ class AsyncProductsResource(AsyncResource):
         search: str | None = None,
         status: models.ProductStatus | None = None,
         tags: Sequence[str] | None = None,
+        stock_at_most: int | None = None,
         sort: models.ProductSort | None = None,
     ) -> AsyncPagedList[models.Product, models.ProductPage]:
         """List products.
 
         Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's
-        SKU, ignoring case and accents. `tags` is comma-separated; a product must have all of them.
+        SKU, ignoring case and accents. `tags` is comma-separated; a product must have all of them. `price`
+        sorts by the lowest price of a product's variants, `stock` by the units of all of them; a product
+        without tracked stock counts as unlimited.
 
         Needs the scope `products:READ`.
 
@@ -2917,13 +2920,22 @@ class AsyncProductsResource(AsyncResource):
         - search: A part of the name, the productId or a SKU.
         - status: Only the variants of active products can be ordered.
         - tags: Comma-separated. Only products that have all of these tags.
+        - stock_at_most: Only products with a variant of which at most this many units are in stock.
         - sort: A field and a direction.
         """
         return self._list(
             models.ProductPage,
             "page",
             "/customer/v1/products",
-            {"page": page, "limit": limit, "search": search, "status": status, "tags": tags, "sort": sort},
+            {
+                "page": page,
+                "limit": limit,
+                "search": search,
+                "status": status,
+                "tags": tags,
+                "stockAtMost": stock_at_most,
+                "sort": sort,
+            },
         )
 
     async def create(
@@ -3716,6 +3728,53 @@ class AsyncSavedRepliesResource(AsyncResource):
         )
 
 
+class AsyncScheduledRepliesResource(AsyncResource):
+    """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
+
+    async def list(self, id: str) -> List[models.ScheduledReply]:
+        """List the replies that a ticket sends later, the next one first.
+
+        Those that could not be sent are in the list with the reason, until you delete them.
+
+        Needs the scope `messages:READ`.
+        """
+        return await self._call(
+            List[models.ScheduledReply], Request("GET", build_path("/messaging/v1/tickets/{}/scheduled-replies", id))
+        )
+
+    async def schedule_ticket_reply(
+        self, id: str, *, agent_id: int, body: str, send_at: datetime, idempotency_key: str | None = None
+    ) -> models.ScheduledReply:
+        """Send a reply later.
+
+        At `sendAt` it is sent like any other reply of the agent, whatever was written meanwhile. It fails if
+        the channel does not take it then, for example because its reply window has closed. A ticket has at most
+        20 of them.
+
+        Needs the scope `messages:WRITE`.
+
+        - send_at: In the future.
+        """
+        return await self._call(
+            models.ScheduledReply,
+            Request(
+                "POST",
+                build_path("/messaging/v1/tickets/{}/scheduled-replies", id),
+                body=models.ScheduledReplyIn(agent_id=agent_id, body=body, send_at=send_at),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    async def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a scheduled reply: it is not sent.
+
+        Needs the scope `messages:WRITE`.
+        """
+        await self._run(
+            Request("DELETE", build_path("/messaging/v1/scheduled-replies/{}", id), idempotency_key=idempotency_key)
+        )
+
+
 class AsyncShipmentsResource(AsyncResource):
     """Parcels: their bookings, tracking, labels and returns."""
 
@@ -3734,6 +3793,7 @@ class AsyncShipmentsResource(AsyncResource):
         needs_action: bool | None = None,
         cod_state: models.CodState | None = None,
         return_of: str | None = None,
+        status_group: models.ShippingStatusGroup | None = None,
         created_from: datetime | None = None,
         created_to: datetime | None = None,
     ) -> AsyncPagedList[models.Shipment, models.ShipmentPage]:
@@ -3756,6 +3816,7 @@ class AsyncShipmentsResource(AsyncResource):
         - needs_action: Whether to check by hand.
         - cod_state: Cash on delivery that is still to be collected, to be remitted, or was remitted.
         - return_of: The returns of this shipment.
+        - status_group: Those with one of the group's statuses.
         - created_from: Created at this instant or later.
         - created_to: Created at this instant or earlier.
         """
@@ -3776,6 +3837,7 @@ class AsyncShipmentsResource(AsyncResource):
                 "needsAction": needs_action,
                 "codState": cod_state,
                 "returnOf": return_of,
+                "statusGroup": status_group,
                 "createdFrom": created_from,
                 "createdTo": created_to,
             },
@@ -6020,6 +6082,7 @@ class AsyncResources:
         self.rewards = AsyncRewardsResource(transport)
         self.sandbox = AsyncSandboxResource(transport)
         self.saved_replies = AsyncSavedRepliesResource(transport)
+        self.scheduled_replies = AsyncScheduledRepliesResource(transport)
         self.shipments = AsyncShipmentsResource(transport)
         self.shipping = AsyncShippingResource(transport)
         self.sla_policies = AsyncSlaPoliciesResource(transport)

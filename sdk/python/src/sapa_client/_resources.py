@@ -2883,12 +2883,15 @@ class ProductsResource(Resource):
         search: str | None = None,
         status: models.ProductStatus | None = None,
         tags: Sequence[str] | None = None,
+        stock_at_most: int | None = None,
         sort: models.ProductSort | None = None,
     ) -> PagedList[models.Product, models.ProductPage]:
         """List products.
 
         Newest first, unless you set `sort`. `search` matches part of the name, the productId or a variant's
-        SKU, ignoring case and accents. `tags` is comma-separated; a product must have all of them.
+        SKU, ignoring case and accents. `tags` is comma-separated; a product must have all of them. `price`
+        sorts by the lowest price of a product's variants, `stock` by the units of all of them; a product
+        without tracked stock counts as unlimited.
 
         Needs the scope `products:READ`.
 
@@ -2897,13 +2900,22 @@ class ProductsResource(Resource):
         - search: A part of the name, the productId or a SKU.
         - status: Only the variants of active products can be ordered.
         - tags: Comma-separated. Only products that have all of these tags.
+        - stock_at_most: Only products with a variant of which at most this many units are in stock.
         - sort: A field and a direction.
         """
         return self._list(
             models.ProductPage,
             "page",
             "/customer/v1/products",
-            {"page": page, "limit": limit, "search": search, "status": status, "tags": tags, "sort": sort},
+            {
+                "page": page,
+                "limit": limit,
+                "search": search,
+                "status": status,
+                "tags": tags,
+                "stockAtMost": stock_at_most,
+                "sort": sort,
+            },
         )
 
     def create(
@@ -3688,6 +3700,53 @@ class SavedRepliesResource(Resource):
         )
 
 
+class ScheduledRepliesResource(Resource):
+    """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
+
+    def list(self, id: str) -> List[models.ScheduledReply]:
+        """List the replies that a ticket sends later, the next one first.
+
+        Those that could not be sent are in the list with the reason, until you delete them.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(
+            List[models.ScheduledReply], Request("GET", build_path("/messaging/v1/tickets/{}/scheduled-replies", id))
+        )
+
+    def schedule_ticket_reply(
+        self, id: str, *, agent_id: int, body: str, send_at: datetime, idempotency_key: str | None = None
+    ) -> models.ScheduledReply:
+        """Send a reply later.
+
+        At `sendAt` it is sent like any other reply of the agent, whatever was written meanwhile. It fails if
+        the channel does not take it then, for example because its reply window has closed. A ticket has at most
+        20 of them.
+
+        Needs the scope `messages:WRITE`.
+
+        - send_at: In the future.
+        """
+        return self._call(
+            models.ScheduledReply,
+            Request(
+                "POST",
+                build_path("/messaging/v1/tickets/{}/scheduled-replies", id),
+                body=models.ScheduledReplyIn(agent_id=agent_id, body=body, send_at=send_at),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a scheduled reply: it is not sent.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(
+            Request("DELETE", build_path("/messaging/v1/scheduled-replies/{}", id), idempotency_key=idempotency_key)
+        )
+
+
 class ShipmentsResource(Resource):
     """Parcels: their bookings, tracking, labels and returns."""
 
@@ -3706,6 +3765,7 @@ class ShipmentsResource(Resource):
         needs_action: bool | None = None,
         cod_state: models.CodState | None = None,
         return_of: str | None = None,
+        status_group: models.ShippingStatusGroup | None = None,
         created_from: datetime | None = None,
         created_to: datetime | None = None,
     ) -> PagedList[models.Shipment, models.ShipmentPage]:
@@ -3728,6 +3788,7 @@ class ShipmentsResource(Resource):
         - needs_action: Whether to check by hand.
         - cod_state: Cash on delivery that is still to be collected, to be remitted, or was remitted.
         - return_of: The returns of this shipment.
+        - status_group: Those with one of the group's statuses.
         - created_from: Created at this instant or later.
         - created_to: Created at this instant or earlier.
         """
@@ -3748,6 +3809,7 @@ class ShipmentsResource(Resource):
                 "needsAction": needs_action,
                 "codState": cod_state,
                 "returnOf": return_of,
+                "statusGroup": status_group,
                 "createdFrom": created_from,
                 "createdTo": created_to,
             },
@@ -5986,6 +6048,7 @@ class Resources:
         self.rewards = RewardsResource(transport)
         self.sandbox = SandboxResource(transport)
         self.saved_replies = SavedRepliesResource(transport)
+        self.scheduled_replies = ScheduledRepliesResource(transport)
         self.shipments = ShipmentsResource(transport)
         self.shipping = ShippingResource(transport)
         self.sla_policies = SlaPoliciesResource(transport)

@@ -261,6 +261,10 @@ class RefundExceedsPaid(Conflict):
     """The refund is more than what was paid and not refunded yet."""
 
 
+class ReplyBeingSent(Conflict):
+    """The reply is being sent at this moment."""
+
+
 class ReservationClosed(Conflict):
     """The reservation or redemption is already committed, released, expired or failed."""
 
@@ -343,6 +347,10 @@ class TestKeyRequired(Forbidden):
 
 class TicketResolved(Conflict):
     """The ticket is resolved. Reopen it first."""
+
+
+class TooManyScheduledReplies(Conflict):
+    """The ticket has as many scheduled replies as it can have."""
 
 
 class UnsubscribedByPerson(Conflict):
@@ -456,6 +464,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "PROVIDER_NOT_CONNECTED": ProviderNotConnected,
     "RATE_LIMIT_EXCEEDED": RateLimitExceeded,
     "REFUND_EXCEEDS_PAID": RefundExceedsPaid,
+    "REPLY_BEING_SENT": ReplyBeingSent,
     "REQUEST_TIMEOUT": RequestTimeout,
     "RESERVATION_CLOSED": ReservationClosed,
     "RETURN_EXISTS": ReturnExists,
@@ -478,6 +487,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "TEMPLATE_PARAMS_MISMATCH": TemplateParamsMismatch,
     "TEST_KEY_REQUIRED": TestKeyRequired,
     "TICKET_RESOLVED": TicketResolved,
+    "TOO_MANY_SCHEDULED_REPLIES": TooManyScheduledReplies,
     "UNAUTHORIZED": Unauthorized,
     "UNSUBSCRIBED_BY_PERSON": UnsubscribedByPerson,
     "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaType,
@@ -555,6 +565,7 @@ __all__ = [
     "ProviderNotConnected",
     "RateLimitExceeded",
     "RefundExceedsPaid",
+    "ReplyBeingSent",
     "RequestTimeout",
     "ReservationClosed",
     "ReturnExists",
@@ -581,6 +592,7 @@ __all__ = [
     "TicketResolved",
     "TimedOut",
     "TooManyRequests",
+    "TooManyScheduledReplies",
     "Unauthorized",
     "UnexpectedResponse",
     "UnsubscribedByPerson",

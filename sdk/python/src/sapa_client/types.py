@@ -189,7 +189,9 @@ PresenceStatus: TypeAlias = Literal["away", "offline", "online"]
 
 PrintedDocument: TypeAlias = Literal["label", "manifest", "packing_slip"]
 
-ProductSort: TypeAlias = Literal["createdAt:asc", "createdAt:desc", "name:asc", "name:desc"]
+ProductSort: TypeAlias = Literal[
+    "createdAt:asc", "createdAt:desc", "name:asc", "name:desc", "price:asc", "price:desc", "stock:asc", "stock:desc"
+]
 
 ProductStatus: TypeAlias = Literal["active", "archived", "draft"]
 
@@ -220,6 +222,8 @@ ReservationStatus: TypeAlias = Literal["committed", "expired", "released", "rese
 ResolvedReason: TypeAlias = Literal["ai", "api", "inactivity", "manual", "merged"]
 
 Rounding: TypeAlias = Literal["ceil", "floor", "round"]
+
+ScheduledReplyStatus: TypeAlias = Literal["failed", "scheduled", "sending"]
 
 Scope: TypeAlias = Literal[
     "analytics:READ",
@@ -4247,6 +4251,30 @@ class SavedReplyPage(Struct, kw_only=True, frozen=True):
 
     data: list[SavedReply] = []
     meta: PageMeta
+
+
+class ScheduledReply(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A reply that is sent later. Once it is sent, it is a message of the ticket and no longer scheduled."""
+
+    id: str
+    ticket_id: str
+    agent_id: int
+    body: str
+    send_at: datetime
+    status: str
+    """One of ScheduledReplyStatus, or a newer word."""
+    failure_reason: str | None = None
+    """Why it could not be sent."""
+    created_at: datetime
+
+
+class ScheduledReplyIn(Struct, kw_only=True, rename="camel"):
+    """A reply to send later."""
+
+    agent_id: int
+    body: str
+    send_at: datetime
+    """In the future."""
 
 
 class Scorecard(Struct, kw_only=True, frozen=True, rename="camel"):

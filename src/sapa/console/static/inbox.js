@@ -291,7 +291,7 @@
     const isReply = form.id === "reply", isWriting = isReply || form.id === "note";
     const text = isReply ? form.elements.body.value : "", files = form.chosenFiles;
     const body = form.enctype === "multipart/form-data" ? data : new URLSearchParams(data);
-    const line = isReply && !files?.length && text.trim() ? showSending(text) : null;
+    const line = isReply && button?.name !== "later" && !files?.length && text.trim() ? showSending(text) : null;
     if (isReply) {
       clearTimeout(draftTimer);
       draftTimer = null;

@@ -17,7 +17,7 @@ from sapa.http.responses import Page, build_page
 from sapa.shipping.errors import NotEditable, ShipmentNotFound
 from sapa.shipping.providers import PROVIDERS, Provider
 from sapa.shipping.shipments import actions, queries
-from sapa.shipping.states import STATUSES, Status
+from sapa.shipping.states import GROUPS, STATUSES, Group, Status
 from sapa.shipping.types import LOCATION_ID, SHIPMENT_ID, Shipment, ShipmentId
 from sapa.values.enum_names import EnumName
 from sapa.values.text_folding import fold
@@ -54,6 +54,7 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
     return_of: Annotated[str, Meta(pattern=SHIPMENT_ID.pattern, description="The returns of this shipment.")] | None = (
         None
     )
+    status_group: Annotated[Group, Meta(description="Those with one of the group's statuses.")] | None = None
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
 
@@ -100,12 +101,13 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
 
 def _cells(query: ShipmentsQuery) -> list[str] | None:
     """The counter's cells of the requested provider and status."""
-    statuses = {status for status in (query.status, query.shipping_status) if status}
-    if not statuses and query.provider is None:
+    named = [[status] for status in (query.status, query.shipping_status) if status]
+    groups = [GROUPS[query.status_group]] if query.status_group else []
+    if not (named or groups) and query.provider is None:
         return None
     choices: list[Iterable[str]] = [
         [query.provider] if query.provider else PROVIDERS,
-        [] if len(statuses) > 1 else statuses or STATUSES,
+        [status for status in STATUSES if all(status in one for one in (*named, *groups))],
     ]
     return ["/".join(cell) for cell in product(*choices)]
 
