@@ -4936,7 +4936,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
    ]
   }
  },
- "scheduledReplies.scheduleTicketReply": {
+ "scheduledReplies.create": {
   "method": "POST",
   "path": "/messaging/v1/tickets/{id}/scheduled-replies",
   "status": 201,

@@ -2476,7 +2476,7 @@ export class ScheduledRepliesResource extends Resource {
    *
    * Needs the scope `messages:WRITE`.
    */
-  scheduleTicketReply(id: string, body: models.ScheduledReplyIn, options?: RequestOptions): Promise<models.ScheduledReply> {
+  create(id: string, body: models.ScheduledReplyIn, options?: RequestOptions): Promise<models.ScheduledReply> {
     return this.call({ method: "POST", path: path`/messaging/v1/tickets/${id}/scheduled-replies`, body }, options);
   }
 

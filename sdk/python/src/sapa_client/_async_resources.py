@@ -3742,7 +3742,7 @@ class AsyncScheduledRepliesResource(AsyncResource):
             List[models.ScheduledReply], Request("GET", build_path("/messaging/v1/tickets/{}/scheduled-replies", id))
         )
 
-    async def schedule_ticket_reply(
+    async def create(
         self, id: str, *, agent_id: int, body: str, send_at: datetime, idempotency_key: str | None = None
     ) -> models.ScheduledReply:
         """Send a reply later.

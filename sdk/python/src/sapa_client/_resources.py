@@ -3714,7 +3714,7 @@ class ScheduledRepliesResource(Resource):
             List[models.ScheduledReply], Request("GET", build_path("/messaging/v1/tickets/{}/scheduled-replies", id))
         )
 
-    def schedule_ticket_reply(
+    def create(
         self, id: str, *, agent_id: int, body: str, send_at: datetime, idempotency_key: str | None = None
     ) -> models.ScheduledReply:
         """Send a reply later.

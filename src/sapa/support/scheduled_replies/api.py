@@ -34,7 +34,7 @@ async def list_scheduled_replies(call: Call, id: TicketId) -> list[ScheduledRepl
     scope=Scope.MESSAGES_WRITE,
     raises=[NotFound, AgentInactive, TooManyScheduledReplies],
 )
-async def schedule_ticket_reply(call: Call, id: TicketId, body: ScheduledReplyIn) -> ScheduledReply:
+async def create_scheduled_reply(call: Call, id: TicketId, body: ScheduledReplyIn) -> ScheduledReply:
     """Send a reply later.
 
     At `sendAt` it is sent like any other reply of the agent, whatever was written meanwhile. It fails if the channel
