@@ -149,6 +149,14 @@ async def a_rating(api: httpx.AsyncClient) -> str:
     return str((await api.get(f"{base}/ratings", params={"ticketId": ticket})).json()["data"][0]["id"])
 
 
+async def a_scheduled_reply(api: httpx.AsyncClient) -> str:
+    body = {"agentId": int(await an_agent(api)), "body": "Halo", "sendAt": "2099-01-31T02:00:00Z"}
+    path = f"{root_of(api)}/messaging/v1/tickets/{await a_ticket(api)}/scheduled-replies"
+    response = await api.post(path, json=body)
+    assert response.status_code == 201, response.text
+    return str(response.json()["data"]["id"])
+
+
 async def a_webhook_endpoint(api: httpx.AsyncClient) -> str:
     """At a name that nobody has."""
     response = await api.post("/webhook-endpoints", json={"url": "https://hooks.example.com/sapa"})

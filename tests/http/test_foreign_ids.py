@@ -30,6 +30,7 @@ from tests.http.samples import (
     a_channel_event,
     a_difference,
     a_rating,
+    a_scheduled_reply,
     a_settlement,
     a_shipment,
     a_ticket,
@@ -159,11 +160,6 @@ async def an_sla_policy(api: httpx.AsyncClient) -> str:
 
 async def a_macro(api: httpx.AsyncClient) -> str:
     return await make_in_inbox(api, "/macros", {"name": uuid4().hex, "actions": {"priority": "high"}})
-
-
-async def a_scheduled_reply(api: httpx.AsyncClient) -> str:
-    body = {"agentId": int(await an_agent(api)), "body": "Halo", "sendAt": "2099-01-31T02:00:00Z"}
-    return await make_in_inbox(api, f"/tickets/{await a_ticket(api)}/scheduled-replies", body)
 
 
 MAKERS: dict[str, Maker] = {

@@ -25,6 +25,7 @@ from sapa.shipping.types import SHIPMENT_ID
 from sapa.support.macros.types import MACRO_ID
 from sapa.support.ratings.types import RATING_ID
 from sapa.support.saved_replies.types import SAVED_REPLY_ID
+from sapa.support.scheduled_replies.types import SCHEDULED_REPLY_ID
 from sapa.support.types import AGENT_ID, TICKET_ID
 from sapa.values.ids import CUSTOMER_ID
 from sapa.values.json import encode
@@ -40,6 +41,7 @@ from tests.http.samples import (
     a_channel_event,
     a_difference,
     a_rating,
+    a_scheduled_reply,
     a_shipment,
     a_ticket,
     a_webhook_delivery,
@@ -138,6 +140,8 @@ class Caller:
     async def make_resources(self) -> None:
         if self.operation.path.startswith("/webhook-deliveries/"):
             self.made[DELIVERY_ID.example] = await a_webhook_delivery(self.client)
+        if self.operation.path.startswith("/scheduled-replies/"):
+            self.made[SCHEDULED_REPLY_ID.example] = await a_scheduled_reply(self.client)
         if self.operation.path.startswith("/shipping/labels"):
             self.made[SHIPMENT_ID.example] = await a_shipment(self.client)
         await self._make_resources_of(self.operation)
