@@ -163,10 +163,8 @@ async def _read_groups(page: PageRequest, query: dict[str, str], team: Team) -> 
     limit = MOST_SHOWN if query.get("page", "1") != "1" else GROUP
     wanted = {**filters, "status": STATUSES[query["view"]], "snoozed": "false"}
     waiting, answered = {**wanted, "waiting": "true", "sort": LONGEST}, {**wanted, "waiting": "false", "sort": NEWEST}
-    return await gather(
-        _list(page, waiting, limit, "Waiting for you"),
-        _list(page, answered, limit, "Answered"),
-    )
+    lists = [_list(page, waiting, limit, "Waiting for you"), _list(page, answered, limit, "Answered")]
+    return await gather(*lists)
 
 
 async def _list(page: PageRequest, query: dict[str, str], limit: int, name: str = "") -> Json:

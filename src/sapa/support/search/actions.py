@@ -26,8 +26,9 @@ async def search(db: Connection, company: Company, query: str) -> list[TicketMat
         ids = await queries.list_ids_of_customer(db, company.id, text)
         return [TicketMatch(ticket, None) for ticket in await tickets.list_newest_of(db, company, ids, MOST_FOUND)]
     words = _split(text)
-    people = await queries.list_ids_of_people(db, company.id, words, _parse_digits(query))
-    messages = await queries.list_message_matches(db, company.id, words)
+    has_most = await queries.has_most_tickets(db, company.id)
+    people = await queries.list_ids_of_people(db, company.id, words, _parse_digits(query), has_most)
+    messages = await queries.list_message_matches(db, company.id, words, has_most)
     text_by_ticket = {match.ticket_id: match.text for match in messages}
     found = await tickets.list_newest_of(db, company, [*people, *text_by_ticket], MOST_FOUND)
     return [TicketMatch(ticket, text_by_ticket.get(ticket.id)) for ticket in found]

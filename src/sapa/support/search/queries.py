@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sapa.db.counters import get_total
-from sapa.db.listing import contains
+from sapa.db.listing import OWNS_MOST, contains
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.support.search.types import FoundPeople, GatheredMessage, MessageMatch
@@ -27,6 +27,12 @@ SHORTEST_INDEXED = 3
 
 # The same expression as the index has.
 _TEXT = "lower(left(body, 2000))"
+
+# For a company that has most of the tickets the condition is a filter, never one of the index: reading the long list of
+# its rows there costs more than reading the few matches of others.
+_OWN = ("company_id = $1", "(company_id = $1) IS TRUE")
+
+HAS_MOST_TICKETS = sql(OWNS_MOST.format(table="tickets"))
 
 COUNT_WORDS = sql(
     f"""
@@ -67,61 +73,68 @@ WALK_MESSAGES = sql(
     row=MessageMatch,
 )
 
-GATHER_MESSAGES = sql(
-    f"""
-    SELECT DISTINCT ON (ticket_id) ticket_id, left(body, 200) AS text, gathered
-      FROM (SELECT ticket_id, id, body, count(*) OVER () AS gathered
-              FROM (SELECT ticket_id, id, body
-                      FROM messages
-                     WHERE company_id = $1 AND {_TEXT} LIKE $2 AND {_TEXT} LIKE $3 AND ticket_id IS NOT NULL
-                       AND {_TEXT} LIKE ALL($4::text[])
-                     LIMIT {MOST_GATHERED:d}) AS matching
-             ORDER BY id DESC
-             LIMIT {4 * MOST_FOUND:d}) AS newest
-     ORDER BY ticket_id, id DESC""",
-    row=GatheredMessage,
+GATHER_MESSAGES, GATHER_MESSAGES_BY_TEXT = (
+    sql(
+        f"""
+        SELECT DISTINCT ON (ticket_id) ticket_id, left(body, 200) AS text, gathered
+          FROM (SELECT ticket_id, id, body, count(*) OVER () AS gathered
+                  FROM (SELECT ticket_id, id, body
+                          FROM messages
+                         WHERE {own} AND {_TEXT} LIKE $2 AND {_TEXT} LIKE $3 AND ticket_id IS NOT NULL
+                           AND {_TEXT} LIKE ALL($4::text[])
+                         LIMIT {MOST_GATHERED:d}) AS matching
+                 ORDER BY id DESC
+                 LIMIT {4 * MOST_FOUND:d}) AS newest
+         ORDER BY ticket_id, id DESC""",
+        row=GatheredMessage,
+    )
+    for own in _OWN
 )
 
 # In one statement, because a common name has thousands of ids to hand over.
-FIND_PEOPLE = sql(
-    f"""
-    WITH matching_contacts AS MATERIALIZED (
-        SELECT id
-          FROM contacts
-         WHERE company_id = $1 AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
-         LIMIT {MOST_PEOPLE:d}
-    ), matching_customers AS MATERIALIZED (
-        SELECT id
-          FROM customers
-         WHERE company_id = $1
-           AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
-         LIMIT {MOST_PEOPLE:d}
-    ), matching_identities AS MATERIALIZED (
-        SELECT contact_id AS id
-          FROM contact_identities
-         WHERE company_id = $1 AND lower(key) LIKE $5
-         LIMIT {MOST_PEOPLE:d}
+FIND_PEOPLE, FIND_PEOPLE_BY_TEXT = (
+    sql(
+        f"""
+        WITH matching_contacts AS MATERIALIZED (
+            SELECT id
+              FROM contacts
+             WHERE {own} AND lower(name) LIKE $2 AND lower(name) LIKE ALL($3::text[])
+             LIMIT {MOST_PEOPLE:d}
+        ), matching_customers AS MATERIALIZED (
+            SELECT id
+              FROM customers
+             WHERE {own}
+               AND (search_text LIKE $2 AND search_text LIKE ALL($3::text[]) OR search_text LIKE $4)
+             LIMIT {MOST_PEOPLE:d}
+        ), matching_identities AS MATERIALIZED (
+            SELECT contact_id AS id
+              FROM contact_identities
+             WHERE {own} AND lower(key) LIKE $5
+             LIMIT {MOST_PEOPLE:d}
+        )
+        SELECT ARRAY(
+                   SELECT id
+                     FROM (SELECT id, last_message_at
+                             FROM tickets
+                            WHERE company_id = $1
+                              AND contact_id = ANY(ARRAY(
+                                  SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities))
+                            UNION
+                           SELECT id, last_message_at
+                             FROM tickets
+                            WHERE company_id = $1
+                              AND customer_id = ANY(ARRAY(SELECT id FROM matching_customers))) AS found
+                    ORDER BY last_message_at DESC, id DESC
+                    LIMIT {MOST_FOUND:d}) AS ticket_ids,
+               (SELECT max(number)
+                  FROM (SELECT count(*) AS number FROM matching_contacts
+                         UNION ALL
+                        SELECT count(*) FROM matching_customers
+                         UNION ALL
+                        SELECT count(*) FROM matching_identities) AS lists) AS people""",
+        row=FoundPeople,
     )
-    SELECT ARRAY(
-               SELECT id
-                 FROM (SELECT id, last_message_at
-                         FROM tickets
-                        WHERE company_id = $1
-                          AND contact_id = ANY(ARRAY(
-                              SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities))
-                        UNION
-                       SELECT id, last_message_at
-                         FROM tickets
-                        WHERE company_id = $1 AND customer_id = ANY(ARRAY(SELECT id FROM matching_customers))) AS found
-                ORDER BY last_message_at DESC, id DESC
-                LIMIT {MOST_FOUND:d}) AS ticket_ids,
-           (SELECT max(number)
-              FROM (SELECT count(*) AS number FROM matching_contacts
-                     UNION ALL
-                    SELECT count(*) FROM matching_customers
-                     UNION ALL
-                    SELECT count(*) FROM matching_identities) AS lists) AS people""",
-    row=FoundPeople,
+    for own in _OWN
 )
 
 # For names and parts of numbers that so many have that their newest tickets would be missed.
@@ -145,21 +158,29 @@ LIST_OF_CUSTOMER = sql(
 )
 
 
-async def list_message_matches(db: Connection, company_id: int, words: Sequence[str]) -> list[MessageMatch]:
+async def has_most_tickets(db: Connection, company_id: int) -> bool:
+    """Whether most tickets are this company's."""
+    return bool(await HAS_MOST_TICKETS.value(db, company_id, "tickets"))
+
+
+async def list_message_matches(
+    db: Connection, company_id: int, words: Sequence[str], has_most: bool
+) -> list[MessageMatch]:
     """For each ticket the newest message that has all the words, one of which the index must be able to find."""
     patterns = [contains(word) for word in words]
     total, *counts = await _list_values(db, COUNT_WORDS.text, company_id, ["%", *patterns])
     indexed = [(count, -len(word), word) for count, word in zip(counts, words, strict=True) if is_indexed(word)]
     (count, _, rarest), (_, _, second) = (sorted(indexed) * 2)[:2]
+    gathering = GATHER_MESSAGES_BY_TEXT if has_most else GATHER_MESSAGES
     if count <= total * (MOST_RARE if len(indexed) == 1 else MOST_RARE_BESIDE_OTHERS):
-        gathered = await GATHER_MESSAGES.all(db, company_id, contains(rarest), contains(second), patterns)
+        gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
         if not gathered or gathered[0].gathered < MOST_GATHERED:
             return [MessageMatch(match.ticket_id, match.text) for match in gathered]
     tickets = NEWEST_TICKETS_OF_A_WORD if len(words) == 1 else NEWEST_TICKETS
     newest = await WALK_MESSAGES.all(db, company_id, patterns, tickets)
     if len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
         return newest
-    gathered = await GATHER_MESSAGES.all(db, company_id, contains(rarest), contains(second), patterns)
+    gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
     return [*(MessageMatch(match.ticket_id, match.text) for match in gathered), *newest]
 
 
@@ -168,12 +189,16 @@ def is_indexed(word: str) -> bool:
     return len(word) >= SHORTEST_INDEXED
 
 
-async def list_ids_of_people(db: Connection, company_id: int, words: Sequence[str], number: str | None) -> list[str]:
+async def list_ids_of_people(
+    db: Connection, company_id: int, words: Sequence[str], number: str | None, has_most: bool
+) -> list[str]:
     """The newest tickets of contacts and customers with all the words in their name or address, or with this part of a
     number."""
     longest, patterns = contains(max(words, key=len)), [contains(word) for word in words]
     digits = contains(number) if number else None
-    found = await FIND_PEOPLE.find(db, company_id, longest, patterns, digits, digits or contains(" ".join(words)))
+    whole = digits or contains(" ".join(words))
+    finding = FIND_PEOPLE_BY_TEXT if has_most else FIND_PEOPLE
+    found = await finding.find(db, company_id, longest, patterns, digits, whole)
     assert found is not None  # noqa: S101 - a row of aggregates
     if found.people < MOST_PEOPLE:
         return found.ticket_ids
