@@ -67,7 +67,7 @@ class Cluster:
         host = self.hosts[name]
         data = host.folder / "data"
         if not data.exists():
-            for folder in (data, host.folder / "etcd"):
+            for folder in (data, host.folder / "etcd", host.folder / "home"):
                 folder.mkdir(mode=0o700)
                 shutil.chown(folder, "postgres", "postgres")
         first = DATABASES["db1"]
@@ -77,6 +77,7 @@ class Cluster:
         host.start("etcd", ["etcd"], etcd, user="postgres")
         patroni = {key: value.replace(first, host.address) for key, value in read_environment("patroni.env").items()}
         patroni |= {"PATRONI_NAME": name, "PATRONI_POSTGRESQL_DATA_DIR": str(data)}
+        patroni["PATRONI_POSTGRESQL_PGPASS"] = str(host.folder / "home" / "pgpass")  # otherwise the hosts share one
         host.start("patroni", ["patroni", str(DEPLOY / "patroni.yml")], patroni, user="postgres")
 
     def start_sapa(self, name: str, command: str) -> None:
