@@ -22,8 +22,8 @@ from bench.findings import Table, ratios, spread
 from bench.ground import SeededCompany, create_company, plain_environment
 from bench.report import print_tables
 from bench.servers import Server, end, free_port, wait_for_answer
-from sapa.domains import install
 from sapa.runtime.processes import spawn
+from sapa.wiring import install
 
 ORDERS = 200
 ROUNDS = 6

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 
-from sapa import domains
+from sapa import wiring
 from sapa.access.actions import get_company
 from sapa.context import build_context
 from sapa.db.pool import open_database
@@ -23,7 +23,7 @@ async def drip() -> AsyncIterator[bytes]:
 
 
 async def main(database_url: str, company_id: int) -> None:
-    domains.install()
+    wiring.install()
     async with open_database(database_url, size=2) as database:
         context = build_context(read_settings(), database)
         async with database.connection() as db:
