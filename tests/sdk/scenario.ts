@@ -138,6 +138,10 @@ const filed = await sapa.tickets.update(ticket.id, { labelIds: [label.id], teamI
 check(filed.labelIds[0] === label.id && filed.teamId === team.id, "the filed ticket");
 const saved = await sapa.savedReplies.create({ shortcut: crypto.randomUUID(), text: "Halo, saya {agen}." });
 check((await sapa.savedReplies.fill(ticket.id, saved.id, { agentId: agent.id })).text === "Halo, saya Sari.", "the saved reply");
+const tomorrow = new Date(Date.now() + 86_400_000);
+const later = await sapa.scheduledReplies.create(ticket.id, { agentId: agent.id, body: "Sudah tiba?", sendAt: tomorrow });
+check((await sapa.scheduledReplies.list(ticket.id))[0].id === later.id, "the reply that is sent later");
+await sapa.scheduledReplies.delete(later.id);
 check((await sapa.views.create({ name: crypto.randomUUID(), filters: { priority: "high" } })).agentId === null, "the view");
 check((await sapa.businessHours.get()).timeZone === "Asia/Jakarta", "the business hours");
 await sapa.slaPolicies.delete((await sapa.slaPolicies.create({ name: crypto.randomUUID(), resolutionMinutes: 60 })).id);

@@ -244,6 +244,10 @@ class Shop:
         assert (filed.label_ids, filed.team_id, filed.priority) == ([label.id], team.id, "high")
         saved = self.sapa.saved_replies.create(shortcut=uuid4().hex, text="Halo, saya {agen}.")
         assert self.sapa.saved_replies.fill(ticket_id, saved.id, agent_id=agent_id).text == "Halo, saya Sari."
+        tomorrow = datetime.now(UTC) + timedelta(days=1)
+        later = self.sapa.scheduled_replies.create(ticket_id, agent_id=agent_id, body="Sudah tiba?", send_at=tomorrow)
+        assert [one.body for one in self.sapa.scheduled_replies.list(ticket_id)] == ["Sudah tiba?"]
+        self.sapa.scheduled_replies.delete(later.id)
         view = self.sapa.views.create(name=uuid4().hex, filters=types.ViewFiltersIn(priority="high"))
         assert view.id in [one.id for one in self.sapa.views.list(agent_id=agent_id)]
         assert self.sapa.business_hours.get().time_zone == "Asia/Jakarta"

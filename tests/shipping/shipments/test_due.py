@@ -13,9 +13,14 @@ from sapa.db.pool import Database, Tx
 from sapa.db.sql import Statement
 from sapa.shipping.bookings import queries as bookings
 from sapa.shipping.tracking import queries as tracking
+from tests.conftest import Installation
+from tests.db.scratch import connect
 from tests.factories import Environments, make_company
 
 BATCH = 50
+MANY = 2_000
+"""So many that the way to find them matters."""
+A_YEAR = 365 * 86_400
 SHIPMENT = """
     INSERT INTO shipments (company_id, id, provider, provider_label, currency, shipping_status, package_handover,
                            insurance, search_text, {} )
@@ -117,11 +122,18 @@ def scans(plan: dict[str, Any], table: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", QUEUES)
-async def test_what_is_due_is_found_by_a_range_of_an_index(tx: Tx, name: str) -> None:
+async def test_what_is_due_is_found_by_a_range_of_an_index(
+    installation: Installation, database: Database, company: Environments, name: str
+) -> None:
     queue = QUEUES[name]
-    await tx.execute("SET LOCAL enable_seqscan = off")
+    async with database.transaction() as tx:
+        await fill(tx, queue, company.live, MANY, A_YEAR)
+    async with connect(installation.server.owner_url) as owner:
+        await owner.execute(f"ANALYZE {queue.table}, companies")
     for statement in queue.statements:
-        plan = await tx.fetchval("EXPLAIN (FORMAT JSON) " + statement.text.replace("$1", str(BATCH)))
+        async with database.transaction() as tx:
+            await tx.execute("SET LOCAL enable_seqscan = off")
+            plan = await tx.fetchval("EXPLAIN (FORMAT JSON) " + statement.text.replace("$1", str(BATCH)))
         found = list(scans(msgspec.json.decode(plan)[0]["Plan"], queue.table))
         assert found
         for scan in found:
