@@ -55,6 +55,7 @@ class Cluster:
             self.start_database(name)
         assert await wait_until(self._has_primary, PATIENCE), "no primary"
         await self._create_database()
+        assert await wait_until(self._has_all_standbys, PATIENCE), "a standby is missing"
         await migrate(self.owner_url, self.app_url)
         for name in APIS:
             self.start_sapa(name, "api")
@@ -101,6 +102,12 @@ class Cluster:
 
     async def _has_primary(self) -> bool:
         return await self.find_primary() is not None
+
+    async def _has_all_standbys(self) -> bool:
+        async with httpx.AsyncClient(timeout=2) as client:
+            response = await client.get(f"http://{DATABASES['db1']}:8008/cluster")
+        states = [member["state"] for member in response.json()["members"]]
+        return len(states) == len(DATABASES) and set(states) <= {"running", "streaming"}
 
     async def has_synchronous_standby(self) -> bool:
         async with httpx.AsyncClient(timeout=2) as client:
