@@ -22,6 +22,10 @@ from tests.factories import make_company, make_endpoint, make_key
 from tests.faults.traffic import Traffic
 from tests.webhooks.shop import Shop, open_shop
 
+WATCHED_SECONDS = 10
+"""From when writes are back until what failed is repaired."""
+RETURN_SECONDS = 15
+"""At most, from a promotion until writes are back."""
 LAST_LINES = 20
 """Of each log, when something fails."""
 
@@ -79,8 +83,9 @@ class Rounds:
         self._shop = shop
         self._traffic = Traffic(has_balancer=True)
         self.table = Table(
-            "fault", "round", "pause (s)", "acknowledged", "lost", "doubled", "refused", "webhooks missing"
-        )
+            "fault", "round", "pause (s)", "after the promotion (s)", "acknowledged", "lost", "doubled", "refused",
+            "webhooks missing",
+        )  # fmt: skip
         self.is_well = True
 
     async def run(self, name: str, fault: Fault, number: int) -> None:
@@ -90,28 +95,25 @@ class Rounds:
         async with traffic.flowing_to(f"http://{BALANCER}/customer/v1", self._key):
             await traffic.grows(50)
             primary = await cluster.find_primary() or ""
-            await fault(cluster, primary)
-            pause = await self._measure_pause()
-            await repair(cluster, fault, primary)
+            began = time.monotonic()
+            if fault is lose_sapa:
+                await fault(cluster, primary)
+                promoted = None
+            else:
+                _, promoted = await asyncio.gather(fault(cluster, primary), cluster.wait_for_promotion(primary))
             await traffic.grows(50)
+            await asyncio.sleep(WATCHED_SECONDS)
+            await repair(cluster, fault, primary)
+            assert await wait_until(cluster.is_whole, PATIENCE, every=1), "a database host did not come back"
+            await traffic.grows(50)
+        returned = traffic.measure_return(promoted) if promoted else 0
         lost, doubled, missing = await self._reckon()
-        self.is_well = self.is_well and not (lost or doubled or missing or traffic.odd)
+        self.is_well = self.is_well and not (lost or doubled or missing or traffic.odd) and returned <= RETURN_SECONDS
         self.table.add_row(
-            name, str(number), f"{pause:.1f}", str(len(traffic.acknowledged) - before), str(lost), str(doubled),
+            name, str(number), f"{traffic.measure_pause(began):.1f}", f"{returned:.1f}" if promoted else "–",
+            str(len(traffic.acknowledged) - before), str(lost), str(doubled),
             str(traffic.unavailable + traffic.cut - refused), str(missing),
         )  # fmt: skip
-
-    async def _measure_pause(self) -> float:
-        """The longest time without an acknowledged write in the next 40 seconds, or until writes have come back."""
-        longest, last, seen = 0.0, time.monotonic(), len(self._traffic.acknowledged)
-        ends = last + 40
-        while time.monotonic() < ends or time.monotonic() - last > 1:
-            await asyncio.sleep(0.02)
-            if len(self._traffic.acknowledged) > seen:
-                now = time.monotonic()
-                longest, last, seen = max(longest, now - last), now, len(self._traffic.acknowledged)
-            assert time.monotonic() < ends + PATIENCE, "writes are not acknowledged any more"
-        return longest
 
     async def _reckon(self) -> tuple[int, int, int]:
         async with self._database.connection() as db:

@@ -5,6 +5,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import time
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -33,6 +34,22 @@ def read_environment(file: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
+def build_superuser_url(address: str) -> str:
+    return f"postgresql://postgres:{SUPERUSER}@{address}:5432/postgres"
+
+
+async def ask(address: str, statement: str) -> object:
+    """One value; nothing from a server that is away."""
+    try:
+        connection = await asyncpg.connect(build_superuser_url(address), timeout=5)
+        try:
+            return await connection.fetchval(statement, timeout=5)
+        finally:
+            connection.terminate()
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        return None
+
+
 class Cluster:
     def __init__(self, folder: Path) -> None:
         hosts = DATABASES | APIS | WORKERS | {"balancer": BALANCER}
@@ -55,7 +72,7 @@ class Cluster:
             self.start_database(name)
         assert await wait_until(self._has_primary, PATIENCE), "no primary"
         await self._create_database()
-        assert await wait_until(self._has_all_standbys, PATIENCE), "a standby is missing"
+        assert await wait_until(self.is_whole, PATIENCE, every=1), "a standby is missing"
         await migrate(self.owner_url, self.app_url)
         for name in APIS:
             self.start_sapa(name, "api")
@@ -103,11 +120,11 @@ class Cluster:
     async def _has_primary(self) -> bool:
         return await self.find_primary() is not None
 
-    async def _has_all_standbys(self) -> bool:
-        async with httpx.AsyncClient(timeout=2) as client:
-            response = await client.get(f"http://{DATABASES['db1']}:8008/cluster")
-        states = [member["state"] for member in response.json()["members"]]
-        return len(states) == len(DATABASES) and set(states) <= {"running", "streaming"}
+    async def is_whole(self) -> bool:
+        """There is a primary, and all the others follow it."""
+        primary = await self.find_primary()
+        streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+        return primary is not None and await ask(DATABASES[primary], streaming) == len(DATABASES) - 1
 
     async def has_synchronous_standby(self) -> bool:
         async with httpx.AsyncClient(timeout=2) as client:
@@ -119,10 +136,20 @@ class Cluster:
                     continue
         return False
 
+    async def wait_for_promotion(self, primary: str) -> float:
+        """When another host became the primary."""
+        others = [address for name, address in DATABASES.items() if name != primary]
+
+        async def is_promoted() -> bool:
+            in_recovery = await asyncio.gather(*(ask(address, "SELECT pg_is_in_recovery()") for address in others))
+            return False in in_recovery
+
+        assert await wait_until(is_promoted, PATIENCE, every=0.2), "no standby was promoted"
+        return time.monotonic()
+
     async def _create_database(self) -> None:
         primary = await self.find_primary()
-        url = f"postgresql://postgres:{SUPERUSER}@{DATABASES[primary or '']}:5432/postgres"
-        connection = await asyncpg.connect(url)
+        connection = await asyncpg.connect(build_superuser_url(DATABASES[primary or ""]))
         try:
             await connection.execute(f"CREATE ROLE sapa_owner LOGIN PASSWORD '{OWNER}'")
             await connection.execute(f"CREATE ROLE sapa_app LOGIN PASSWORD '{APP}'")

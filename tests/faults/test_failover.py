@@ -1,6 +1,7 @@
 """The database moves to another host under load: nothing acknowledged is lost or doubled, nobody restarts anything."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
@@ -73,12 +74,16 @@ async def test_the_next_primary_takes_over(fleet: Fleet, fault: Callable[[Node],
     for _ in range(ROUNDS):
         async with traffic.flowing(fleet.installation, fleet.key):
             await traffic.grows(50)
+            began = time.monotonic()
             await fault(fleet.replicas.primary)
             if fault is silence:  # then a failover manager makes sure that it takes no writes
                 await traffic.is_refused()
                 await fleet.replicas.primary.kill()
             old = await fleet.replicas.fail_over()
+            promoted = time.monotonic()
             await traffic.grows(50)
+            pause, after = traffic.measure_pause(began), traffic.measure_return(promoted)
+            print(f"{fault.__name__}: pause {pause:.1f} s, of it {after:.1f} s after the promotion")
             old.forwarder.speak()
             await old.rejoin(fleet.replicas.primary)
             await traffic.grows(20)

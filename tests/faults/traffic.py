@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,8 @@ class Traffic:
         self._has_balancer = has_balancer
         self.acknowledged: dict[str, str] = {}
         """E-mail address → id."""
+        self._instants: list[float] = []
+        """When each of them was acknowledged."""
         self.unavailable = 0
         self.cut = 0
         self.odd: list[str] = []
@@ -63,6 +66,7 @@ class Traffic:
             return
         if response.status_code == 201:
             self.acknowledged[email] = response.json()["data"]["id"]
+            self._instants.append(time.monotonic())
         elif self._has_balancer and "x-request-id" not in response.headers:  # it found no host
             self.cut += 1
             await asyncio.sleep(0.05)
@@ -80,6 +84,15 @@ class Traffic:
                 return
             await asyncio.sleep(0.02)
         raise AssertionError(f"writes are not acknowledged any more: {self.unavailable} × 503, {self.cut} × cut")
+
+    def measure_pause(self, since: float) -> float:
+        """The longest time without an acknowledged write."""
+        instants = [since, *(one for one in self._instants if one > since)]
+        return max(after - before for before, after in pairwise(instants))
+
+    def measure_return(self, promoted: float) -> float:
+        """How long after a promotion the next write was acknowledged."""
+        return next(one for one in self._instants if one > promoted) - promoted
 
     async def is_refused(self) -> None:
         """Waits until one more write is refused."""
