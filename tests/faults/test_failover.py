@@ -18,7 +18,7 @@ from tests.faults.replicas import Node, Replicas, open_replicas
 from tests.faults.traffic import PATIENCE, Traffic, reckon
 from tests.webhooks.shop import Shop, open_shop
 
-ROUNDS = depth.examples(1)
+ROUNDS = depth.examples(3)
 
 pytestmark = pytest.mark.processes
 
@@ -71,7 +71,7 @@ async def silence(node: Node) -> None:
 )
 async def test_the_next_primary_takes_over(fleet: Fleet, fault: Callable[[Node], Awaitable[None]]) -> None:
     traffic = Traffic()
-    for _ in range(ROUNDS):
+    for number in range(1, ROUNDS + 1):
         async with traffic.flowing(fleet.installation, fleet.key):
             await traffic.grows(50)
             began = time.monotonic()
@@ -83,11 +83,12 @@ async def test_the_next_primary_takes_over(fleet: Fleet, fault: Callable[[Node],
             promoted = time.monotonic()
             await traffic.grows(50)
             pause, after = traffic.measure_pause(began), traffic.measure_return(promoted)
-            print(f"{fault.__name__}: pause {pause:.1f} s, of it {after:.1f} s after the promotion")
+            print(f"{fault.__name__}, round {number}: pause {pause:.1f} s, {after:.1f} s of it after the promotion")
             old.forwarder.speak()
             await old.rejoin(fleet.replicas.primary)
             await traffic.grows(20)
         await fleet.replicas.wait_until_synchronous()
+    print(f"{fault.__name__}: {len(traffic.acknowledged)} acknowledged")
     async with connect(fleet.installation, fleet.key) as api:
         await reckon_everything(fleet, api, traffic)
     assert fleet.installation.process.poll() is None

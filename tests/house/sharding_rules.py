@@ -24,7 +24,7 @@ STABLE = {
 PARTS = {"extract", "date_part", "date_trunc"}
 """Of an instant they depend on the session's time zone, of an interval they do not."""
 DATED = {"date", "timestamptz", "interval"}
-SNAPSHOTS = {"pg_current_snapshot", "pg_snapshot_xmin", "pg_snapshot_xmax"}
+SNAPSHOTS = {"pg_current_snapshot", "pg_snapshot_xmin", "pg_snapshot_xmax", "pg_current_xact_id"}
 
 ON_COORDINATOR = LOCAL_TABLES - {
     "organisations", "memberships", "one_time_links", "audit_entries", "users", "sessions", "known_browsers",

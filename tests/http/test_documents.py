@@ -37,7 +37,7 @@ async def test_first_requests_at_once_get_the_whole_document(installation: Insta
 async def test_a_client_gets_it_compressed_only_if_it_accepts_that(
     installation: Installation, name: str, accepted: str, encoding: str | None
 ) -> None:
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         response = await client.get(f"{installation.customer_base}/{name}", headers={"accept-encoding": accepted})
         usual = await client.get(f"{installation.customer_base}/{name}")
     assert (response.status_code, response.headers.get("content-encoding")) == (200, encoding)
@@ -46,6 +46,6 @@ async def test_a_client_gets_it_compressed_only_if_it_accepts_that(
 
 
 async def test_another_page_of_the_reference_does_not_exist(installation: Installation) -> None:
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         response = await client.get(f"{installation.customer_base}/docs/nothing")
     assert response.status_code in {401, 404}

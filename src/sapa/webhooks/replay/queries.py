@@ -20,9 +20,10 @@ LIST_RESUMED = sql(
     crosses="the worker looks for resumed endpoints over all companies, then helps company by company",
 )
 
-# Transactions are numbered by the server that has the company's rows: read together with one of them.
+# Transactions are numbered by the server that has the company's rows: read together with one of them. This takes a
+# number of its own; the end of a snapshot is the last transaction that is over, and others may have begun after it.
 FIND_NEXT_TRANSACTION = sql(
-    "SELECT pg_snapshot_xmax(pg_current_snapshot())::text FROM webhook_endpoints WHERE company_id = $1 AND id = $2"
+    "SELECT pg_current_xact_id()::text FROM webhook_endpoints WHERE company_id = $1 AND id = $2"
 )
 
 ARE_OVER = sql(
@@ -176,7 +177,7 @@ async def list_resumed(db: Connection) -> list[Resumed]:
 
 
 async def find_next_transaction(db: Connection, endpoint: Resumed) -> str | None:
-    """The number of the next transaction to begin; None when the endpoint was deleted."""
+    """A number above those of all transactions that have one; None when the endpoint was deleted."""
     number: str | None = await FIND_NEXT_TRANSACTION.value(db, endpoint.company_id, endpoint.endpoint_id)
     return number
 
