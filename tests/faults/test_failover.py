@@ -79,11 +79,13 @@ async def test_the_next_primary_takes_over(fleet: Fleet, fault: Callable[[Node],
             if fault is silence:  # then a failover manager makes sure that it takes no writes
                 await traffic.is_refused()
                 await fleet.replicas.primary.kill()
+            promoting = time.monotonic()
             old = await fleet.replicas.fail_over()
-            promoted = time.monotonic()
             await traffic.grows(50)
-            pause, after = traffic.measure_pause(began), traffic.measure_return(promoted)
-            print(f"{fault.__name__}, round {number}: pause {pause:.1f} s, {after:.1f} s of it after the promotion")
+            pause, last = traffic.measure_pause(began), traffic.measure_return(promoting)
+            print(
+                f"{fault.__name__}, round {number}: pause {pause:.1f} s, {last:.1f} s of it since the promotion began"
+            )
             old.forwarder.speak()
             await old.rejoin(fleet.replicas.primary)
             await traffic.grows(20)
