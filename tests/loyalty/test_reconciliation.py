@@ -93,7 +93,9 @@ async def test_an_orders_position_that_was_moved_to_another_wallet_is_found(
     """Both are checked together, so that the order's entries and its position are in sight of each other."""
     other = "SELECT id FROM loyalty_wallets WHERE company_id = $2 AND id <> $1"
     await owner.execute(
-        f"UPDATE loyalty_order_positions SET wallet_id = ({other}) WHERE wallet_id = $1", busy, company.test
+        f"UPDATE loyalty_order_positions SET wallet_id = ({other}) WHERE company_id = $2 AND wallet_id = $1",
+        busy,
+        company.test,
     )
     drift = await drift_of(sandbox)
     assert len({one["walletId"] for one in drift}) == 2
@@ -218,11 +220,11 @@ async def test_the_worker_counts_what_drifts_for_the_metrics(
     "statement",
     [
         f"{change} {table}{rest}"
-        for table in ("loyalty_entries", "loyalty_lot_moves", "loyalty_holds")
-        for change, rest in (("UPDATE", " SET company_id = 1"), ("DELETE FROM", ""), ("TRUNCATE", ""))
+        for table, column in (("loyalty_entries", "seq"), ("loyalty_lot_moves", "lot_id"), ("loyalty_holds", "lot_id"))
+        for change, rest in (("UPDATE", f" SET {column} = '1'"), ("DELETE FROM", ""), ("TRUNCATE", ""))
     ]
     + ["DELETE FROM loyalty_wallets", "DELETE FROM loyalty_lots", "DELETE FROM loyalty_reservations"]
-    + ["SELECT id FROM loyalty_entries FOR UPDATE", "ALTER TABLE loyalty_entries ADD note2 text"],
+    + ["SELECT id FROM loyalty_entries WHERE company_id = 1 FOR UPDATE", "ALTER TABLE loyalty_entries ADD note2 text"],
 )
 async def test_the_app_cannot_change_stored_entries(database: Database, statement: str) -> None:
     async with database.connection() as db:
