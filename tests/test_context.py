@@ -4,9 +4,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from sapa import context as contexts
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.settings import read_settings
+from sapa.startup import build_context
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 

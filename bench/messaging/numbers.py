@@ -13,13 +13,14 @@ from msgspec import Struct
 
 from bench.ground import Ground, SeededCompany, make_company
 from sapa.access.actions import get_company
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import open_database
 from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.connections import actions
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.settings import read_settings
+from sapa.startup import build_context
 
 SOURCE = Source.MSGAPP_CLOUD
 SECRET = "app-secret"

@@ -23,10 +23,10 @@ from sapa.access.types import (
     KeyProduct,
     Scope,
 )
-from sapa.context import build_context
 from sapa.db.pool import open_database
 from sapa.settings import read_settings
 from sapa.shipping.connections import actions as connections
+from sapa.startup import build_context
 from sapa.values.company import Company
 
 SECONDS = 2

@@ -3,22 +3,23 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from msgspec import Struct, field
 
 from sapa.db.long_reads import LongReads
 from sapa.db.pool import Database
-from sapa.outbound.bucket import Bucket, parse_address
+from sapa.outbound.bucket import Bucket
 from sapa.outbound.client import Client
-from sapa.outbound.loopback import Loopback
-from sapa.outbound.mail_sink import MailSink
 from sapa.settings import Settings
-from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.large_bodies import LargeBodies as LargeBodies
 from sapa.values.sealing import SecretKeyMissing, Vault
+
+if TYPE_CHECKING:
+    from sapa.outbound.loopback import Loopback
+    from sapa.outbound.mail_sink import MailSink
 
 CLOSE_SECONDS = 15.0
 """How long a process that ends waits for running work; less than what its supervisor allows."""
@@ -48,8 +49,8 @@ class AppContext(Struct, frozen=True):
     database: Database
     long_reads: LongReads
     client: Client
-    loopback: Loopback
-    mail_sink: MailSink
+    loopback: "Loopback"
+    mail_sink: "MailSink"
     sealing: Vault | None
     bucket: Bucket | None
     """For files; None if they are stored in the database."""
@@ -95,46 +96,3 @@ class AppContext(Struct, frozen=True):
 def _log_failure(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and (error := task.exception()):
         log.warning("work failed after its caller disconnected", reason=f"{type(error).__name__}: {error}")
-
-
-AnswerHook = Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
-FindHookAccount = Callable[[AppContext, str], Awaitable[Any | None]]
-
-
-async def answer_nothing(_: AppContext, _call: HookCall) -> HookAnswer:
-    return HookAnswer(404)
-
-
-async def find_no_account(_: AppContext, _path: str) -> None:
-    return None
-
-
-def build_context(
-    settings: Settings,
-    database: Database,
-    answer_hook: AnswerHook = answer_nothing,
-    find_hook_account: FindHookAccount = find_no_account,
-) -> AppContext:
-    """`answer_hook` serves this process's loopback address, where the simulators listen."""
-    context: AppContext
-
-    async def answer(call: HookCall) -> HookAnswer:
-        return await answer_hook(context, call)
-
-    async def find_account(path: str) -> Any | None:
-        return await find_hook_account(context, path)
-
-    key = settings.secret_key
-    sealing = Vault(key) if key else None
-    loopback = Loopback(answer, find_account)
-    context = AppContext(
-        settings=settings,
-        database=database,
-        long_reads=LongReads(database.url),
-        client=Client(settings.webhooks, loopback),
-        loopback=loopback,
-        mail_sink=MailSink(answer),
-        sealing=sealing,
-        bucket=Bucket(parse_address(settings.files.url)) if settings.files.url else None,
-    )
-    return context

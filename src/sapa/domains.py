@@ -11,7 +11,7 @@ from sapa.access.calls import api as api_calls
 from sapa.access.keys import api as api_keys
 from sapa.analytics import api as analytics
 from sapa.backups import jobs as backup_jobs
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.customers import api as customers
 from sapa.db import counters
 from sapa.db.pool import Database
@@ -97,6 +97,7 @@ from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as tracking_hooks
 from sapa.shipping.tracking_page import api as tracking_page
 from sapa.shipping.tracking_page import pages as tracking_pages
+from sapa.startup import build_context
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents

@@ -36,6 +36,11 @@ def test_serve_imports_the_domains_once_for_all_its_processes() -> None:
     assert subprocess.run([sys.executable, "-c", look]).returncode == 0
 
 
+def test_a_command_that_sends_nothing_loads_no_http_library() -> None:
+    look = "import sys, sapa.cli.import_, sapa.wiring; sys.exit('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look]).returncode == 0
+
+
 def test_a_command_of_its_own_process_knows_every_kind_of_event(tmp_path: Path) -> None:
     assert ROUTES, "the domains are imported here, and with them every kind is declared"
     shown = sapa_process(tmp_path, "webhook", "events", "--json").json()

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
+from sapa.outbound.http_client import HttpClient
 from sapa.settings import WebhookSettings, read_settings
+from sapa.startup import build_context
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.response_check import check_answer
@@ -55,7 +57,7 @@ async def peer() -> AsyncIterator[Peer]:
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """May call this machine, where the peers are."""
-    created = Client(WebhookSettings(allow_insecure=True, allowed_networks=()))
+    created = HttpClient(WebhookSettings(allow_insecure=True, allowed_networks=()))
     yield created
     await created.close()
 

@@ -7,10 +7,11 @@ from typing import Any
 import httpx
 from msgspec import Struct
 
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import Installation
 from tests.factories import make_key
 from tests.http.probe import open_app

@@ -11,12 +11,13 @@ import httpx
 from aiohttp import web
 from msgspec import Struct
 
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import Installation
 
 PAGE = """<!doctype html>

@@ -12,11 +12,11 @@ import psutil
 import pytest
 from aiohttp import web
 
-from sapa.context import build_context
 from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
 from sapa.settings import read_settings
 from sapa.shipping.connections import actions as connections
+from sapa.startup import build_context
 from sapa.values.company import Company
 from tests.conftest import TLS, Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key

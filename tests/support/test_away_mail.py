@@ -4,10 +4,10 @@ import re
 
 import httpx
 
-from sapa.context import build_context
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from sapa.support.away_mail.jobs import mail_waiting
 from tests.conftest import TLS, Installation, connect
 from tests.console.people import make_person, open_browser, read_token

@@ -3,10 +3,10 @@
 import asyncio
 import sys
 
-from sapa.context import build_context
 from sapa.db.pool import Database, open_database
 from sapa.logs import configure_logs
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from sapa.work.worker import Job, Worker
 
 

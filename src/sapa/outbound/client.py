@@ -1,27 +1,14 @@
-"""Calls to providers, bounded in time and size; errors tell whether an unanswered request may have arrived."""
+"""Calls to providers as the rooms see them. Without the library that makes them, which most commands do not need."""
 
-import asyncio
 import socket
-import ssl
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
 
-import aiohttp
 from msgspec import Struct
-
-from sapa import traces
-from sapa.outbound.dialer import Dialer, connect_unguarded
-from sapa.outbound.guard import Guard
-from sapa.outbound.loopback import Loopback
-from sapa.outbound.resolver import GuardedResolver
-from sapa.settings import WebhookSettings
-from sapa.values.hook_calls import HookCall
 
 SECONDS = 10.0
 CONNECT_SECONDS = 3.0
 MOST_BYTES = 2 * 1_048_576
-KEEP_ALIVE_SECONDS = 15.0
 
 
 class ProviderResponse(Struct, frozen=True):
@@ -40,19 +27,26 @@ class Unclear(Exception):
     """The request may have reached the provider, but no response reached us: check before sending it again."""
 
 
-class Client:
-    """Calls over HTTP. Sessions are opened on first use, because that has to be inside the event loop.
+class FormFile(Struct, frozen=True):
+    """A file in a form."""
+
+    filename: str
+    media_type: str | None
+    content: bytes | AsyncIterator[bytes]
+    size: int
+    """Known beforehand, so that the request has a Content-Length: not every server takes one without."""
+
+
+Form = Mapping[str, str | FormFile]
+"""The fields of a multipart form, in this order."""
+
+
+class Client(Protocol):
+    """Calls over HTTP.
 
     A provider's address comes from the operator and is trusted. An address that came with data is not: it is fetched
     through the guard.
     """
-
-    def __init__(self, settings: WebhookSettings, loopback: Loopback | None = None) -> None:
-        self._settings = settings
-        self._loopback = loopback
-        self._plain: aiohttp.ClientSession | None = None
-        self._guarded: aiohttp.ClientSession | None = None
-        self._dialer: Dialer | None = None
 
     async def call(
         self,
@@ -62,136 +56,26 @@ class Client:
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
         content: bytes | None = None,
-        form: aiohttp.FormData | None = None,
+        form: Form | None = None,
         seconds: float = SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
         most_bytes: int = MOST_BYTES,
     ) -> ProviderResponse:
         """One request to a provider; raises NotSent or Unclear when no complete response came back in time."""
-        if self._loopback is not None and self._loopback.serves(url) and form is None:
-            call = _build_hook_call(method, url, headers or {}, params or {}, content or b"")
-            return await _call_loopback(self._loopback, call, seconds)
-        if self._plain is None:
-            self._plain = _open_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS))
-        timeout = aiohttp.ClientTimeout(total=seconds, connect=connect_seconds)
-        options = {"headers": headers, "params": params, "data": content if content is not None else form}
-        return await _exchange(self._plain, method, url, most_bytes, timeout=timeout, **options)
 
     async def fetch(
         self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
         """Fetches an untrusted address, where the guard permits, up to `most_bytes`."""
-        return await _exchange(self._guard(), "GET", url, most_bytes, headers=headers, timeout=_limit(seconds))
 
     async def post_guarded(
         self, url: str, content: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
         """Posts to an untrusted address, where the guard permits."""
-        options = {"headers": headers, "data": content, "timeout": _limit(seconds)}
-        return await _exchange(self._guard(), "POST", url, MOST_BYTES, **options)
-
-    def _guard(self) -> aiohttp.ClientSession:
-        if self._guarded is None:
-            guard = Guard(self._settings)
-            connector = aiohttp.TCPConnector(
-                limit=0,
-                force_close=True,
-                use_dns_cache=False,
-                resolver=GuardedResolver(guard),
-                socket_factory=guard.open_socket,
-            )
-            self._guarded = _open_session(connector)
-        return self._guarded
 
     async def dial(
         self, host: str, port: int, *, is_trusted: bool = False, seconds: float = CONNECT_SECONDS
     ) -> socket.socket:
         """A connection for a protocol other than HTTP; the guard checks the address unless it is trusted."""
-        if self._dialer is None:
-            self._dialer = Dialer(Guard(self._settings))
-        try:
-            if is_trusted:
-                return await connect_unguarded(host, port, seconds)
-            return await self._dialer.open(host, port, seconds)
-        except OSError as error:
-            raise NotSent(_describe(error)) from error
 
-    async def close(self) -> None:
-        if self._dialer is not None:
-            await self._dialer.close()
-        for session in (self._plain, self._guarded):
-            if session is not None:
-                await session.close()
-
-
-def _limit(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
-
-
-def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"user-agent": "Sapa/1.0"},
-        trust_env=False,
-    )
-
-
-def _build_hook_call(
-    method: str, url: str, headers: Mapping[str, str], params: Mapping[str, str], content: bytes
-) -> HookCall:
-    parts = urlsplit(url)
-    query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **params}
-    own = {"host": parts.netloc, **_lower_names(headers)}
-    return HookCall(method, unquote(parts.path), query, own, content, parts.hostname or "")
-
-
-async def _call_loopback(loopback: Loopback, call: HookCall, seconds: float) -> ProviderResponse:
-    """A simulator in this process: HTTP with ourselves would take longer than what the simulator does."""
-    try:
-        with traces.open_request(call.method, f"http://{call.headers['host']}") as span, traces.leave():
-            async with asyncio.timeout(seconds):
-                answer = await loopback.answer(call)
-            if span is not None:
-                span.describe({"http.response.status_code": answer.status})
-    except TimeoutError as error:
-        raise Unclear(_describe(error)) from error
-    return ProviderResponse(answer.status, _lower_names(answer.headers), answer.body)
-
-
-async def _exchange(
-    session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
-) -> ProviderResponse:
-    try:
-        with traces.open_request(method, url) as span:
-            async with session.request(method, url, allow_redirects=False, **options) as response:
-                if span is not None:
-                    span.describe({"http.response.status_code": response.status})
-                body = await _read(response, most_bytes)
-                return ProviderResponse(response.status, _lower_names(response.headers), body)
-    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
-        raise NotSent(_describe(error)) from error
-    except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:
-        raise Unclear(_describe(error)) from error
-
-
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    body = bytearray()
-    async for chunk in response.content.iter_chunked(65_536):
-        body += chunk
-        if len(body) > most_bytes:
-            response.close()
-            raise Unclear(f"the response is larger than {most_bytes:,} bytes")
-    return bytes(body)
-
-
-def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "there was no response in time"
-    if isinstance(error, aiohttp.InvalidURL):  # its text is the address, which may hold a password
-        return "the address is not valid"
-    return str(error) or type(error).__name__
+    async def close(self) -> None: ...

@@ -1,16 +1,14 @@
 """A file in a form that is sent as it is read."""
 
-from collections.abc import AsyncIterator
-
 from aiohttp import AsyncIterablePayload
+
+from sapa.outbound.client import FormFile
 
 
 class FilePayload(AsyncIterablePayload):
-    """Its size is known beforehand, so that the request has a Content-Length: not every server takes one without."""
-
-    def __init__(self, content: AsyncIterator[bytes], size: int, media_type: str) -> None:
-        super().__init__(content, content_type=media_type)
-        self._bytes = size
+    def __init__(self, file: FormFile) -> None:
+        super().__init__(file.content, content_type=file.media_type)
+        self._bytes = file.size
 
     @property
     def size(self) -> int:

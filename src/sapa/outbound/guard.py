@@ -7,12 +7,15 @@ last check decides, because it sees the address that is really connected to.
 import re
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from aiohttp import AddrInfoType
 from yarl import URL
 
 from sapa.settings import WebhookSettings
+
+if TYPE_CHECKING:
+    from aiohttp import AddrInfoType
 
 MOST_CHARACTERS = 2048
 FIRST_FREE_PORT = 1024
@@ -77,7 +80,7 @@ class Guard:
         if not self.permits(text):
             raise BlockedAddress(f"{text} is an address that webhooks may not reach; {_HOW_TO_ALLOW}")
 
-    def open_socket(self, address_info: AddrInfoType) -> socket.socket:
+    def open_socket(self, address_info: "AddrInfoType") -> socket.socket:
         """A socket for this address only."""
         family, kind, protocol, _, address = address_info
         self.check(str(address[0]))

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from sapa.values.hook_calls import HookAnswer, HookCall
+from sapa.values.hook_calls import MAIL_PATH, HookAnswer, HookCall
 
 MOST_BYTES = 32 * 1_048_576
-PATH = "/sandbox/mail/"
 
 
 class MailSink:
@@ -67,7 +66,7 @@ def build_mail_call(session: Session, envelope: Envelope, address: str, request_
         "password": login.password.decode("utf-8", "replace"),
     }
     content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
-    return HookCall("MAIL", PATH, {}, headers, content, address, request_id)
+    return HookCall("MAIL", MAIL_PATH, {}, headers, content, address, request_id)
 
 
 def build_reply(response: HookAnswer) -> str:

@@ -6,6 +6,8 @@ import msgspec
 from msgspec import Struct
 
 JSON = {"content-type": "application/json"}
+MAIL_PATH = "/sandbox/mail/"
+"""Mail of the test environment is passed on as a call to this path."""
 
 
 class HookCall(Struct, frozen=True):

@@ -14,6 +14,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client, NotSent, Unclear
+from sapa.outbound.http_client import HttpClient
 from sapa.settings import WebhookSettings
 from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, SECRETS, WITHOUT_API, build_connection
 from tests.messaging.channels.contents import CONTENTS
@@ -176,7 +177,7 @@ async def test_a_picture_that_tiktok_would_not_take_is_refused(answer: Any, peer
 
 
 async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
-    guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
+    guarded = HttpClient(WebhookSettings(allow_insecure=False, allowed_networks=()))
     connection = build_connection(Source.SHORT_VIDEO, peer.address, guarded)
     message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.png"))
     refused = await CHANNELS[Source.SHORT_VIDEO].send(connection, message)

@@ -7,6 +7,7 @@ import pytest
 from sapa.messaging.channels.interface import BadAccount, InboundMedia, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client, NotSent, Unclear
+from sapa.outbound.http_client import HttpClient
 from sapa.settings import WebhookSettings
 from tests.messaging.channels.accounts import TOKEN, build_connection
 from tests.messaging.channels.peer import Peer, open_peer
@@ -54,7 +55,7 @@ async def test_files_with_an_address_are_fetched_without_our_token(source: Sourc
 async def test_a_file_in_a_private_network_is_not_fetched(
     source: Source, media: dict[str, str], answer: dict[str, Any] | None, peer: Peer
 ) -> None:
-    guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
+    guarded = HttpClient(WebhookSettings(allow_insecure=False, allowed_networks=()))
     async with open_peer() as elsewhere:
 
         def place(value: Any) -> Any:

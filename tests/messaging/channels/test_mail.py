@@ -22,6 +22,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.mail.adapter import MAIL
 from sapa.outbound.client import Client, NotSent, Unclear
+from sapa.outbound.http_client import HttpClient
 from sapa.settings import WebhookSettings
 from sapa.values.company import Company
 from tests.messaging.channels.accounts import LIVE, REFERENCE, SECRETS, build_connection
@@ -227,7 +228,7 @@ async def test_a_password_is_never_sent_in_the_clear_where_tls_is_asked_for(serv
 
 async def test_a_live_companys_server_is_reached_through_the_guard(server: MailServer) -> None:
     """The test environment's own server is not: it is ours."""
-    guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
+    guarded = HttpClient(WebhookSettings(allow_insecure=False, allowed_networks=()))
     with pytest.raises(NotSent, match="may not reach"):
         await send(server, guarded)
     assert await send(server, guarded, company=Company(8, "test", "ID", "IDR")) == SendReceipt(ID)

@@ -7,11 +7,12 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.due import add_interval
 from sapa.db.pool import Database, open_database
 from sapa.messaging.files import jobs
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import Environments, make_company, make_key

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database, open_database
 from sapa.http.uploads import FileStream
 from sapa.messaging.files import actions, jobs
@@ -19,6 +19,7 @@ from sapa.messaging.files.stores import BucketStore, DatabaseStore
 from sapa.messaging.files.types import FILE_ID, FileUnavailable, StoredFile
 from sapa.messaging.files.uploads import UploadRules, upload
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from sapa.values.company import Company
 from tests.cli.command import sapa
 from tests.conftest import Installation

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 from sapa import wiring
 from sapa.access.actions import get_company
-from sapa.context import build_context
 from sapa.db.pool import open_database
 from sapa.http.uploads import FileStream
 from sapa.messaging.files.uploads import upload
 from sapa.settings import read_settings
+from sapa.startup import build_context
 
 MIB = 1_048_576
 

@@ -8,11 +8,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.inbound.jobs import CallbackProcessor
 from sapa.messaging.inbound.queries import CallbackLane
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.factories import Environments, make_product

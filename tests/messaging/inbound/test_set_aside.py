@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database, open_database
 from sapa.domains import HOOKS
 from sapa.http.hooks import answer_hook
@@ -17,6 +17,7 @@ from sapa.messaging.inbound.jobs import MAX_BUSY_TRIES, MAX_TRIES, CallbackProce
 from sapa.messaging.inbound.parsers import Parsers
 from sapa.messaging.inbound.queries import CallbackLane
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from sapa.values.company import Company
 from sapa.values.hook_calls import HookCall
 from tests.conftest import Installation

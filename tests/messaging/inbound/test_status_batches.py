@@ -6,7 +6,7 @@ import pytest
 from msgspec import Struct
 
 from sapa.access.actions import get_company
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import open_database
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.connections import actions as connections
@@ -14,6 +14,7 @@ from sapa.messaging.inbound import queries
 from sapa.messaging.inbound.jobs import CallbackProcessor
 from sapa.messaging.inbound.queries import CallbackLane, build_received
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import make_company

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database, open_database
 from sapa.messaging.channels.interface import ChannelAccount, InboundMedia, Source
 from sapa.messaging.connections import accounts
@@ -15,6 +15,7 @@ from sapa.messaging.connections import actions as connecting
 from sapa.messaging.media import jobs as media
 from sapa.messaging.media.actions import build_received, record_received
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
 from tests.factories import make_company

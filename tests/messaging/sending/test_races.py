@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from sapa.access.actions import get_company, read_clock
-from sapa.context import AppContext, build_context
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import SendReceipt, Source
 from sapa.messaging.connections import actions as connections
@@ -25,6 +25,7 @@ from sapa.sandbox.channels.accounts import SandboxAccount, build_account
 from sapa.sandbox.channels.scripts import ScriptStep
 from sapa.sandbox.channels.simulator import AcceptedMessage, Post
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from sapa.context import build_context
 from sapa.db.pool import Database
 from sapa.sandbox.address import mail_server
 from sapa.settings import read_settings
+from sapa.startup import build_context
 from tests.conftest import Installation, free_port
 from tests.sandbox.address.outside import Json, OutsideProgram, open_program
 

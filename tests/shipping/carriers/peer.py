@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from sapa.outbound.client import Client
+from sapa.outbound.http_client import HttpClient
 from sapa.settings import WebhookSettings
 from sapa.shipping.carriers.interface import CarrierAccount
 from sapa.values.company import Company
@@ -67,7 +67,7 @@ async def open_peer() -> AsyncIterator[Peer]:
 @asynccontextmanager
 async def open_connection(adapter: str, address: str, credentials: dict[str, str]) -> AsyncIterator[CarrierAccount]:
     """A live account with a carrier whose server is the test's."""
-    client = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
+    client = HttpClient(WebhookSettings(allow_insecure=False, allowed_networks=()))
     try:
         yield CarrierAccount(Company(1, "live", "ID", "IDR"), "carr_1", adapter, address, credentials, client)
     finally:

@@ -9,10 +9,10 @@ import httpx
 import msgspec
 from aiohttp import web
 
-from sapa.context import build_context
 from sapa.db.pool import Database
 from sapa.settings import read_settings
 from sapa.shipping.connections import actions as connections
+from sapa.startup import build_context
 from sapa.values.company import Company
 from tests.conftest import Installation
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.outbound.client import Client
+from sapa.outbound.http_client import HttpClient
 from sapa.sandbox import areas, prices
 from sapa.settings import read_settings
 from sapa.shipping.carriers.interface import (
@@ -216,7 +216,7 @@ async def test_a_quote_without_offers_says_why(
 def test_no_offer_comes_without_a_message() -> None:
     """Even if an adapter returns no note."""
     company = Company(1, "live", "ID", "IDR")
-    carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
+    carrier, client = CARRIERS["gosend"], HttpClient(read_settings({}).webhooks)
     connection = CarrierAccount(company, "carr_1", carrier.name, carrier.address, {}, client)
     shipment = ShipmentRequest(ShippingPoint(), ShippingPoint(), Parcel(Decimal(1)), ServiceRequest())
     result = build_result(QuoteLookup(ConnectedCarrier(carrier, connection), shipment, b""), Quote((), ()))

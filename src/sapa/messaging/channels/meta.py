@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
@@ -19,7 +18,7 @@ from sapa.messaging.channels.interface import (
     SendRefusal,
 )
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
-from sapa.outbound.client import NotSent, ProviderResponse, Unclear
+from sapa.outbound.client import Form, NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
@@ -115,7 +114,7 @@ def find_retry_after(response: ProviderResponse, meaning: ErrorMeaning) -> float
 async def upload(
     connection: ChannelAccount,
     path: str,
-    form: aiohttp.FormData,
+    form: Form,
     id_field: str,
     classify: Callable[[GraphError], ErrorMeaning],
     *,

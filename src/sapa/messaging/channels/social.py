@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
 import msgspec
 from msgspec.structs import replace
 
@@ -31,8 +30,7 @@ from sapa.messaging.channels.meta import (
 from sapa.messaging.channels.reading import parse_json, text
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.messaging.channels.social_callbacks import CAPTION
-from sapa.outbound.client import NotSent, ProviderResponse, Unclear
-from sapa.outbound.file_payload import FilePayload
+from sapa.outbound.client import Form, FormFile, NotSent, ProviderResponse, Unclear
 
 SCOPED_ID = r"[0-9]{5,25}"
 """The form of the ids that a page or an account has for people."""
@@ -74,13 +72,13 @@ async def upload_file(
 ) -> str | SendRefusal | None:
     """The Attachment Upload API. Names have to be ASCII. Meta documents it for accounts with a page; others may lack
     it."""
-    form = aiohttp.FormData()
-    if platform is not None:
-        form.add_field("platform", platform)
     attachment = {"type": _FILE_TYPES.get(type, type), "payload": {"is_reusable": True}}
-    form.add_field("message", msgspec.json.encode({"attachment": attachment}).decode())
     name = file.filename.encode("ascii", "replace").decode().replace("?", "_")
-    form.add_field("filedata", FilePayload(file.read(), file.size, file.media_type), filename=name)
+    form: Form = {
+        **({} if platform is None else {"platform": platform}),
+        "message": msgspec.json.encode({"attachment": attachment}).decode(),
+        "filedata": FormFile(name, file.media_type, file.read(), file.size),
+    }
     return await upload(connection, path, form, "attachment_id", classify, may_lack_edge=platform is not None)
 
 

@@ -9,11 +9,12 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from sapa.context import AppContext
 from sapa.http.exchange import new_request_id
 from sapa.http.hooks import Hook, answer_hook
-from sapa.outbound.mail_sink import PATH, build_mail_call, build_reply
+from sapa.outbound.mail_sink import build_mail_call, build_reply
 from sapa.sandbox.address.quotas import CompanyQuotas
 from sapa.sandbox.channels import mail
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.settings import ServerSettings
+from sapa.values.hook_calls import MAIL_PATH
 
 MOST_BYTES = 10 * 1_048_576
 MAX_CONNECTIONS = 50
@@ -73,7 +74,7 @@ class MailReceiver:
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
         peer = session.peer[0] if isinstance(session.peer, tuple) else ""
         call = build_mail_call(session, envelope, str(peer), new_request_id())
-        return build_reply(await answer_hook(self._context, [Hook(PATH, mail.answer)], call))
+        return build_reply(await answer_hook(self._context, [Hook(MAIL_PATH, mail.answer)], call))
 
     def _find_account(self, login: object) -> SandboxAccount | None:
         if not isinstance(login, LoginPassword):

@@ -13,7 +13,6 @@ from sapa.access.actions import read_clock
 from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.outbound.mail_sink import PATH
 from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
 from sapa.sandbox.channels.inbound import SimulatedInbound
@@ -24,7 +23,7 @@ from sapa.sandbox.channels.simulator import (
     Post,
     run_script,
 )
-from sapa.values.hook_calls import HookAnswer, HookCall
+from sapa.values.hook_calls import MAIL_PATH, HookAnswer, HookCall
 
 SIGNATURE = "x-sapa-signature"
 _TEXT = {"content-type": "text/plain"}
@@ -150,6 +149,6 @@ SIMULATORS = [
         get_address=lambda context: context.mail_sink.address(),
         build_inbound=build_inbound,
         build_message_id=lambda: make_msgid(domain="simulator.test"),
-        hooks=[Hook(PATH, answer)],
+        hooks=[Hook(MAIL_PATH, answer)],
     )
 ]

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-import aiohttp
 import msgspec
 
 from sapa.messaging.channels.abilities import Renewal
@@ -29,7 +28,7 @@ from sapa.messaging.channels.reading import text
 from sapa.messaging.channels.tiktok.callbacks import CONVERSATION, check_signature, parse_callback
 from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
 from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
-from sapa.outbound.client import NotSent, ProviderResponse, Unclear
+from sapa.outbound.client import Form, FormFile, NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import AccountField
 
 MAX_PICTURE_BYTES = 3 * 1_048_576
@@ -166,10 +165,11 @@ async def _upload_from(connection: ChannelAccount, url: str) -> str | SendRefusa
 
 async def _upload(connection: ChannelAccount, picture: bytes) -> str | SendRefusal:
     """An upload alone has no effect."""
-    form = aiohttp.FormData()
-    form.add_field("business_id", connection.account["business_id"])
-    form.add_field("media_type", "IMAGE")
-    form.add_field("file", picture, filename="picture", content_type=find_type(picture))
+    form: Form = {
+        "business_id": connection.account["business_id"],
+        "media_type": "IMAGE",
+        "file": FormFile("picture", find_type(picture), picture, len(picture)),
+    }
     url = f"{connection.address}/business/message/media/upload/"
     headers = {"access-token": connection.credentials["access_token"]}
     try:

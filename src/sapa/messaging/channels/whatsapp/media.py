@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-import aiohttp
-
 from sapa.messaging.channels import meta
 from sapa.messaging.channels.files import FileRule, OutgoingFile
 from sapa.messaging.channels.interface import ChannelAccount, MediaType, SendRefusal
 from sapa.messaging.channels.whatsapp.errors import classify
-from sapa.outbound.file_payload import FilePayload
+from sapa.outbound.client import Form, FormFile
 
 MB = 1_048_576
 UPLOAD_SECONDS = 29 * 86_400.0
@@ -39,8 +37,9 @@ FILE_RULES: Mapping[MediaType, FileRule] = {
 
 async def upload_file(connection: ChannelAccount, file: OutgoingFile) -> str | SendRefusal | None:
     media_type = _UPLOADED_AS.get(file.media_type, file.media_type)
-    form = aiohttp.FormData()
-    form.add_field("messaging_product", "whatsapp")
-    form.add_field("type", media_type)
-    form.add_field("file", FilePayload(file.read(), file.size, media_type), filename=file.filename)
+    form: Form = {
+        "messaging_product": "whatsapp",
+        "type": media_type,
+        "file": FormFile(file.filename, media_type, file.read(), file.size),
+    }
     return await meta.upload(connection, f"{connection.account['phone_number_id']}/media", form, "id", classify)

@@ -1,0 +1,193 @@
+"""Calls to providers, bounded in time and size; errors tell whether an unanswered request may have arrived."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import aiohttp
+
+from sapa import traces
+from sapa.outbound.client import (
+    CONNECT_SECONDS,
+    MOST_BYTES,
+    SECONDS,
+    Client,
+    Form,
+    NotSent,
+    ProviderResponse,
+    Unclear,
+)
+from sapa.outbound.dialer import Dialer, connect_unguarded
+from sapa.outbound.file_payload import FilePayload
+from sapa.outbound.guard import Guard
+from sapa.outbound.loopback import Loopback
+from sapa.outbound.resolver import GuardedResolver
+from sapa.settings import WebhookSettings
+from sapa.values.hook_calls import HookCall
+
+KEEP_ALIVE_SECONDS = 15.0
+
+
+class HttpClient(Client):
+    """Sessions are opened on first use, because that has to be inside the event loop."""
+
+    def __init__(self, settings: WebhookSettings, loopback: Loopback | None = None) -> None:
+        self._settings = settings
+        self._loopback = loopback
+        self._plain: aiohttp.ClientSession | None = None
+        self._guarded: aiohttp.ClientSession | None = None
+        self._dialer: Dialer | None = None
+
+    async def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        form: Form | None = None,
+        seconds: float = SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        most_bytes: int = MOST_BYTES,
+    ) -> ProviderResponse:
+        if self._loopback is not None and self._loopback.serves(url) and form is None:
+            call = _build_hook_call(method, url, headers or {}, params or {}, content or b"")
+            return await _call_loopback(self._loopback, call, seconds)
+        if self._plain is None:
+            self._plain = _open_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS))
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=connect_seconds)
+        data = content if form is None else _build_form(form)
+        options = {"headers": headers, "params": params, "data": data}
+        return await _exchange(self._plain, method, url, most_bytes, timeout=timeout, **options)
+
+    async def fetch(
+        self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+    ) -> ProviderResponse:
+        return await _exchange(self._guard(), "GET", url, most_bytes, headers=headers, timeout=_limit(seconds))
+
+    async def post_guarded(
+        self, url: str, content: bytes, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+    ) -> ProviderResponse:
+        options = {"headers": headers, "data": content, "timeout": _limit(seconds)}
+        return await _exchange(self._guard(), "POST", url, MOST_BYTES, **options)
+
+    def _guard(self) -> aiohttp.ClientSession:
+        if self._guarded is None:
+            guard = Guard(self._settings)
+            connector = aiohttp.TCPConnector(
+                limit=0,
+                force_close=True,
+                use_dns_cache=False,
+                resolver=GuardedResolver(guard),
+                socket_factory=guard.open_socket,
+            )
+            self._guarded = _open_session(connector)
+        return self._guarded
+
+    async def dial(
+        self, host: str, port: int, *, is_trusted: bool = False, seconds: float = CONNECT_SECONDS
+    ) -> socket.socket:
+        if self._dialer is None:
+            self._dialer = Dialer(Guard(self._settings))
+        try:
+            if is_trusted:
+                return await connect_unguarded(host, port, seconds)
+            return await self._dialer.open(host, port, seconds)
+        except OSError as error:
+            raise NotSent(_describe(error)) from error
+
+    async def close(self) -> None:
+        if self._dialer is not None:
+            await self._dialer.close()
+        for session in (self._plain, self._guarded):
+            if session is not None:
+                await session.close()
+
+
+def _build_form(form: Form) -> aiohttp.FormData:
+    built = aiohttp.FormData()
+    for name, value in form.items():
+        if isinstance(value, str):
+            built.add_field(name, value)
+        elif isinstance(value.content, bytes):
+            built.add_field(name, value.content, filename=value.filename, content_type=value.media_type)
+        else:
+            built.add_field(name, FilePayload(value), filename=value.filename)
+    return built
+
+
+def _limit(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
+
+
+def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"user-agent": "Sapa/1.0"},
+        trust_env=False,
+    )
+
+
+def _build_hook_call(
+    method: str, url: str, headers: Mapping[str, str], params: Mapping[str, str], content: bytes
+) -> HookCall:
+    parts = urlsplit(url)
+    query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **params}
+    own = {"host": parts.netloc, **_lower_names(headers)}
+    return HookCall(method, unquote(parts.path), query, own, content, parts.hostname or "")
+
+
+async def _call_loopback(loopback: Loopback, call: HookCall, seconds: float) -> ProviderResponse:
+    """A simulator in this process: HTTP with ourselves would take longer than what the simulator does."""
+    try:
+        with traces.open_request(call.method, f"http://{call.headers['host']}") as span, traces.leave():
+            async with asyncio.timeout(seconds):
+                answer = await loopback.answer(call)
+            if span is not None:
+                span.describe({"http.response.status_code": answer.status})
+    except TimeoutError as error:
+        raise Unclear(_describe(error)) from error
+    return ProviderResponse(answer.status, _lower_names(answer.headers), answer.body)
+
+
+async def _exchange(
+    session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
+) -> ProviderResponse:
+    try:
+        with traces.open_request(method, url) as span:
+            async with session.request(method, url, allow_redirects=False, **options) as response:
+                if span is not None:
+                    span.describe({"http.response.status_code": response.status})
+                body = await _read(response, most_bytes)
+                return ProviderResponse(response.status, _lower_names(response.headers), body)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
+        raise NotSent(_describe(error)) from error
+    except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:
+        raise Unclear(_describe(error)) from error
+
+
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(65_536):
+        body += chunk
+        if len(body) > most_bytes:
+            response.close()
+            raise Unclear(f"the response is larger than {most_bytes:,} bytes")
+    return bytes(body)
+
+
+def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "there was no response in time"
+    if isinstance(error, aiohttp.InvalidURL):  # its text is the address, which may hold a password
+        return "the address is not valid"
+    return str(error) or type(error).__name__
