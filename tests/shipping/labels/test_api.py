@@ -60,6 +60,20 @@ async def test_the_label_of_a_booked_shipment_is_a_pdf_with_its_awb(sandbox: htt
     assert "Kopi Gayo" in read_texts(slip.content)[0]
 
 
+async def test_areas_without_names_are_printed_with_the_names_of_the_coverage(sandbox: httpx.AsyncClient) -> None:
+    ends = {
+        "sender": {**parcels.SENDER, "city": None},
+        "delivery": {**parcels.DELIVERY, "city": None, "zip": None, "kelurahanId": 3174071001},
+    }
+    shipment = await book(sandbox, **ends)
+    (text,) = read_texts((await fetch(sandbox, shipment["id"])).content)
+    assert "Kota Jakarta Selatan" in text
+    assert "Kota Jakarta Pusat" in text
+    (slip,) = read_texts((await fetch(sandbox, shipment["id"], "packing-slip")).content)
+    assert "Kota Jakarta Selatan" in slip
+    assert (await parcels.get(sandbox, shipment["id"]))["delivery"]["city"] is None, "what was sent stays as it was"
+
+
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])
 async def test_a_shipment_without_a_carrier_prints_its_id_or_its_own_awb(
     sandbox: httpx.AsyncClient, provider: str

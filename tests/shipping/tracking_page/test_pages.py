@@ -8,13 +8,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import httpx
+import msgspec
 import pytest
 
+from sapa.db.pool import Database
 from sapa.shipping.states import STATUSES
 from sapa.shipping.tracking_page.view import build_steps, choose_ink
 from sapa.shipping.tracking_page.words import TEXTS, find_detail, get_headline
 from tests.conftest import TLS, Installation
-from tests.factories import make_customer, make_order
+from tests.factories import Environments, make_customer, make_order
 from tests.shipping import parcels
 
 LARGEST = 50_000
@@ -52,6 +54,31 @@ async def test_a_page_shows_the_steps_in_both_languages(sandbox: httpx.AsyncClie
     assert "The courier has the parcel" in english
     chosen = (await reader.get(f"{shipment['trackingPage']}?lang=en", headers={"accept-language": "id"})).text
     assert '<html lang="en">' in chosen
+
+
+async def test_a_page_names_the_city_of_an_area(sandbox: httpx.AsyncClient, reader: httpx.AsyncClient) -> None:
+    delivery = {**parcels.DELIVERY, "city": None}
+    tested = await parcels.create(sandbox, "custom", delivery=delivery)
+    assert "Kota Jakarta Selatan" in (await reader.get(tested["trackingPage"])).text
+
+
+async def test_a_page_names_the_city_of_a_live_carriers_area(
+    api: httpx.AsyncClient, reader: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """As far as the lists were fetched."""
+    shipment = await parcels.create(api, "aggregator_carrier", delivery={**parcels.DELIVERY, "city": None})
+    lists = {"districts": [{"id": 317407, "name": "Kebayoran Baru", "parent_id": 5}],
+             "cities": [{"id": 5, "name": "Jaksel Raya", "parent_id": 6}]}  # fmt: skip
+    async with database.connection() as db:
+        await db.execute("UPDATE shipments SET adapter = 'kiriminaja' WHERE company_id = $1", company.live)
+        assert "Jaksel Raya" not in (await reader.get(shipment["trackingPage"])).text
+        for level, areas in lists.items():
+            await db.execute(
+                """INSERT INTO coverage_cache (company_id, adapter, level, parent, areas)
+                   VALUES ($1, 'kiriminaja', $2, '', $3)""",
+                company.live, level, msgspec.json.encode(areas),
+            )  # fmt: skip
+    assert "Jaksel Raya" in (await reader.get(shipment["trackingPage"])).text
 
 
 async def test_a_page_is_small_and_needs_no_script(sandbox: httpx.AsyncClient, reader: httpx.AsyncClient) -> None:

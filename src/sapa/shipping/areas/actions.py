@@ -37,7 +37,7 @@ from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS
-from sapa.shipping.types import Party
+from sapa.shipping.types import Party, StoredShipment
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.text_folding import fold
@@ -50,6 +50,7 @@ ABBREVIATIONS = {"kab": "kabupaten", "kec": "", "kel": "", "di": "daerah istimew
 """How carriers shorten the words before a name."""
 LISTS_AT_ONCE = 4
 _LONGEST_CODE = 10
+_AREA_FIELDS = ("kelurahan", "kecamatan", "city", "province")
 _AREA_IDS = ("province_id", "city_id", "district_id", "sub_district_id")
 _decode = msgspec.json.Decoder(list[CarrierArea]).decode
 
@@ -214,6 +215,46 @@ async def _list_sub_districts(
         cached = await queries.list_cached(db, company.id, carrier.name, level, others, MAX_AGE_DAYS)
         found |= {int(parent): _decode(areas) for parent, areas in cached.items()}
     return found
+
+
+async def with_area_names(db: Connection, company: Company, shipment: StoredShipment, party: Party) -> Party:
+    """A party with the names of the areas that it has by their ids only, as far as they are known here."""
+    if party.kecamatan_id is None or party.city:
+        return party
+    names = await _list_names(db, company, shipment, party.kecamatan_id, party.kelurahan_id)
+    missing = {field: name for field, name in zip(_AREA_FIELDS, names, strict=False) if not getattr(party, field)}
+    return msgspec.structs.replace(party, **missing)
+
+
+async def _list_names(
+    db: Connection, company: Company, shipment: StoredShipment, district_id: int, sub_district_id: int | None
+) -> Sequence[str | None]:
+    """From the sub-district to the province, without calling the carrier."""
+    places = get_environment(company).list_places(shipment.provider)
+    if places is not None:
+        return _find_place_names(places, district_id, sub_district_id)
+    carrier = CARRIERS.get(shipment.adapter or "")
+    if carrier is None or not _has_list(carrier, AreaRequest(carrier.provider, "sub-districts", None)):
+        return await queries.find_names(db, district_id, sub_district_id)
+    names: list[str | None] = []
+    ids = {"sub-districts": sub_district_id, "districts": district_id}
+    parent: int | str | None = None
+    for level in reversed(LEVELS):
+        id = ids.get(level, parent)
+        area = None if id is None else await queries.find_cached_area(db, company.id, carrier.name, level, str(id))
+        names.append(area and area.name)
+        parent = area and area.parent_id
+    return names
+
+
+def _find_place_names(
+    places: Sequence[AreaPath], district_id: int, sub_district_id: int | None
+) -> Sequence[str | None]:
+    in_district = [place for place in places if place.district_id == district_id]
+    exact = next((place for place in in_district if place.sub_district_id == sub_district_id), None)
+    if exact is not None:
+        return exact.names
+    return [None, *in_district[0].names[1:]] if in_district else []
 
 
 async def _get_coverage(context: AppContext, db: Connection, company: Company, request: AreaRequest) -> CoverageState:

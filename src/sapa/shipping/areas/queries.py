@@ -146,6 +146,17 @@ SEARCH = sql(
     crosses=_DICTIONARY,
 )
 
+FIND_NAMES = sql(
+    """
+    SELECT ARRAY[v.name, d.name, c.name, p.name]
+      FROM areas d
+      JOIN areas c ON c.code = d.parent
+      JOIN areas p ON p.code = c.parent
+      LEFT JOIN areas v ON v.parent = d.code AND v.code = $2
+     WHERE d.code = $1 AND d.level = 3""",
+    crosses=_DICTIONARY,
+)
+
 HAS_AREAS = sql("SELECT EXISTS (SELECT FROM areas WHERE retired_at IS NULL)", crosses=_DICTIONARY)
 
 FIND_CACHED = sql(
@@ -173,6 +184,15 @@ LIST_CACHED = sql(
      WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = ANY($4::text[])
        AND fetched_at > now() - make_interval(days => $5)""",
     row=CachedList,
+)
+
+FIND_CACHED_AREA = sql(
+    """
+    SELECT area->>'id' AS id, area->>'name' AS name, area->>'parent_id' AS parent_id, area->>'zip' AS zip
+      FROM coverage_cache, json_array_elements(areas) AS area
+     WHERE company_id = $1 AND adapter = $2 AND level = $3 AND area->>'id' = $4
+     LIMIT 1""",
+    row=CarrierArea,
 )
 
 SAVE = sql(
@@ -257,6 +277,11 @@ async def search(db: Connection, query: str, limit: int) -> list[AreaPath]:
     return await SEARCH.all(db, query, limit)
 
 
+async def find_names(db: Connection, district_id: int, sub_district_id: int | None) -> list[str | None]:
+    """From the sub-district to the province; empty if the dictionary lacks the district."""
+    return await FIND_NAMES.value(db, district_id, sub_district_id) or []
+
+
 async def has_areas(db: Connection) -> bool:
     return bool(await HAS_AREAS.value(db))
 
@@ -281,6 +306,11 @@ async def list_cached(
     """Those of the lists that are cached, by their parent."""
     rows = await LIST_CACHED.all(db, company_id, adapter, level, parents, max_age_days)
     return {row.parent: row.areas for row in rows}
+
+
+async def find_cached_area(db: Connection, company_id: int, adapter: str, level: str, id: str) -> CarrierArea | None:
+    """Of any list that is cached, however old: an area keeps its name."""
+    return await FIND_CACHED_AREA.find(db, company_id, adapter, level, id)
 
 
 async def save_coverage(db: Connection, company_id: int, adapter: str, level: str, parent: str, areas: bytes) -> None:

@@ -13,6 +13,7 @@ from sapa.db.pool import Connection, Database, Tx
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.responses import Accepted, PdfFile
 from sapa.orders import actions as orders
+from sapa.shipping.areas.actions import with_area_names
 from sapa.shipping.carriers.abilities import LabelCarrier
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAway
 from sapa.shipping.carriers.registry import CARRIERS
@@ -33,7 +34,7 @@ from sapa.shipping.labels.types import (
     PrintJob,
 )
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.types import StoredShipment
+from sapa.shipping.types import NO_PARTY, StoredShipment, read_party
 from sapa.values.company import Company
 
 CARRIER_BATCH = 50
@@ -102,7 +103,9 @@ async def load_request(
     parcels = []
     for shipment in stored:
         order = await orders.find(db, company, shipment.order_id) if shipment.order_id else None
-        parcels.append(build_parcel(company, shipment, order))
+        ends = [NO_PARTY if end is None else read_party(end) for end in (shipment.sender, shipment.delivery)]
+        sender, receiver = [await with_area_names(db, company, shipment, end) for end in ends]
+        parcels.append(build_parcel(company, shipment, sender, receiver, order))
     return PrintRequest(document=document, format=format, shop=shop, date=f"{now:%d-%m-%Y}", parcels=parcels)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from sapa.orders.settlement.types import Fulfillment, Refund
 from sapa.orders.types import Order
@@ -14,7 +14,7 @@ from sapa.shipping.labels.content import LabelParty, PackedItem, ParcelContent, 
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import BOOKABLE, NOT_BOOKED_YET
-from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Package, Party, StoredShipment, read_package, read_party
+from sapa.shipping.types import NO_PACKAGE, Package, Party, StoredShipment, read_package
 from sapa.shipping.weights import build_volumetric_kg
 from sapa.values.company import Company
 
@@ -60,10 +60,11 @@ def is_encodable(number: str) -> bool:
     return number.isascii() and number.isprintable()
 
 
-def build_parcel(company: Company, shipment: StoredShipment, order: Order | None) -> ParcelContent:
+def build_parcel(
+    company: Company, shipment: StoredShipment, sender: Party, receiver: Party, order: Order | None
+) -> ParcelContent:
     """Raises NotBooked."""
     package = NO_PACKAGE if shipment.package is None else read_package(shipment.package)
-    sender, receiver = _read(shipment.sender), _read(shipment.delivery)
     courier, cod_amount = name_courier(shipment), shipment.cod_amount
     return ParcelContent(
         number=get_number(shipment),
@@ -107,10 +108,6 @@ def _build_insurance(shipment: StoredShipment, package: Package) -> str | None:
 def _find_volumetric(package: Package, courier: str) -> Decimal | None:
     volumetric = build_volumetric_kg(package.length, package.width, package.height, courier)
     return volumetric if volumetric is not None and volumetric > (package.weight or 0) else None
-
-
-def _read(party: Raw | None) -> Party:
-    return NO_PARTY if party is None else read_party(party)
 
 
 def _build_party(party: Party) -> LabelParty:

@@ -6,6 +6,7 @@ from binascii import Error as NotBase64
 from sapa.access.actions import get_company, get_environment, read_clock
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
+from sapa.shipping.areas.actions import with_area_names
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.tracking_page import queries
@@ -18,6 +19,7 @@ from sapa.shipping.tracking_page.types import (
     TrackingView,
 )
 from sapa.shipping.tracking_page.view import build_logo, build_view
+from sapa.shipping.types import NO_PARTY, read_party
 from sapa.values.company import Company
 
 DEFAULTS = StoredPageSettings(None, None, None, None, "id", None)
@@ -70,6 +72,8 @@ async def find_view(
     company = await get_company(db, company_id)
     settings = await queries.find_settings(db, company_id) or DEFAULTS
     name = (await get_environment(db, company_id)).name
+    receiver = NO_PARTY if shipment.delivery is None else read_party(shipment.delivery)
+    receiver = await with_area_names(db, company, shipment, receiver)
     history = await tracking.list_history(db, company_id, shipment.id)
     chosen = language or settings.language
-    return build_view(company, name, settings, shipment, history, chosen), chosen
+    return build_view(company, name, settings, shipment, receiver, history, chosen), chosen

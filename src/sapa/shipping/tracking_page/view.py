@@ -19,7 +19,7 @@ from sapa.shipping.tracking_page.words import (
     get_headline,
     get_stage_word,
 )
-from sapa.shipping.types import NO_PARTY, StoredShipment, read_party
+from sapa.shipping.types import Party, StoredShipment
 from sapa.values.company import Company
 
 DEFAULT_COLOR = "#0f766e"
@@ -37,11 +37,11 @@ def build_view(
     name: str,
     settings: StoredPageSettings,
     shipment: StoredShipment,
+    receiver: Party,
     history: Sequence[ShipmentEvent],
     language: PageLanguage,
 ) -> TrackingView:
     status, zone = shipment.shipping_status, ZoneInfo(company.time_zone)
-    receiver = NO_PARTY if shipment.delivery is None else read_party(shipment.delivery)
     place = ", ".join(part for part in (receiver.city, receiver.province) if part)
     return TrackingView(
         shop=settings.display_name or name,
