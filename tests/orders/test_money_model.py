@@ -2,9 +2,11 @@
 statuses, stock and points agree after every step."""
 
 import copy
+import time
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import msgspec
@@ -57,6 +59,7 @@ STATUSES = st.fixed_dictionaries(
 )
 SHARES = st.sampled_from([Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(1), Fraction(11, 10)])
 VARIANT_PRICE = "12.34"
+RETRIES = 20
 POINTS = [{"currencyAmount": int(amount), "points": points} for amount, points in model.TIERS]
 
 
@@ -116,6 +119,21 @@ def compare(answered: AnsweredOrder, order: ModelOrder) -> None:
     assert 0 <= order.refunded <= order.paid
 
 
+class PatientClient(httpx.Client):
+    """Sends a request again when the server asks for it: a busy machine may lose a connection to its database."""
+
+    def request(self, method: str, url: Any, **options: Any) -> httpx.Response:
+        if method != "GET":
+            options["headers"] = {"idempotency-key": uuid4().hex}
+        response = super().request(method, url, **options)
+        for _ in range(RETRIES):
+            if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                break
+            time.sleep(float(response.headers["retry-after"]))
+            response = super().request(method, url, **options)
+        return response
+
+
 class Orders(RuleBasedStateMachine):
     installation: Installation
     existing = Bundle("existing")
@@ -129,7 +147,7 @@ class Orders(RuleBasedStateMachine):
     @initialize(stock=st.integers(0, 40))
     def open_shop(self, stock: int) -> None:
         key = run(self._open())
-        self.api = httpx.Client(
+        self.api = PatientClient(
             base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=120, verify=TLS
         )
         self.orders: dict[str, ModelOrder] = {}
