@@ -1,14 +1,16 @@
 """A file in a form that is sent as it is read."""
 
-from aiohttp import AsyncIterablePayload
+from collections.abc import AsyncIterator
 
-from sapa.outbound.client import FormFile
+from aiohttp import AsyncIterablePayload
 
 
 class FilePayload(AsyncIterablePayload):
-    def __init__(self, file: FormFile) -> None:
-        super().__init__(file.content, content_type=file.media_type)
-        self._bytes = file.size
+    """Its size is known beforehand."""
+
+    def __init__(self, content: AsyncIterator[bytes], size: int, media_type: str | None) -> None:
+        super().__init__(content, content_type=media_type)
+        self._bytes = size
 
     @property
     def size(self) -> int:

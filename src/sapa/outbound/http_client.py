@@ -116,7 +116,7 @@ def _build_form(form: Form) -> aiohttp.FormData:
         elif isinstance(value.content, bytes):
             built.add_field(name, value.content, filename=value.filename, content_type=value.media_type)
         else:
-            built.add_field(name, FilePayload(value), filename=value.filename)
+            built.add_field(name, FilePayload(value.content, value.size, value.media_type), filename=value.filename)
     return built
 
 
