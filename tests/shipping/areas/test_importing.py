@@ -89,6 +89,15 @@ async def test_the_dictionary_serves_providers_without_a_list_once_it_was_import
     assert "nothing changed" in import_areas(own, file).out
 
 
+async def test_the_dictionary_names_the_areas_of_a_shipment(
+    own: Installation, own_api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    import_areas(own, write_tarball(tmp_path / "areas.tgz", build_lists(), "0.0.2"))
+    delivery = {**DELIVERY, "city": None, "kecamatanId": 117101, "kelurahanId": 1171011001}
+    shipment = await create(own_api, "custom", delivery=delivery)
+    assert "Kota Pantai" in (await own_api.get(f"{own.address}{shipment['trackingPage']}")).text
+
+
 async def test_a_newer_file_changes_adds_and_retires(
     own: Installation, own_api: httpx.AsyncClient, tmp_path: Path
 ) -> None:

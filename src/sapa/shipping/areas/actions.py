@@ -230,9 +230,9 @@ async def _list_names(
     db: Connection, company: Company, shipment: StoredShipment, district_id: int, sub_district_id: int | None
 ) -> Sequence[str | None]:
     """From the sub-district to the province, without calling the carrier."""
-    places = get_environment(company).list_places(shipment.provider)
-    if places is not None:
-        return _find_place_names(places, district_id, sub_district_id)
+    places = get_environment(company).list_places(shipment.provider) or ()
+    if found := _find_place_names(places, district_id, sub_district_id):
+        return found
     carrier = CARRIERS.get(shipment.adapter or "")
     if carrier is None or not _has_list(carrier, AreaRequest(carrier.provider, "sub-districts", None)):
         return await queries.find_names(db, district_id, sub_district_id)
@@ -242,8 +242,8 @@ async def _list_names(
     for level in reversed(LEVELS):
         id = ids.get(level, parent)
         area = None if id is None else await queries.find_cached_area(db, company.id, carrier.name, level, str(id))
-        names.append(area and area.name)
-        parent = area and area.parent_id
+        names.append(area.name if area else None)
+        parent = area.parent_id if area else None
     return names
 
 
