@@ -55,7 +55,7 @@ def write_figures(part: str, machine: Machine, tables: Sequence[Table], chart: P
     _, closed, after = rest.partition(end)
     if not (found and closed):
         raise RuntimeError(f"{DOCUMENT} lacks the marks {begin} and {end}")
-    figures = "\n\n".join([_about(machine), *_picture(part, chart), *map(_markdown, tables)])
+    figures = "\n\n".join([_about(machine), *_picture(part, chart), *map(build_markdown, tables)])
     DOCUMENT.write_text(f"{before}{begin}\n\n{figures}\n\n{end}{after}")
 
 
@@ -66,7 +66,7 @@ def _picture(part: str, chart: Path | None) -> list[str]:
     return [f"![The figures of {part} as a chart](performance-{part}.png)"]
 
 
-def _markdown(table: Table) -> str:
+def build_markdown(table: Table) -> str:
     sides = ["---" if place < table.words else "---:" for place in range(len(table.columns))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [table.columns, sides, *table.rows])
 
