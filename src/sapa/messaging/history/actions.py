@@ -66,7 +66,9 @@ class CallRecord(Struct, frozen=True):
     clock: CompanyClock
     company: Company
     vault: Vault
-    request: RequestInfo
+    endpoint_type: EndpointType
+    request: Raw
+    """Its `RequestSnapshot`, which is sealed with each response."""
 
 
 class SealedCall(Struct, frozen=True):
@@ -74,6 +76,26 @@ class SealedCall(Struct, frozen=True):
 
     request: RequestSnapshot
     response: ResponseSnapshot
+
+
+class EncodedCall(Struct, frozen=True):
+    """A `SealedCall` to write."""
+
+    request: Raw
+    response: ResponseSnapshot
+
+
+def start_record(vault: Vault, company: Company, clock: CompanyClock, request: RequestInfo) -> CallRecord:
+    snapshot = RequestSnapshot(
+        request.address,
+        request.forwarded,
+        build_body(request.body),
+        request.query,
+        request.base_url,
+        request.headers,
+        request.hostname,
+    )
+    return CallRecord(RECORD_ID.new(), clock, company, vault, get_endpoint_type(request), Raw(encode(snapshot)))
 
 
 async def record(tx: Tx, call_record: CallRecord, message: Message) -> None:
@@ -89,7 +111,7 @@ def _build_new(call_record: CallRecord, message: Message) -> NewRecord:
         message.message_id2,
         message.template_id,
         message.source,
-        get_endpoint_type(call_record.request),
+        call_record.endpoint_type,
         None,
         seal_response(call_record, message),
     )
@@ -114,7 +136,7 @@ async def record_refusal(context: AppContext, company: Company, request: Request
     template_id, source = _parse_body(request.body)
     async with context.database.transaction() as tx:
         clock = await read_clock(tx, company.id)
-        call_record = CallRecord(RECORD_ID.new(), clock, company, context.vault, request)
+        call_record = start_record(context.vault, company, clock, request)
         new = NewRecord(
             clock.real,
             call_record.id,
@@ -122,7 +144,7 @@ async def record_refusal(context: AppContext, company: Company, request: Request
             None,
             template_id,
             source,
-            get_endpoint_type(request),
+            call_record.endpoint_type,
             clock.now,
             seal_response(call_record, error),
         )
@@ -176,17 +198,7 @@ def build_failure(error: SendError, retry_after: float | None = None) -> SendFai
 
 def seal_response(call_record: CallRecord, result: Message | Accepted[Message] | ApiError) -> bytes:
     """The sealed part of a record with this response."""
-    request = call_record.request
-    snapshot = RequestSnapshot(
-        request.address,
-        request.forwarded,
-        build_body(request.body),
-        request.query,
-        request.base_url,
-        request.headers,
-        request.hostname,
-    )
-    sealed = encode(SealedCall(snapshot, _build_response(result)))
+    sealed = encode(EncodedCall(call_record.request, _build_response(result)))
     return call_record.vault.seal(sealed, call_record.company.id, call_record.id)
 
 

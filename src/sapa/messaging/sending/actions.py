@@ -13,7 +13,6 @@ from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import MessageRecipient
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import CallRecord
-from sapa.messaging.history.types import RECORD_ID
 from sapa.messaging.media import actions as media
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.recorded import build_message
@@ -103,7 +102,7 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     plan = await preflight.prepare(call.context, call.company, body, send_context)
     call_record = None
     if send_context.is_api_call:
-        call_record = CallRecord(RECORD_ID.new(), plan.clock, call.company, call.context.vault, call.request)
+        call_record = history.start_record(call.context.vault, call.company, plan.clock, call.request)
     id = MESSAGE_ID.new()
     plan = address_files(call.context, plan, id)
     message = await call.intend(
