@@ -119,18 +119,19 @@ def encode_events(events: Sequence[Event]) -> EncodedEvents:
 
 async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
     """Many events at once, in their order."""
-    if not _is_silent(tx):
+    if not is_silent(tx):
         await emit_encoded(tx, company, encode_events(events))
 
 
 async def emit_encoded(tx: Tx, company: Company, events: EncodedEvents) -> None:
     """For events that were encoded while the database stored what they are about."""
-    if not events.ids or _is_silent(tx):
+    if not events.ids or is_silent(tx):
         return
     has_deliveries = await RECORD.value(tx, company.id, events.ids, events.kinds, events.resource_ids, events.bodies)
     if has_deliveries:
         notify_after_commit(tx, CHANNEL)
 
 
-def _is_silent(tx: Tx) -> bool:
+def is_silent(tx: Tx) -> bool:
+    """Whether the transaction records no events."""
     return isinstance(tx, PooledConnection) and tx.is_silent

@@ -11,7 +11,10 @@ import asyncpg
 import msgspec
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+SECONDS_PER_DAY = 86_400
 MICROSECONDS_PER_MINUTE = 60_000_000
+_SECONDS = [f"{second:02d}." for second in range(60)]
+_MILLISECONDS = [f"{millisecond:03d}Z" for millisecond in range(1000)]
 ARRAYS = {
     "bool": (1000, 16),
     "bytea": (1001, 17),
@@ -42,12 +45,13 @@ def _minute_text(minute: int) -> str:
 def decode_instant(value: tuple[int]) -> str:
     """RFC 3339 in UTC with exactly three fractional digits."""
     minute, rest = divmod(value[0], MICROSECONDS_PER_MINUTE)
-    millis = rest // 1000
-    return f"{_minute_text(minute)}{millis // 1000:02d}.{millis % 1000:03d}Z"
+    second, millisecond = divmod(rest // 1000, 1000)
+    return _minute_text(minute) + _SECONDS[second] + _MILLISECONDS[millisecond]
 
 
 def encode_instant(value: datetime) -> tuple[int]:
-    return ((value - EPOCH) // timedelta(microseconds=1),)
+    since = value - EPOCH
+    return ((since.days * SECONDS_PER_DAY + since.seconds) * 1_000_000 + since.microseconds,)
 
 
 def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:

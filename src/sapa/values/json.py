@@ -25,6 +25,8 @@ def encode_document(value: object) -> bytes:
 
 def to_storable(text: str) -> str:
     """Without NUL and halves of surrogate pairs, which the database cannot store."""
+    if text.isascii():
+        return text.replace("\x00", "")
     return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -52,7 +52,9 @@ def nodes(value: Any, *keys: str) -> Sequence[Node]:
 def text(value: Any, *keys: str) -> str | None:
     """A non-empty string or number, as text that can be stored."""
     found = get(value, *keys)
-    if isinstance(found, bool) or not isinstance(found, str | int | float | Decimal):
+    if isinstance(found, str):
+        return to_storable(found) or None
+    if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         return None
     return to_storable(str(found)) or None
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from sapa.db.pool import Connection, Tx
 from sapa.messaging.costs import queries
+from sapa.messaging.costs.queries import RateLookup
 from sapa.messaging.costs.types import (
     ELSEWHERE,
     ChargedMessage,
@@ -18,6 +19,7 @@ from sapa.messaging.costs.types import (
     Grouping,
     MessagePricing,
     MessageRate,
+    NewCost,
     RateImport,
     UnpricedCost,
 )
@@ -25,12 +27,32 @@ from sapa.values.company import Company
 from sapa.values.money import shorten
 
 
-async def charge(tx: Tx, company: Company, message: ChargedMessage, reported: MessagePricing) -> MessagePricing:
-    """Fixes the cost of a message that arrived, by the rate of its day. Call it once for a message."""
-    country = reported.country or ELSEWHERE
-    rate = await queries.find_rate(tx, company.id, country, reported.category, message.at)
-    fixed = add_cost(company, reported, rate)
-    await queries.insert_cost(tx, company.id, message, country, fixed)
+async def charge(
+    tx: Tx, company: Company, charged: Sequence[tuple[ChargedMessage, MessagePricing]]
+) -> list[MessagePricing]:
+    """Fixes the costs of messages that arrived, by the rates of their days. Call it once for a message."""
+    if not charged:
+        return []
+    lookups = [
+        RateLookup(reported.country or ELSEWHERE, reported.category, message.at) for message, reported in charged
+    ]
+    rates = await queries.find_rates(tx, company.id, lookups)
+    fixed = [add_cost(company, reported, rate) for (_, reported), rate in zip(charged, rates, strict=True)]
+    costs = [
+        NewCost(
+            message_id=message.id,
+            source=message.source,
+            template_id=message.template_id,
+            category=pricing.category,
+            country=pricing.country or ELSEWHERE,
+            is_billable=pricing.billable,
+            amount=pricing.amount,
+            currency=pricing.currency,
+            charged_at=message.at,
+        )
+        for (message, _), pricing in zip(charged, fixed, strict=True)
+    ]
+    await queries.insert_costs(tx, company.id, costs)
     return fixed
 
 
@@ -46,7 +68,8 @@ async def price_missing(
 ) -> list[tuple[UnpricedCost, FoundRate | None]]:
     """The next costs without an amount, and the rates of their days, if there are any by now. Amounts do not change."""
     found = await queries.lock_unpriced(tx, company.id, after, limit)
-    rates = [await queries.find_rate(tx, company.id, cost.country, cost.category, cost.charged_at) for cost in found]
+    lookups = [RateLookup(cost.country, cost.category, cost.charged_at) for cost in found]
+    rates = await queries.find_rates(tx, company.id, lookups)
     for cost, rate in zip(found, rates, strict=True):
         if rate is not None:
             await queries.set_amount(tx, company.id, cost.message_id, shorten(rate.price), rate.currency)

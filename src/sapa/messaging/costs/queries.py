@@ -4,37 +4,59 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
+from msgspec import Struct
+from msgspec.structs import astuple
+
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.messaging.costs.types import (
     ELSEWHERE,
-    ChargedMessage,
     CostFigures,
     CostLine,
     CostSelection,
     FoundRate,
     Grouping,
-    MessagePricing,
     MessageRate,
+    NewCost,
     UnpricedCost,
 )
 from sapa.values.phones import find_main_region
+
+
+class RateLookup(Struct, frozen=True):
+    country: str
+    category: str
+    at: datetime
+
+
+class PlacedRate(Struct, frozen=True):
+    """With the number of the look-up that found it."""
+
+    place: int
+    price: Decimal
+    currency: str
+
 
 MOST_LINES = 20_000
 _CARDS = "rates belong to all companies, or to one"
 
 # Of the company before those of all, by the countries in their order, in the company's currency before another.
-FIND_RATE = sql(
+FIND_RATES = sql(
     """
-    SELECT r.price, r.currency
-      FROM message_rates r
-      JOIN companies c ON c.company_id = $1
-     WHERE (r.company_id = $1 OR r.company_id IS NULL) AND r.country = ANY($2::text[]) AND r.category = $3
-       AND r.starts_on <= ($4::timestamptz AT TIME ZONE c.time_zone)::date
-     ORDER BY r.company_id IS NULL, array_position($2::text[], r.country), r.currency <> c.currency, r.currency,
-              r.starts_on DESC
-     LIMIT 1""",
-    row=FoundRate,
+    SELECT lookup.place, rate.price, rate.currency
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
+           WITH ORDINALITY AS lookup (country, main, category, at, place)
+     CROSS JOIN LATERAL (
+           SELECT r.price, r.currency
+             FROM message_rates r
+             JOIN companies c ON c.company_id = $1
+            WHERE (r.company_id = $1 OR r.company_id IS NULL) AND r.country IN (lookup.country, lookup.main, $6)
+              AND r.category = lookup.category
+              AND r.starts_on <= (lookup.at AT TIME ZONE c.time_zone)::date
+            ORDER BY r.company_id IS NULL, array_position(ARRAY[lookup.country, lookup.main, $6], r.country),
+                     r.currency <> c.currency, r.currency, r.starts_on DESC
+            LIMIT 1) AS rate""",
+    row=PlacedRate,
 )
 
 LOCK_RATES = sql("SELECT pg_advisory_xact_lock(hashtextextended('message_rates', 0))", crosses=_CARDS)
@@ -76,11 +98,17 @@ LIST_RATES = sql(
     crosses=_CARDS,
 )
 
-INSERT_COST = sql(
-    """
-    INSERT INTO message_costs (company_id, message_id, source, template_id, category, country, is_billable, amount,
-                               currency, charged_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
+_COST = NewCost.__struct_fields__
+
+# RETURNING, because Citus counts the rows of SELECT where nothing is returned.
+INSERT_COSTS = sql(
+    f"""
+    INSERT INTO message_costs (company_id, {", ".join(_COST)})
+    SELECT $1, {", ".join(_COST)}
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bool[], $8::numeric[], $9::text[],
+                  $10::timestamptz[])
+           AS input ({", ".join(_COST)})
+    RETURNING 1"""
 )
 
 LIST_UNPRICED = sql(
@@ -127,10 +155,15 @@ LINES = sql(
 TOTALS = sql(f"SELECT {_FIGURES} {_SELECTED} GROUP BY m.currency ORDER BY m.currency", row=CostFigures)
 
 
-async def find_rate(db: Connection, company_id: int, country: str, category: str, at: datetime) -> FoundRate | None:
-    """The rate of the company's day: of the country, of the one whose country code it uses, or of all others."""
-    countries = dict.fromkeys([country, find_main_region(country) or ELSEWHERE, ELSEWHERE])
-    return await FIND_RATE.find(db, company_id, list(countries), category, at)
+async def find_rates(db: Connection, company_id: int, lookups: Sequence[RateLookup]) -> list[FoundRate | None]:
+    """The rates of the company's days: of the country, of the one whose country code it uses, or of all others."""
+    different = list(dict.fromkeys(lookups))
+    countries = [each.country for each in different]
+    main = [find_main_region(country) or ELSEWHERE for country in countries]
+    categories, instants = [each.category for each in different], [each.at for each in different]
+    placed = await FIND_RATES.all(db, company_id, countries, main, categories, instants, ELSEWHERE)
+    found = {different[each.place - 1]: FoundRate(each.price, each.currency) for each in placed}
+    return [found.get(each) for each in lookups]
 
 
 async def lock_rates(tx: Tx) -> None:
@@ -157,11 +190,8 @@ async def list_rates(db: Connection, company_id: int | None) -> list[MessageRate
     return await LIST_RATES.all(db, company_id)
 
 
-async def insert_cost(tx: Tx, company_id: int, message: ChargedMessage, country: str, pricing: MessagePricing) -> None:
-    await INSERT_COST.run(
-        tx, company_id, message.id, message.source, message.template_id, pricing.category, country, pricing.billable,
-        pricing.amount, pricing.currency, message.at,
-    )  # fmt: skip
+async def insert_costs(tx: Tx, company_id: int, costs: Sequence[NewCost]) -> None:
+    await INSERT_COSTS.run(tx, company_id, *zip(*map(astuple, costs), strict=True))
 
 
 async def lock_unpriced(tx: Tx, company_id: int, after: str, limit: int) -> list[UnpricedCost]:

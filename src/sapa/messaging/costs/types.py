@@ -42,6 +42,20 @@ class ChargedMessage(Struct, frozen=True):
     """When it arrived."""
 
 
+class NewCost(Struct, frozen=True):
+    """What a message cost, to insert; the fields are the columns."""
+
+    message_id: str
+    source: str
+    template_id: str | None
+    category: str
+    country: str
+    is_billable: bool
+    amount: Decimal | None
+    currency: str | None
+    charged_at: datetime
+
+
 class FoundRate(Struct, frozen=True):
     price: Decimal
     currency: str

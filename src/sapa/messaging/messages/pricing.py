@@ -3,10 +3,11 @@
 Channels report both late, twice and in any order. A rate that is imported later changes nothing that is fixed.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from sapa.db.pool import Tx
@@ -20,23 +21,44 @@ from sapa.values.json import encode
 from sapa.values.money import shorten
 
 
-async def price(
-    tx: Tx, company: Company, locked: LockedMessage, reported: ReportedPricing | None, delivered_at: datetime | None
-) -> bytes | Raw | None:
-    """The message's pricing after a report. What fails, or is not known to have arrived, has no cost."""
-    is_fixed = locked.pricing is not None and locked.delivered_at is not None
-    pricing = None if is_fixed else _choose(locked.pricing, reported)
+class PricedReport(Struct, frozen=True):
+    """A message with what its channel reported, and when it arrived."""
+
+    locked: LockedMessage
+    reported: ReportedPricing | None
+    delivered_at: datetime | None
+
+
+async def price(tx: Tx, company: Company, reports: Sequence[PricedReport]) -> list[bytes | Raw | None]:
+    """The pricing of each message after its report. What fails, or is not known to have arrived, has no cost."""
+    chosen = [_choose(report) for report in reports]
+    charged = {
+        place: (ChargedMessage(locked.id, locked.source, locked.template_id, delivered_at), pricing)
+        for place, pricing in enumerate(chosen)
+        if pricing is not None
+        and (locked := reports[place].locked)
+        and (delivered_at := reports[place].delivered_at) is not None
+    }
+    fixed = dict(zip(charged, await costs.charge(tx, company, list(charged.values())), strict=True))
+    return [
+        _encode_new(report.locked.pricing, fixed.get(place, pricing))
+        for place, (report, pricing) in enumerate(zip(reports, chosen, strict=True))
+    ]
+
+
+def _encode_new(stored: Raw | None, pricing: MessagePricing | None) -> bytes | Raw | None:
+    """The stored one where nothing changes."""
     if pricing is None:
-        return locked.pricing
-    if delivered_at is not None:
-        message = ChargedMessage(locked.id, locked.source, locked.template_id, delivered_at)
-        pricing = await costs.charge(tx, company, message, pricing)
+        return stored
     encoded = encode(pricing)
-    return locked.pricing if locked.pricing is not None and bytes(locked.pricing) == encoded else encoded
+    return stored if stored is not None and bytes(stored) == encoded else encoded
 
 
-def _choose(stored: Raw | None, reported: ReportedPricing | None) -> MessagePricing | None:
-    """The latest report's."""
+def _choose(report: PricedReport) -> MessagePricing | None:
+    """The latest report's; None if there is none, or if it is fixed already."""
+    stored, reported = report.locked.pricing, report.reported
+    if stored is not None and report.locked.delivered_at is not None:
+        return None
     if reported is not None:
         return MessagePricing(reported.category, reported.type, reported.is_billable, reported.country)
     return None if stored is None else msgspec.json.decode(stored, type=MessagePricing)

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from msgspec import Raw, Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
+from sapa.events import RECORDED, EncodedEvents
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.channels.received_parts import MessageParts
@@ -41,6 +42,10 @@ class UnsettledMessage(Struct, frozen=True):
     id: str
 
 
+class StoredChanges(Struct, frozen=True):
+    has_deliveries: bool
+
+
 class StoredPricing(Struct, frozen=True):
     pricing: Raw | None
 
@@ -63,7 +68,7 @@ GET_RECIPIENT = sql(
     "SELECT identity_kind AS kind, identity AS value FROM messages WHERE company_id = $1 AND id = $2", row=Identity
 )
 
-_LOCKED_COLUMNS = ", ".join(LockedMessage.__struct_fields__)
+_LOCKED_COLUMNS = f"{COLUMNS}, created_at, accepted_at"
 
 LOCK = sql(
     f"SELECT {_LOCKED_COLUMNS} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE",
@@ -129,20 +134,6 @@ LOCK_REPORTED = sql(
 )
 
 _CHANGED = ChangedState.__struct_fields__
-
-UPDATE = sql(
-    f"""
-    UPDATE messages
-       SET status = new_status, accepted_at = new_accepted_at, sent_at = new_sent_at, delivered_at = new_delivered_at,
-           read_at = new_read_at, failed_at = new_failed_at, conflict = new_conflict, provider_id = new_provider_id,
-           error = new_error::json, sequence = new_sequence, pricing = new_pricing::json
-      FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
-                  $8::timestamptz[], $9::bool[], $10::text[], $11::text[], $12::int[], $13::text[])
-           AS changed ({", ".join(f"new_{name}" for name in _CHANGED)})
-     WHERE company_id = $1 AND id = new_id
-    RETURNING {COLUMNS}""",
-    row=Message,
-)
 
 HOLD = sql(
     f"""
@@ -211,6 +202,38 @@ INSERT_EVENTS = sql(
            AS input ({", ".join(_EVENT)})
         ON CONFLICT DO NOTHING
     RETURNING 1"""
+)
+
+STORE_CHANGES = compose(
+    [
+        f"""noted AS (
+    INSERT INTO message_events (company_id, {", ".join(_EVENT)})
+    SELECT $1, {", ".join(f"input.{name}" for name in _EVENT)}
+      FROM unnest(:event_message_id::text[], :event_kind::text[], :event_reported_at::timestamptz[],
+                  :event_at::timestamptz[], :event_is_implied::bool[], :event_sequence::int[], :event_code::text[],
+                  :event_detail::text[])
+           AS input ({", ".join(_EVENT)})
+        ON CONFLICT DO NOTHING)""",
+        f"""changed AS (
+    UPDATE messages
+       SET status = new_status, accepted_at = new_accepted_at, sent_at = new_sent_at, delivered_at = new_delivered_at,
+           read_at = new_read_at, failed_at = new_failed_at, conflict = new_conflict, provider_id = new_provider_id,
+           error = new_error::json, sequence = new_sequence, pricing = new_pricing::json
+      FROM unnest(:new_id::text[], :new_status::text[], :new_accepted_at::timestamptz[], :new_sent_at::timestamptz[],
+                  :new_delivered_at::timestamptz[], :new_read_at::timestamptz[], :new_failed_at::timestamptz[],
+                  :new_conflict::bool[], :new_provider_id::text[], :new_error::text[], :new_sequence::int[],
+                  :new_pricing::text[])
+           AS input ({", ".join(f"new_{name}" for name in _CHANGED)})
+     WHERE company_id = $1 AND id = new_id)""",
+        """announced AS (
+    SELECT *
+      FROM unnest(:announced_ids::text[], :announced_kinds::text[], :announced_resource_ids::text[],
+                  :announced_bodies::bytea[])
+           AS a (id, kind, resource_id, body))""",
+        RECORDED,
+    ],
+    "SELECT EXISTS (SELECT FROM deliveries) AS has_deliveries",
+    row=StoredChanges,
 )
 
 LIST_EVENTS = sql(
@@ -327,10 +350,15 @@ async def find_locked_pending(
     return await LOCK_PENDING.find(tx, company_id, source, list(identities), since, body)
 
 
-async def update_states(tx: Tx, company_id: int, changed: Sequence[ChangedState]) -> dict[str, Message]:
-    """The changed messages by their ids."""
-    columns = [[getattr(each, name) for each in changed] for name in _CHANGED]
-    return {message.message_id2: message for message in await UPDATE.all(tx, company_id, *columns)}
+async def store_changes(
+    tx: Tx, company_id: int, events: Sequence[NewEvent], changed: Sequence[ChangedState], announced: EncodedEvents
+) -> bool:
+    """Whether there are webhooks to deliver."""
+    values = {f"event_{name}": [getattr(event, name) for event in events] for name in _EVENT}
+    values |= {f"new_{name}": [getattr(each, name) for each in changed] for name in _CHANGED}
+    values |= {f"announced_{name}": getattr(announced, name) for name in announced.__struct_fields__}
+    (stored,) = await STORE_CHANGES.all(tx, company_id, *STORE_CHANGES.order(values))
+    return stored.has_deliveries
 
 
 async def hold(tx: Tx, company_id: int, id: str, provider_id: str, error: bytes) -> Message:

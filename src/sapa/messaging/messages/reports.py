@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Raw, Struct
-from msgspec.structs import asdict
+from msgspec.structs import astuple, replace
 
 from sapa.db.pool import Tx, notify_after_commit
-from sapa.events import emit_all
+from sapa.events import CHANNEL, encode_events, is_silent
 from sapa.messaging.channels.interface import Source, StatusReport
 from sapa.messaging.consents import actions as consents
 from sapa.messaging.consents.types import ConsentMissing
 from sapa.messaging.messages import queries
-from sapa.messaging.messages.pricing import price
+from sapa.messaging.messages.pricing import PricedReport, price
 from sapa.messaging.messages.state import MergedState
 from sapa.messaging.messages.types import (
     ChangedState,
@@ -25,11 +25,13 @@ from sapa.messaging.messages.types import (
 )
 from sapa.messaging.tickets import TICKETS, build_tickets_channel
 from sapa.values.company import Company
-from sapa.values.instants import truncate_to_milliseconds
+from sapa.values.instants import format_instant, truncate_to_milliseconds
 from sapa.values.json import encode
 
 UNKNOWN = "UNKNOWN"
 DISPATCHED = frozenset({"sent", "delivered", "read"})
+ACKS = {"failed": -1, "pending": 0, "sent": 1, "delivered": 2, "read": 3}
+_SHOWN = len(Message.__struct_fields__)
 
 
 class ReportedChange(Struct, frozen=True):
@@ -50,36 +52,65 @@ class ReportedChange(Struct, frozen=True):
 
 
 async def store(tx: Tx, company: Company, changes: Sequence[ReportedChange]) -> list[Message | None]:
-    """Stores what is new, at most one change of each message; returns the messages whose status changed."""
+    """Stores what is new with one statement, at most one change of each message; returns the messages whose status
+    changed, built from what is stored."""
+    if not changes:
+        return []
     events = [event for change in changes for event in _build_events(change)]
-    if events:
-        await queries.insert_events(tx, company.id, events)
-    states = [state for change in changes if (state := await _find_change(tx, company, change)) is not None]
-    updated = await queries.update_states(tx, company.id, states) if states else {}
-    changed = [updated.get(change.locked.id) if change.is_new_status else None for change in changes]
-    for change, message in zip(changes, changed, strict=True):
-        if message is not None:
-            await _announce(tx, company, change, message)
+    priced = [
+        PricedReport(change.locked, change.report.pricing, change.merged.state.delivered_at) for change in changes
+    ]
+    pricings = await price(tx, company, priced)
+    states = [_find_change(change, pricing) for change, pricing in zip(changes, pricings, strict=True)]
+    changed = [
+        _build_changed(change.locked, state) if change.is_new_status and state is not None else None
+        for change, state in zip(changes, states, strict=True)
+    ]
     news = [
         MessageStatusUpdated(build_update(message, change.locked.status))
         for change, message in zip(changes, changed, strict=True)
-        if message is not None
+        if message is not None and not is_silent(tx)
     ]
-    if news:
-        await emit_all(tx, company, news)
+    new_states = [state for state in states if state is not None]
+    if await queries.store_changes(tx, company.id, events, new_states, encode_events(news)):
+        notify_after_commit(tx, CHANNEL)
+    for change, message in zip(changes, changed, strict=True):
+        if message is not None:
+            await _announce(tx, company, change, message)
     return changed
+
+
+def _build_changed(locked: LockedMessage, state: ChangedState) -> Message:
+    changed = replace(
+        locked,
+        ack=ACKS[state.status],
+        status=state.status,
+        message_id=state.provider_id,
+        error=None if state.error is None else Raw(state.error.encode()),
+        conflict=state.conflict,
+        sequence=state.sequence,
+        sent_at=_format(state.sent_at),
+        delivered_at=_format(state.delivered_at),
+        read_at=_format(state.read_at),
+        failed_at=_format(state.failed_at),
+        pricing=None if state.pricing is None else Raw(state.pricing.encode()),
+    )
+    return Message(*astuple(changed)[:_SHOWN])
+
+
+def _format(instant: datetime | None) -> str | None:
+    return None if instant is None else format_instant(instant)
 
 
 def build_update(message: Message, previous: str) -> MessageUpdate:
     """What receivers get when the status of a message changes."""
-    return MessageUpdate(**asdict(message) | {"previous_status": previous})
+    return MessageUpdate(*(*astuple(message), previous))
 
 
-async def _find_change(tx: Tx, company: Company, change: ReportedChange) -> ChangedState | None:
+def _find_change(change: ReportedChange, pricing: bytes | Raw | None) -> ChangedState | None:
     """None if the report changes nothing."""
     locked, report, state = change.locked, change.report, change.merged.state
     provider_id = locked.provider_id or report.message_id
-    pricing = await price(tx, company, locked, report.pricing, state.delivered_at)
     if state == locked.state and provider_id == locked.provider_id and pricing == locked.pricing:
         return None
     return ChangedState(

@@ -54,17 +54,28 @@ def _fail(state: DeliveryState, at: datetime) -> DeliveryState:
 
 
 def _advance(state: DeliveryState, status: Status, at: datetime) -> MergedState:
-    proven = STEPS[: STEPS.index(status) + 1]
-    implied = [step for step in proven[:-1] if getattr(state, f"{step}_at") is None]
-    instants = {f"{step}_at": _earlier(getattr(state, f"{step}_at"), at) for step in proven}
-    return MergedState(replace(state, **instants, **_status_after(state, status)), implied, at)
+    instants = [state.sent_at, state.delivered_at, state.read_at]
+    implied = []
+    for place, step in enumerate(STEPS):
+        if instants[place] is None and step != status:
+            implied.append(step)
+        instants[place] = _earlier(instants[place], at)
+        if step == status:
+            break
+    sent_at, delivered_at, read_at = instants
+    new_status, conflict = _get_status_after(state, status)
+    advanced = DeliveryState(
+        new_status, state.created_at, state.accepted_at, sent_at, delivered_at, read_at, state.failed_at, conflict
+    )
+    return MergedState(advanced, implied, at)
 
 
-def _status_after(state: DeliveryState, status: Status) -> dict[str, object]:
+def _get_status_after(state: DeliveryState, status: Status) -> tuple[str, bool]:
+    """And whether the reports contradict each other."""
     if state.status == "failed":
         # Acceptance by the channel does not contradict a failure; delivery to a device does.
-        return {} if status == "sent" else {"status": status, "conflict": True}
-    return {"status": status} if RANKS[status] > RANKS[state.status] else {}
+        return (state.status, state.conflict) if status == "sent" else (status, True)
+    return max(state.status, status, key=RANKS.__getitem__), state.conflict
 
 
 def _earlier(existing: datetime | None, at: datetime) -> datetime:

@@ -244,25 +244,19 @@ class MessageWithEvents(Message, frozen=True, rename="camel"):
     events: list[MessageEvent]
 
 
-class LockedMessage(Struct, frozen=True):
-    """A locked message: the fields that reports change."""
+class LockedMessage(Message, frozen=True, rename="camel"):
+    """A locked message, with the instants that the API does not show."""
 
-    id: str
-    source: str
-    template_id: str | None
-    provider_id: str | None
-    sequence: int
-    status: str
     created_at: datetime
     accepted_at: datetime | None
-    sent_at: datetime | None
-    delivered_at: datetime | None
-    read_at: datetime | None
-    failed_at: datetime | None
-    replied_at: datetime | None
-    conflict: bool
-    error: Raw | None
-    pricing: Raw | None
+
+    @property
+    def id(self) -> str:
+        return self.message_id2
+
+    @property
+    def provider_id(self) -> str | None:
+        return self.message_id
 
     @property
     def state(self) -> DeliveryState:
@@ -270,12 +264,16 @@ class LockedMessage(Struct, frozen=True):
             self.status,
             self.created_at,
             self.accepted_at,
-            self.sent_at,
-            self.delivered_at,
-            self.read_at,
-            self.failed_at,
+            _parse_instant(self.sent_at),
+            _parse_instant(self.delivered_at),
+            _parse_instant(self.read_at),
+            _parse_instant(self.failed_at),
             self.conflict,
         )
+
+
+def _parse_instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 class ChangedState(Struct, frozen=True):

@@ -15,6 +15,8 @@ BSUID = IdentityKind(
     has_distinct_format=True,
 )
 
+_PUNCTUATION = str.maketrans("", "", "+ -()")
+
 
 class People:
     """The contacts of a change, by each of their ids."""
@@ -48,5 +50,5 @@ def identify(number: str | None, user_id: str | None) -> Sequence[Identity]:
 
 def only_digits(number: Any) -> str | None:
     """The number without punctuation; None if it is not a number."""
-    plain = str(number or "").translate(str.maketrans("", "", "+ -()"))
+    plain = str(number or "").translate(_PUNCTUATION)
     return plain if plain.isascii() and plain.isdigit() else None
