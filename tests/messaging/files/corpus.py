@@ -42,7 +42,7 @@ def make_image(format: str, size: tuple[int, int] = (40, 30), mode: str = "RGB",
 
 def make_archive(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     target = BytesIO()
-    with zipfile.ZipFile(target, "w", compression) as archive:
+    with zipfile.ZipFile(target, "w", compression, compresslevel=1) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return target.getvalue()
@@ -67,7 +67,7 @@ def make_sound() -> bytes:
 
 
 def make_bomb() -> bytes:
-    """A document of 60 KB that unpacks to 60 MB."""
+    """A document that unpacks to 60 MB."""
     members = {"[Content_Types].xml": b"<Types/>", "word/document.xml": bytes(60_000_000)}
     return make_archive(members)
 
@@ -122,7 +122,7 @@ HOSTILE: Sequence[SampleFile] = (
     SampleFile("pdf.html", "text/html", b"<html>" + SCRIPT + b"</html>\n" + PDF, "text/html"),
     SampleFile("zip.pdf", "application/pdf", PDF + make_archive({"a.html": SCRIPT}), "application/pdf"),
     SampleFile("bom.docx", UNKNOWN, make_bomb(), WORD),
-    SampleFile("bom.png", "image/png", make_image("PNG", (9_000, 9_000), "L"), "image/png", is_shown=True),
+    SampleFile("bom.png", "image/png", make_image("PNG", (9_000, 9_000), "1"), "image/png", is_shown=True),
     SampleFile("rusak.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(100), "image/png", is_shown=True),
     SampleFile("utf7.txt", "text/html", b"+ADw-script+AD4-alert(1)+ADw-/script+AD4-", "text/plain"),
     SampleFile("utf16.png", "image/png", "<script>alert(1)</script>".encode("utf-16"), UNKNOWN),
