@@ -21,9 +21,12 @@ async def test_home_names_who_waits_longest_and_agents_see_their_own(
     other = await desk.create_agent("Budi")
     first = await desk.receive("Masih ada?", "+6281290000001")
     await desk.act(first, "assign", agentId=other)
+    rejected = {"name": "sim_rejected_promo", "language": "id", "category": "MARKETING", "body": "Halo, promo baru."}
+    await desk.post("/templates", 201, **rejected)
     async with open_browser(installation, await make_person(database, company)) as owner:
         shown = read((await owner.get("/test")).text)
         assert "1 conversation waits for an answer Sandbox customer 0 min" in shown
+        assert "1 template was rejected sim_rejected_promo" in shown
     assert "Nothing needs you right now" in read((await seat.browser.get("/test")).text)
     await desk.receive("Halo", "+6281290000002")
     assert "1 conversation waits for an answer" in read((await seat.browser.get("/test")).text)

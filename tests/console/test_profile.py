@@ -45,6 +45,19 @@ async def test_a_person_changes_their_name_and_signs_another_browser_out(
     assert unknown.status_code == 404
 
 
+async def test_times_follow_the_time_zone_of_the_person(agent: httpx.AsyncClient) -> None:
+    """The company's is Asia/Jakarta."""
+    form = {"token": await read_token(agent), "name": "Sari"}
+    assert " WIB</span>" in (await agent.get("/live")).text
+    refused = await agent.post("/profile", data=form | {"timeZone": "Mars/Olympus"})
+    assert refused.status_code == 400
+    assert "must be an IANA time zone" in refused.text
+    assert (await agent.post("/profile", data=form | {"timeZone": "Asia/Jayapura"})).status_code == 303
+    assert " WIT</span>" in (await agent.get("/live")).text
+    assert (await agent.post("/profile", data=form)).status_code == 303
+    assert " WIB</span>" in (await agent.get("/live")).text
+
+
 async def test_a_password_is_changed_with_the_present_one_and_ends_other_sessions(
     installation: Installation, agent: httpx.AsyncClient, email: str
 ) -> None:

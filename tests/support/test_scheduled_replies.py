@@ -1,5 +1,7 @@
 """Replies that are sent later: at their time, once, or not at all."""
 
+from asyncio import gather
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -104,3 +106,12 @@ async def test_what_cannot_be_scheduled_is_refused(desk: Desk, fields: Json, fie
     sari, ticket = await desk.create_agent(), await desk.receive()
     refused = await schedule(desk, ticket, sari, 400, **fields)
     assert refused["details"][0]["field"] == field
+
+
+async def test_a_ticket_has_twenty_at_most_however_many_come_at_once(desk: Desk) -> None:
+    sari, ticket = await desk.create_agent(), await desk.receive()
+    body = {"agentId": sari, "body": "Sudah dikirim.", "sendAt": "2099-01-31T02:00:00Z"}
+    path = f"/tickets/{ticket['id']}/scheduled-replies"
+    responses = await gather(*(desk.client.post(path, json=body) for _ in range(24)))
+    assert Counter(one.status_code for one in responses) == {201: 20, 409: 4}
+    assert len(await list_scheduled(desk, ticket)) == 20

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sapa.console.amounts import NotAnAmount, parse_typed_amount
-from sapa.console.formats import DEFAULT_ZONE, get_zone
+from sapa.console.formats import get_zone
 from sapa.console.page_request import PageRequest
 from sapa.http.errors import Invalid
 from sapa.values.instants import format_instant
@@ -68,7 +68,7 @@ def parse_number(name: str, text: str) -> int | float | None:
 
 
 def parse_instant(page: PageRequest, text: str, is_end: bool = False) -> str:
-    """A browser's local date and time to the minute, in the company's time zone; an end is the end of its minute."""
+    """A browser's local date and time to the minute, in the reader's time zone; an end is the end of its minute."""
     if len(text) != MINUTE:
         return text
     try:
@@ -77,15 +77,15 @@ def parse_instant(page: PageRequest, text: str, is_end: bool = False) -> str:
         return text
     if is_end:
         local = local.replace(second=59, microsecond=999_000)
-    zone = get_zone(page.company.time_zone if page.company else DEFAULT_ZONE)
+    zone = get_zone(page.time_zone)
     return format_instant(local.replace(tzinfo=zone))
 
 
 def spread_instant(page: PageRequest, value: str | None) -> str:
-    """An instant as a field for a date and time shows it, in the company's time zone."""
+    """An instant as a field for a date and time shows it, in the reader's time zone."""
     if value is None:
         return ""
-    zone = get_zone(page.company.time_zone if page.company else DEFAULT_ZONE)
+    zone = get_zone(page.time_zone)
     return datetime.fromisoformat(value).astimezone(zone).strftime("%Y-%m-%dT%H:%M")
 
 

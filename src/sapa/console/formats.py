@@ -1,4 +1,4 @@
-"""How pages write money, numbers, times and phone numbers: in the reader's language and the company's time zone."""
+"""How pages write money, numbers, times and phone numbers: in the reader's language and time zone."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -20,6 +20,7 @@ from sapa.console.report_pages import link_orders
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
 from sapa.console.shop_pages import LOW_STOCK
+from sapa.http.endpoints import Base
 from sapa.messaging.channel_status import actions as channel_status
 from sapa.messaging.connections.environment import get_environment
 from sapa.people import actions as people
@@ -37,6 +38,7 @@ NEW_DAYS = 7
 WAITING = {"waiting": "true", "snoozed": "false", "sort": "waitingSince:asc", "limit": "2"}
 MOST_NAMED = 2
 TO_PAY = {"status": "active", "financialStatus": "pending"}
+REJECTED = {"status": "REJECTED", "limit": str(MOST_NAMED)}
 
 
 class SetupStep(Struct, frozen=True):
@@ -90,6 +92,7 @@ async def show_home(page: PageRequest) -> Response:
         low=await page.call("GET", "/products", LOW_STOCK | {"sort": "stock:asc", "limit": str(MOST_NAMED)}),
         low_stock=LOW_STOCK,
         faults=[] if is_agent else await _list_faults(page),
+        rejected=None if is_agent else await page.call("GET", "/templates", REJECTED, base=Base.MESSAGING),
         late_backup=await _find_late_backup(page),
         steps=[] if is_agent else await _list_steps(page),
     )

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from sapa.console import translations
 from sapa.console.execute import InProcessApi
-from sapa.console.formats import Formats
+from sapa.console.formats import DEFAULT_ZONE, Formats
 from sapa.console.forms import build_token
 from sapa.console.live import Live
 from sapa.console.menu import MenuCount
@@ -119,8 +119,15 @@ class PageRequest(Struct):
         return chosen if chosen in THEMES else ""
 
     @property
+    def time_zone(self) -> str:
+        """In which the reader reads and enters times: their own, or the company's."""
+        if self.signed_in is not None and self.signed_in.time_zone is not None:
+            return self.signed_in.time_zone
+        return self.company.time_zone if self.company else DEFAULT_ZONE
+
+    @property
     def formats(self) -> Formats:
-        return Formats(self.language, self.company.time_zone) if self.company else Formats(self.language)
+        return Formats(self.language, self.time_zone)
 
     @property
     def notice(self) -> str:

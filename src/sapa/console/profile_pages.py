@@ -1,4 +1,4 @@
-"""A person's own page: name, password, sessions, and what they want to hear of."""
+"""A person's own page: name, time zone, password, sessions, and what they want to hear of."""
 
 from starlette.responses import Response
 
@@ -28,13 +28,15 @@ async def show_profile(page: PageRequest) -> Response:
         kinds=KINDS,
         has_mail=mail.is_set_up(page.context),
         name=page.form_value("name") or session.name,
+        time_zone=page.form_value("timeZone") or session.time_zone or "",
     )
 
 
 @console.post("/profile", roles=EVERYBODY, shown_by=show_profile, says="Saved")
-async def rename(page: PageRequest) -> Response:
+async def change_profile(page: PageRequest) -> Response:
+    name, time_zone = page.form_value("name"), page.form_value("timeZone")
     async with page.context.database.transaction() as tx:
-        await profile.rename(tx, page.session.user_id, page.form_value("name"))
+        await profile.change(tx, page.session.user_id, name, time_zone)
     return go_to(HOME)
 
 

@@ -1,11 +1,11 @@
-"""When a snoozed conversation returns or a reply is sent: the usual choices, in the company's time zone."""
+"""When a snoozed conversation returns or a reply is sent: the usual choices, in the reader's time zone."""
 
 from datetime import datetime, time, timedelta
 
 from msgspec import Struct
 
 from sapa.console.fields import parse_instant
-from sapa.console.formats import DEFAULT_ZONE, get_zone
+from sapa.console.formats import get_zone
 from sapa.console.page_request import PageRequest
 from sapa.http.errors import Invalid
 from sapa.values.instants import format_instant
@@ -22,7 +22,7 @@ class SnoozeChoice(Struct, frozen=True):
 
 
 def list_choices(page: PageRequest, now: datetime) -> list[SnoozeChoice]:
-    zone = get_zone(page.company.time_zone if page.company else DEFAULT_ZONE)
+    zone = get_zone(page.time_zone)
     local = now.astimezone(zone)
 
     def at(days: int, clock: time) -> str:

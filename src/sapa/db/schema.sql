@@ -1313,6 +1313,8 @@ CREATE TABLE users (
     password_hash  text,
     language       text           COLLATE "C" NOT NULL DEFAULT 'en',
     created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    -- In which they read and enter times; null: the company's.
+    time_zone      text           COLLATE "C",
     CONSTRAINT users_pkey PRIMARY KEY (id),
     CONSTRAINT users_email_key UNIQUE (email_key),
     CONSTRAINT users_language_check CHECK (language IN ('en', 'id'))
@@ -2753,6 +2755,7 @@ CREATE TABLE scheduled_replies (
 
 CREATE INDEX scheduled_replies_ticket_idx ON scheduled_replies (company_id, ticket_id, send_at, id);
 CREATE INDEX scheduled_replies_due_idx ON scheduled_replies (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX scheduled_replies_company_due_idx ON scheduled_replies (company_id, due_at) WHERE due_at IS NOT NULL;
 
 -- One for each company; without one it is always open.
 CREATE TABLE business_hours (

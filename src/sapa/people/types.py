@@ -40,6 +40,8 @@ class ConsoleSession(Struct, frozen=True):
     email: str
     name: str
     language: str
+    time_zone: str | None
+    """None for the company's."""
     role: Role
     organisation_id: int
     organisation: str

@@ -1,6 +1,6 @@
 """Sends an agent's reply over the ticket's channel, as any other message."""
 
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Tx
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
@@ -39,6 +39,11 @@ async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepte
 async def require_ticket(db: Connection, company: Company, id: str) -> None:
     """Raises NotFound if it does not exist."""
     await queries.get_reply_target(db, company.id, id)
+
+
+async def lock_ticket(tx: Tx, company: Company, id: str) -> None:
+    """Nobody else changes it until the transaction ends. Raises NotFound if it does not exist."""
+    await queries.lock_ticket(tx, company.id, id)
 
 
 def _rename_field(refusal: Invalid) -> Invalid:

@@ -1,9 +1,10 @@
-"""How users change what is theirs: name, sessions and alerts."""
+"""How users change what is theirs: name, time zone, sessions and alerts."""
 
 from hashlib import sha256
 
 import msgspec
 
+from sapa.access import actions as access
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.people.profile import queries
@@ -40,10 +41,11 @@ def hash_secret(secret: str) -> bytes:
     return sha256(secret.encode()).digest()
 
 
-async def rename(tx: Tx, user_id: int, name: str) -> None:
+async def change(tx: Tx, user_id: int, name: str, time_zone: str) -> None:
+    """Without a time zone of their own they have that of each company."""
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise Invalid.field("name", f"must have 1 to {LONGEST_NAME} printable characters")
-    await queries.rename(tx, user_id, name)
+    await queries.change(tx, user_id, name, await access.get_time_zone(tx, time_zone) if time_zone else None)
 
 
 async def get_alerts(db: Connection, organisation_id: int, user_id: int) -> AlertSettings:

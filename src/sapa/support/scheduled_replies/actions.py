@@ -33,14 +33,14 @@ TRY_SECONDS = 90.0
 
 
 async def schedule(tx: Tx, company: Company, ticket_id: str, body: ScheduledReplyIn) -> ScheduledReply:
-    await replies.require_ticket(tx, company, ticket_id)
+    await replies.lock_ticket(tx, company, ticket_id)
     agent = await agents.get_active_agent(tx, company, body.agent_id)
     if not body.body.strip():
         raise Invalid.field("body", "must not be blank")
     now = (await read_clock(tx, company.id)).now
     if body.send_at <= now:
         raise Invalid.field("sendAt", "must be in the future")
-    if len(await queries.list_of_ticket(tx, company.id, ticket_id)) >= MOST_OF_TICKET:
+    if await queries.count_of_ticket(tx, company.id, ticket_id) >= MOST_OF_TICKET:
         raise TooManyScheduledReplies
     id = SCHEDULED_REPLY_ID.new()
     scheduled = await queries.insert_reply(tx, company.id, id, ticket_id, agent.id, body.body, body.send_at, now)

@@ -2,13 +2,16 @@
 
 from datetime import datetime
 
-from sapa.db.due import WORKER, build_clock, build_next_due
+from sapa.db.due import WORKER, build_clock, build_due, build_in_turn, build_in_turn_of_shards, build_next_due
+from sapa.db.planning import is_sharded
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
 from sapa.support.scheduled_replies.types import ClaimedReply, DueReply, ScheduledReply
 
 COLUMNS = ", ".join(ScheduledReply.__struct_fields__)
+
+COUNT_OF_TICKET = sql("SELECT count(*) FROM scheduled_replies WHERE company_id = $1 AND ticket_id = $2")
 
 LIST_OF_TICKET = sql(
     f"""
@@ -33,20 +36,11 @@ DELETE = sql("DELETE FROM scheduled_replies WHERE company_id = $1 AND id = $2")
 
 MOVE = sql("UPDATE scheduled_replies SET ticket_id = $3 WHERE company_id = $1 AND ticket_id = $2")
 
-# Companies take turns, so that none waits for another's backlog.
-LIST_DUE = sql(
-    """
-    SELECT company_id, id
-      FROM (SELECT r.company_id, r.id, r.due_at,
-                   row_number() OVER (PARTITION BY r.company_id ORDER BY r.due_at) AS turn
-              FROM scheduled_replies r
-              JOIN companies c ON c.company_id = r.company_id
-             WHERE r.due_at <= now() + c.clock_offset) AS due
-     ORDER BY turn, due_at
-     LIMIT $1""",
-    row=DueReply,
-    crosses=WORKER,
-)
+LIST_DUE = sql(build_due("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
+
+LIST_DUE_IN_TURN = sql(build_in_turn("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
+
+LIST_DUE_OF_SHARDS = sql(build_in_turn_of_shards("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
 
 NEXT_DUE = sql(build_next_due("scheduled_replies", "due_at"), crosses=WORKER)
 QUEUE = DueQueue("scheduled replies", NEXT_DUE.text)
@@ -75,6 +69,11 @@ async def list_of_ticket(db: Connection, company_id: int, ticket_id: str) -> lis
     return await LIST_OF_TICKET.all(db, company_id, ticket_id)
 
 
+async def count_of_ticket(tx: Tx, company_id: int, ticket_id: str) -> int:
+    number: int = await COUNT_OF_TICKET.value(tx, company_id, ticket_id)
+    return number
+
+
 async def insert_reply(
     tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int, body: str, send_at: datetime, now: datetime
 ) -> ScheduledReply:
@@ -95,7 +94,10 @@ async def move(tx: Tx, company_id: int, ticket_id: str, to_ticket_id: str) -> No
 
 
 async def list_due(db: Connection, most: int) -> list[DueReply]:
-    return await LIST_DUE.all(db, most)
+    found = await LIST_DUE.all(db, most)
+    if len(found) < most:
+        return found
+    return await (LIST_DUE_OF_SHARDS if await is_sharded(db) else LIST_DUE_IN_TURN).all(db, most)
 
 
 async def claim(tx: Tx, due: DueReply, seconds: float) -> ClaimedReply | None:
