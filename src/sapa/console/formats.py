@@ -75,7 +75,9 @@ class Formats(Struct, frozen=True):
         """The whole instant with its zone; in logs with seconds."""
         if value is None:
             return NONE
-        local = self._localise(value)
+        return self._stamp(self._localise(value), seconds=seconds)
+
+    def _stamp(self, local: datetime, *, seconds: bool = False) -> str:
         clock = self._clock(local, seconds=seconds)
         return f"{self.day(local)}, {clock} {ZONES.get(self.zone) or local.tzname()}"
 
@@ -107,9 +109,8 @@ class Formats(Struct, frozen=True):
             return escape(self.day(value))
         local = self._localise(value)
         words = self._say(local, is_relative=is_relative)
-        instant = local.astimezone(UTC).isoformat(timespec="seconds")
-        shown = f'<time datetime="{instant}" title="{escape(self.stamp(local))}">{escape(words)}</time>'
-        return Markup(shown)  # noqa: S704 - escaped
+        shown = f'<time datetime="{local.isoformat(timespec="seconds")}" title="{self._stamp(local)}">{words}</time>'
+        return Markup(shown)  # noqa: S704 - digits and words of ours
 
     def _say(self, local: datetime, *, is_relative: bool) -> str:
         say = build_translator(self.language)
@@ -132,8 +133,8 @@ class Formats(Struct, frozen=True):
         return instant.astimezone(get_zone(self.zone))
 
     def _clock(self, local: datetime, *, seconds: bool = False) -> str:
-        parts = (local.hour, local.minute, local.second) if seconds else (local.hour, local.minute)
-        return (":" if self.language == "en" else ".").join(f"{part:02d}" for part in parts)
+        mark = ":" if self.language == "en" else "."
+        return local.strftime(f"%H{mark}%M{mark}%S" if seconds else f"%H{mark}%M")
 
 
 @lru_cache(maxsize=10_000)

@@ -1,5 +1,6 @@
 """Home: today's numbers, what needs somebody now, and the first steps of a new shop."""
 
+from asyncio import gather
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -75,10 +76,21 @@ class ChannelFault(Struct, frozen=True):
 @console.get("/{environment}", roles=EVERYBODY)
 async def show_home(page: PageRequest) -> Response:
     """Agents see conversations and orders, the others also money, and what is wrong with the connections."""
-    waiting, waiting_total = await _list_waiting(page)
-    unpaid = await _count(page, "/orders", TO_PAY)
+    few = {"sort": "stock:asc", "limit": str(MOST_NAMED)}
+    (waiting, waiting_total), unpaid, low = await gather(
+        _list_waiting(page), _count(page, "/orders", TO_PAY), page.call("GET", "/products", LOW_STOCK | few)
+    )
+    sales, faults, rejected, steps = (
+        ([], [], None, [])
+        if page.session.role == Role.AGENT
+        else await gather(
+            _list_sales(page),
+            _list_faults(page),
+            page.call("GET", "/templates", REJECTED, base=Base.MESSAGING),
+            _list_steps(page),
+        )
+    )
     clock = await read_clock(page)
-    is_agent = page.session.role == Role.AGENT
     return page.show(
         "home.html",
         clock=clock,
@@ -88,13 +100,13 @@ async def show_home(page: PageRequest) -> Response:
         names=await read_people(page, waiting),
         unpaid=unpaid,
         to_pay=TO_PAY,
-        sales=[] if is_agent else await _list_sales(page),
-        low=await page.call("GET", "/products", LOW_STOCK | {"sort": "stock:asc", "limit": str(MOST_NAMED)}),
+        sales=sales,
+        low=low,
         low_stock=LOW_STOCK,
-        faults=[] if is_agent else await _list_faults(page),
-        rejected=None if is_agent else await page.call("GET", "/templates", REJECTED, base=Base.MESSAGING),
+        faults=faults,
+        rejected=rejected,
         late_backup=await _find_late_backup(page),
-        steps=[] if is_agent else await _list_steps(page),
+        steps=steps,
     )
 
 
@@ -116,7 +128,7 @@ async def _list_sales(page: PageRequest) -> list[SalesFigure]:
         async with page.context.database.connection() as db:
             return await reports.list_recent_sales(db, page.company_id, CURVE_DAYS, RECENT_DAYS)
 
-    async with page.context.database.connection() as db:
+    async with page.calls, page.context.database.connection() as db:
         recent = await reports.list_recent_sales(db, page.company_id, RECENT_DAYS)
     earlier = await page.api.cache("earlier sales", page.company_id, CURVE_SECONDS, read_earlier)
     days = [*recent, *(day for day in earlier if day.day < recent[-1].day)]  # another day may have begun meanwhile
@@ -149,7 +161,7 @@ def _build_figure(
 
 
 async def _list_faults(page: PageRequest) -> list[ChannelFault]:
-    async with page.context.database.connection() as db:
+    async with page.calls, page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
         channels = await get_environment(company).accounts.list_infos(page.context, db, company)
         statuses = await channel_status.list_statuses(db, company)
@@ -173,7 +185,7 @@ async def _find_late_backup(page: PageRequest) -> BackupState | None:
 
 async def _list_steps(page: PageRequest) -> list[SetupStep]:
     """Empty after the first week, and when all is done."""
-    async with page.context.database.connection() as db:
+    async with page.calls, page.context.database.connection() as db:
         environment = await access.get_environment(db, page.company_id)
         if datetime.fromisoformat(str(environment.created_at)) < datetime.now(UTC) - timedelta(days=NEW_DAYS):
             return []

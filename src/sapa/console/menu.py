@@ -1,7 +1,7 @@
 """The menu of the console: its pages in ten entries, and how much work waits behind some of them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -96,6 +96,22 @@ MENU = [
         ],
     ),
 ]
+
+
+def find_section(here: str) -> str:
+    """The part of a path that tells which entries cover it: they name one step or two."""
+    steps = here.split("/", 3)
+    section = "/".join(steps[:3])
+    return section if section in _SECTIONS else "/".join(steps[:2])
+
+
+def _list_paths(entries: Sequence[MenuEntry]) -> Iterator[str]:
+    for entry in entries:
+        yield from (entry.path, *entry.others)
+        yield from _list_paths(entry.entries)
+
+
+_SECTIONS = frozenset(_list_paths(MENU))
 
 
 class MenuCount(Struct, frozen=True):

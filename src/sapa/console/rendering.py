@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
@@ -19,8 +20,9 @@ from sapa.console.badges import build_badge
 from sapa.console.error_words import build_error_page
 from sapa.console.formats import Formats
 from sapa.console.json_text import build_curl, colour_json, indent_json
-from sapa.console.menu import MENU
+from sapa.console.menu import MENU, MenuCount, find_section
 from sapa.console.translations import LANGUAGES, build_translator
+from sapa.people.types import Role
 from sapa.values.json import encode
 
 HERE = Path(__file__).parent
@@ -106,7 +108,6 @@ def render(
             "language": language,
             "languages": LANGUAGES,
             "t": build_translator(language),
-            "menu": MENU,
             "moment": formats.instant,
             "at": formats.at,
             "stamp": formats.stamp,
@@ -125,6 +126,39 @@ def render(
         }
     )
     return Response(page, status, HEADERS, "text/html")
+
+
+def draw_menu(
+    template: str,
+    language: str,
+    role: Role,
+    environment: str | None,
+    here: str,
+    counts: Mapping[str, MenuCount],
+) -> Markup:
+    """The same on many pages."""
+    return _draw_menu(template, language, role, environment, find_section(here), tuple(counts.items()))
+
+
+@lru_cache(maxsize=1_000)
+def _draw_menu(
+    template: str,
+    language: str,
+    role: Role,
+    environment: str | None,
+    section: str,
+    counts: tuple[tuple[str, MenuCount], ...],
+) -> Markup:
+    drawn = _templates.get_template(template).render(
+        menu=MENU,
+        role=role,
+        environment=environment,
+        here=section,
+        counts=dict(counts),
+        t=build_translator(language),
+        number=Formats(language).number,
+    )
+    return Markup(drawn)  # noqa: S704 - escaped
 
 
 def protect(response: Response, is_secure: bool) -> Response:
@@ -161,6 +195,11 @@ def draw_face(name: str, source: str = "", icon: str = "", size: str = "") -> Ma
     return Markup(face)  # noqa: S704 - escaped
 
 
+def build_query(query: Mapping[str, object]) -> str:
+    """For an address: without what is empty."""
+    return urlencode({name: value for name, value in query.items() if value not in ("", None)})
+
+
 def show_json(value: object, indent: int = 0) -> str:
     """As text, which the template escapes."""
     return msgspec.json.format(encode(value), indent=indent).decode()
@@ -171,9 +210,13 @@ def sum_amounts(*amounts: int | float) -> Decimal:
     return sum((Decimal(str(amount)) for amount in amounts), Decimal(0))
 
 
+_templates.filters["query"] = build_query
 _templates.globals |= {
     "show_person": show_person,
     "draw_icon": draw_icon,
+    "draw_menu": draw_menu,
+    "least": min,
+    "most": max,
     "draw_face": draw_face,
     "build_initials": build_initials,
     "show_json": show_json,
