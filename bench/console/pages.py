@@ -7,22 +7,6 @@ from msgspec import Struct
 from bench.api.data import Shop
 
 ROWS = 25
-BEFORE = {
-    "orders": 2.52,
-    "orders, page 2": 2.33,
-    "orders, a tenth of the way down": 1.19,
-    "orders, filtered": 2.14,
-    "orders, a name searched for": 1.26,
-    "one order": 1.24,
-    "customers": 2.24,
-    "customers, a name searched for": 1.50,
-    "one customer": 0.91,
-    "products": 2.30,
-    "shipments": 2.57,
-    "wallets": 2.32,
-}
-"""How many times as long as the calls beside them the lists and records took in the first version, commit 7f17393. It
-ran on another machine, so its milliseconds say nothing here."""
 FILTER = {"status": "active", "fulfillmentStatus": "unfulfilled"}
 MONTH = ("2025-06-01", "2025-06-30")
 QUEUE = {"status": "open", "snoozed": "false", "limit": "50"}

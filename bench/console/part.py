@@ -2,6 +2,7 @@
 
 import gzip
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,8 @@ from msgspec import Struct
 
 from bench.analytics.seeding import seed_agents, seed_samples
 from bench.api.data import Shop, fill, find_shop, without_indexes
-from bench.console.pages import BEFORE, BREAKDOWNS, OVERVIEW, Page, Talk, build_pages
+from bench.console.first_version import COMPARED, run_first_version, time_pages
+from bench.console.pages import BREAKDOWNS, OVERVIEW, Page, Talk, build_pages
 from bench.console.plain import add_up
 from bench.console.seeding import seed_goods
 from bench.console.talk import ACTIVE, seed_talk
@@ -70,6 +72,8 @@ class Reading(Struct):
     most_ms: float | None = None
     page: list[float] = []
     calls: list[float] = []
+    before: list[float] = []
+    """The page of the first version."""
     kilobytes: float = 0.0
 
 
@@ -88,12 +92,17 @@ class Browser(Struct, frozen=True):
 
 async def measure_console(folder: Path, is_quick: bool) -> Findings:
     size = QUICK if is_quick else FULL
-    async with open_ground(folder) as ground, open_owner(ground) as owner:
+    numbers = (size.orders, size.customers, size.products, size.shipments, size.shipments)
+    async with (
+        run_first_version(folder, *numbers) as first,
+        open_ground(folder) as ground,
+        open_owner(ground) as owner,
+    ):
         company = await make_company(ground, "Many orders")
         shop, talk = await _seed(ground, owner, company, size)
         async with run_sapa(ground) as server, _open_browser(ground, server, company) as browser:
             await owner.execute(ANSWER_AS, company.id)
-            readings = await _measure(browser, owner, shop, talk, size)
+            readings = await _measure(browser, owner, shop, talk, size, first)
     verdicts = [verdict for one in readings for verdict in _judge(one)]
     return Findings([*verdicts, _weigh_scripts()], [_table(readings, size)], {"reading": readings})
 
@@ -131,7 +140,9 @@ async def _open_browser(ground: Ground, server: Server, company: SeededCompany) 
         yield Browser(session, program)
 
 
-async def _measure(browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size) -> list[Reading]:
+async def _measure(
+    browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size, first_version: Process | None
+) -> list[Reading]:
     readings = [Reading(page.title, page.beside, page.most_ms) for page in build_pages(shop, talk, 0)]
     overview = Reading(OVERVIEW.title, "plain aggregates, no HTTP")
     breakdowns = [Reading(page.title, "–") for page in BREAKDOWNS]
@@ -142,6 +153,11 @@ async def _measure(browser: Browser, owner: Connection, shop: Shop, talk: Talk, 
         turns = [build_pages(shop, talk, turn) for turn in range(first, first + size.reads)]
         for place, reading in enumerate(readings):
             await _read(reading, browser, [pages[place] for pages in turns])
+        if first_version is not None:
+            before = await time_pages(first_version, first, size.reads)
+            for reading in readings:
+                if reading.title in COMPARED:
+                    reading.before.append(before[reading.title])
         await _read_overview(overview, browser, owner, shop.company.id, reports)
         for page, reading in zip(BREAKDOWNS, breakdowns, strict=True):
             await _read(reading, browser, [page] * reports)
@@ -187,11 +203,10 @@ def _judge(reading: Reading) -> list[Verdict]:
     what = f"time of the page: {reading.title}"
     verdicts = []
     if reading.calls:
-        times = ratios(reading.page, reading.calls)
-        verdicts.append(at_most(MOST_TIMES, "×", what, times))
-        if before := BEFORE.get(reading.title):
-            now = spread([times.median / before, times.least / before, times.most / before])
-            verdicts.append(at_most(MOST_TIMES_BEFORE, "×", f"{what}, against its first version", now))
+        verdicts.append(at_most(MOST_TIMES, "×", what, ratios(reading.page, reading.calls)))
+    if reading.before:
+        against = ratios(reading.page, reading.before)
+        verdicts.append(at_most(MOST_TIMES_BEFORE, "×", f"{what}, against its first version", against))
     if reading.most_ms is not None:
         verdicts.append(at_most(reading.most_ms, " ms", f"{what}, p50", spread(reading.page)))
     return verdicts
@@ -204,10 +219,17 @@ def _weigh_scripts() -> Verdict:
 
 
 def _table(readings: Sequence[Reading], size: Size) -> Table:
-    columns = [f"page, {size.orders:,} orders", "beside it", "page, p50 ms", "calls, p50 ms", "page, kB"]
+    columns = [
+        f"page, {size.orders:,} orders",
+        "beside it",
+        "page, p50 ms",
+        "calls, p50 ms",
+        "first version, p50 ms",
+        "page, kB",
+    ]
     return Table(columns, [_row(one) for one in readings], words=2)
 
 
 def _row(reading: Reading) -> list[str]:
-    times = [f"{spread(one).median:.2f}" if one else "–" for one in (reading.page, reading.calls)]
+    times = [f"{spread(one).median:.2f}" if one else "–" for one in (reading.page, reading.calls, reading.before)]
     return [reading.title, reading.beside, *times, f"{reading.kilobytes:.1f}"]

@@ -1,30 +1,14 @@
-"""The import of the first version, taken from the repository's history: what batches of orders are compared with."""
+"""The import of the first version: what batches of orders are compared with."""
 
 import asyncio
-import subprocess
 import sys
-import tarfile
 from asyncio.subprocess import PIPE
-from io import BytesIO
 from pathlib import Path
 
 from bench.ground import plain_environment
-from bench.machine import ROOT
 
 COMMIT = "7e74f304937dad11058eea8e433974b699c479ee"
 PROGRAM = Path(__file__).with_name("first_program.py")
-
-
-def unpack_first_version(folder: Path) -> Path | None:
-    """None where the history is not at hand, as in an archive of the sources."""
-    command = ["git", "archive", COMMIT, "src", "bench"]
-    archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    if archive.returncode:
-        return None
-    tree = folder / "first"
-    with tarfile.open(fileobj=BytesIO(archive.stdout)) as opened:
-        opened.extractall(tree, filter="data")
-    return tree
 
 
 async def time_first_version(tree: Path, customers: Path, orders: Path) -> float:

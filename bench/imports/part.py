@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from bench.findings import Findings, Table, Verdict, at_least, at_most, ratios, spread
 from bench.ground import Ground, make_company, open_ground
+from bench.history import unpack_version
 from bench.imports.copying import Copier, open_copier
 from bench.imports.files import write_customers, write_orders, write_shopify_orders
-from bench.imports.first_version import time_first_version, unpack_first_version
+from bench.imports.first_version import COMMIT, time_first_version
 from bench.imports.numbers import watch_numbers
 from bench.say import say
 
@@ -60,7 +61,7 @@ async def measure_imports(folder: Path, is_quick: bool) -> Findings:
         "customers_out": Figure(f"export {size.customers:,} customers", size.customers, EXPORT),
         "orders_out": Figure(f"export {size.orders:,} orders", size.orders, EXPORT),
     }
-    tree = unpack_first_version(folder)
+    tree = unpack_version(COMMIT, folder)
     first: list[float] = []
     waits: list[float] = []
     async with open_ground(folder) as ground, open_copier(ground) as copier:
