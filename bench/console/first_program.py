@@ -12,19 +12,22 @@ import json
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import uvloop
 
-from bench.console import part
-from bench.console.pages import build_pages
 from bench.ground import make_company, open_ground
 from bench.loyalty.owner import open_owner
 from sapa.app import create_app
 from sapa.db.pool import open_database
 from sapa.people import actions as people
+
+part: Any = import_module("bench.console.part")
+pages: Any = import_module("bench.console.pages")
+"""Those of the first version, whose types are not today's."""
 
 
 async def run(folder: Path, *numbers: int) -> None:
@@ -44,11 +47,11 @@ async def run(folder: Path, *numbers: int) -> None:
         print("ready", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             first, number = map(int, line.split())
-            turns = [build_pages(shop, turn) for turn in range(first, first + number)]
+            turns = [pages.build_pages(shop, turn) for turn in range(first, first + number)]
             times = {}
-            for pages in zip(*turns, strict=True):
-                taken = [await _time_page(app, f"/console/live{page.path}", secret) for page in (pages[0], *pages)]
-                times[pages[0].title] = median(taken[1:])
+            for shown in zip(*turns, strict=True):
+                taken = [await _time_page(app, f"/console/live{page.path}", secret) for page in (shown[0], *shown)]
+                times[shown[0].title] = median(taken[1:])
             print(json.dumps(times), flush=True)
         await app.stop()
 

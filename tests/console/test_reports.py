@@ -250,6 +250,7 @@ def test_charts_stay_inside_their_frame() -> None:
     assert all(0 <= x <= 400 and 0 <= y <= 200 for line in lines.lines for x, y in line.dots)
     assert len(columns.along) <= 5
     assert [shorten(number) for number in (950, 1500, 20_000_000, 3_000_000_000)] == ["950", "1.5k", "20M", "3B"]
+    assert [shorten(number, "id") for number in (1500, 20_000_000, 3_000_000_000)] == ["1,5 rb", "20 jt", "3 M"]
 
 
 async def test_figures_are_compared_and_broken_down_to_their_rows(

@@ -6,6 +6,8 @@ from decimal import Decimal
 
 from msgspec import Struct
 
+from sapa.console.formats import point_number
+
 WIDTH, HEIGHT = 400.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 6.0, 10.0, 22.0
 MOST_LABELS = 5
@@ -13,6 +15,8 @@ TOPS = (10, 12, 16, 20, 24, 32, 40, 60, 80, 100, 120)
 """In tenths."""
 SHARE = 0.72
 """The share of its slot that a column fills."""
+
+UNITS = {"en": ((10**9, "B"), (10**6, "M"), (10**3, "k")), "id": ((10**9, " M"), (10**6, " jt"), (10**3, " rb"))}
 
 Number = int | float | Decimal
 
@@ -56,7 +60,7 @@ class Chart(Struct, frozen=True):
     """The series, in the order of their colours."""
 
 
-def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) -> Chart:
+def build_columns(labels: Sequence[str], name: str, values: Sequence[Number], language: str = "en") -> Chart:
     """One column per label."""
     top = choose_top(max(values, default=0))
     place = _width() / max(len(labels), 1)
@@ -66,14 +70,14 @@ def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) ->
             y=round(_height_of(value, top), 1),
             width=round(place * SHARE, 1),
             height=round(HEIGHT - BOTTOM - _height_of(value, top), 1),
-            title=f"{label}: {show_number(value)}",
+            title=f"{label}: {show_number(value, language)}",
         )
         for number, (label, value) in enumerate(zip(labels, values, strict=True))
     ]
-    return Chart(HEIGHT, boxes, [], _build_across(top), _build_along(labels), [name])
+    return Chart(HEIGHT, boxes, [], _build_across(top, language), _build_along(labels), [name])
 
 
-def build_stacks(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
+def build_stacks(labels: Sequence[str], series: Mapping[str, Sequence[Number]], language: str = "en") -> Chart:
     """One column per label, with the series on top of each other."""
     sums = [sum(values) for values in zip(*series.values(), strict=True)]
     top = choose_top(max(sums, default=0))
@@ -90,25 +94,25 @@ def build_stacks(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) 
                         y=round(y, 1),
                         width=round(place * SHARE, 1),
                         height=round(_height_of(below[column], top) - y, 1),
-                        title=f"{labels[column]}, {name}: {show_number(value)}",
+                        title=f"{labels[column]}, {name}: {show_number(value, language)}",
                         series=number,
                     )
                 )
             below[column] = above
-    return Chart(HEIGHT, boxes, [], _build_across(top), _build_along(labels), list(series))
+    return Chart(HEIGHT, boxes, [], _build_across(top, language), _build_along(labels), list(series))
 
 
-def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
+def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]], language: str = "en") -> Chart:
     """One line per series, over the same labels."""
     top = choose_top(max((value for values in series.values() for value in values), default=0))
     lines = []
     for number, (name, values) in enumerate(series.items(), start=1):
         dots = [(_middle(place, len(labels)), round(_height_of(value, top), 1)) for place, value in enumerate(values)]
         lines.append(ChartLine(name, number, " ".join(f"{x},{y}" for x, y in dots), dots))
-    return Chart(HEIGHT, [], lines, _build_across(top), _build_along(labels), list(series))
+    return Chart(HEIGHT, [], lines, _build_across(top, language), _build_along(labels), list(series))
 
 
-def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str]) -> Chart:
+def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str], language: str = "en") -> Chart:
     """Horizontal bars: one per row and series, with the labels beside them."""
     top = choose_top(max((value for _, values in rows for value in values), default=0))
     thick, gap, room = 12.0, 14.0, 150.0
@@ -117,8 +121,8 @@ def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str
         along.append(Mark(round(y + thick * len(values) / 2 + 4, 1), label))
         for number, value in enumerate(values, start=1):
             width = float(value) / float(top) * (WIDTH - room - 50)
-            title = f"{label}, {names[number - 1]}: {show_number(value)}"
-            boxes.append(Box(room, round(y, 1), round(width, 1), thick - 2, title, number, shorten(value)))
+            title = f"{label}, {names[number - 1]}: {show_number(value, language)}"
+            boxes.append(Box(room, round(y, 1), round(width, 1), thick - 2, title, number, shorten(value, language)))
             y += thick
         y += gap
     return Chart(round(max(y - gap + 4, 20.0), 1), boxes, [], [], along, list(names))
@@ -136,22 +140,23 @@ def choose_top(most: Number) -> int:
     return next(size * part // 10 for part in TOPS if size * part >= 10 * most and size * part % 40 == 0)
 
 
-def show_number(value: Number) -> str:
+def show_number(value: Number, language: str = "en") -> str:
     """With thousands separators, without trailing zeros."""
-    return f"{value:,f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+    text = f"{value:,f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+    return point_number(language, text)
 
 
-def shorten(value: Number) -> str:
-    """Short, for an axis: 1.5k, 20M, 3B."""
-    for size, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
+def shorten(value: Number, language: str = "en") -> str:
+    """Short, for an axis: 1.5k, 20M, 3B; in Indonesian 1,5 rb, 20 jt, 3 M."""
+    for size, unit in UNITS[language]:
         if value >= size:
-            return f"{show_number(round(float(value) / size, 1))}{unit}"
-    return show_number(value)
+            return f"{show_number(round(float(value) / size, 1), language)}{unit}"
+    return show_number(value, language)
 
 
-def _build_across(top: int) -> list[Mark]:
+def _build_across(top: int, language: str) -> list[Mark]:
     steps = [top * part // 4 for part in range(5)]
-    return [Mark(round(_height_of(value, top), 1), shorten(value)) for value in steps]
+    return [Mark(round(_height_of(value, top), 1), shorten(value, language)) for value in steps]
 
 
 def _build_along(labels: Sequence[str]) -> list[Mark]:

@@ -13,6 +13,7 @@ from sapa.console.loyalty_pages import adjust_points
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.console.translations import translate
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.consents.types import ALL_CHANNELS
 from sapa.orders import actions as orders
@@ -37,6 +38,8 @@ ICONS = {"support": "chat", "loyalty": "gift", "system": "bag"}
 
 _parse_ticket = re.compile(r"ticket (\S+) on (\w+)", re.ASCII).fullmatch
 _parse_order = re.compile(r"order (\S+): (\S+) ([A-Z]{3})", re.ASCII).fullmatch
+_LOG_WORDS = re.compile(r"\b(available|reserved|committed|released|expired|failed)\b(?=: | →|$)", re.ASCII)
+_LOG_NUMBERS = re.compile(r"(?<=: )\d+|(?<=→ )\d+", re.ASCII)
 
 Json = dict[str, Any]
 
@@ -127,7 +130,13 @@ def _build_line(page: PageRequest, entry: Json) -> TimelineLine:
     if order := _parse_order(log):
         path = page.path(f"/orders?search={order[1]}")
         return TimelineLine(entry, icon, "", path=path, number=order[1], amount=order[2], currency=order[3])
-    return TimelineLine(entry, icon, log)
+    return TimelineLine(entry, icon, _translate_log(page, log) if entry["category"] == "loyalty" else log)
+
+
+def _translate_log(page: PageRequest, log: str) -> str:
+    """What became of points and redemptions: `available: 750 → 1250; reserved: 500 → 0`."""
+    words = _LOG_WORDS.sub(lambda found: translate(page.language, found[0]), log)
+    return _LOG_NUMBERS.sub(lambda found: page.formats.number(int(found[0])), words)
 
 
 def _measure_weeks(sales: list[CustomerSales]) -> int | None:

@@ -48,7 +48,7 @@ class Formats(Struct, frozen=True):
         if value is None:
             return NONE
         number = Decimal(value) if isinstance(value, str) else value
-        return _point(self.language, f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}")
+        return point_number(self.language, f"{number:,f}" if isinstance(number, Decimal) else f"{number:,}")
 
     def money(self, value: Number | None, currency: str) -> Markup:
         """A currency that is always whole shows decimals only if it has any, the others all of theirs."""
@@ -150,10 +150,10 @@ def _write_money(language: str, number: str, currency: str) -> Markup:
 
 def _sign(language: str, amount: Decimal, currency: str, text: str) -> str:
     sign = MINUS if amount < 0 else ""
-    return f"{sign}{SYMBOLS.get(currency, currency)}{SPACE}{_point(language, text)}"
+    return f"{sign}{SYMBOLS.get(currency, currency)}{SPACE}{point_number(language, text)}"
 
 
-def _point(language: str, text: str) -> str:
+def point_number(language: str, text: str) -> str:
     return text if language == "en" else text.translate({ord(","): ".", ord("."): ","})
 
 

@@ -204,10 +204,10 @@ def _draw(page: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
     fates = {say(fate): [getattr(step, fate) for step in overview.messages] for fate in FATES}
     states = [(say(state.state).replace("_", " "), [state.shipments]) for state in overview.shipments]
     return {
-        "messages": charts.build_lines(labels, fates),
-        "orders": charts.build_columns(labels, say("orders"), [step.orders for step in overview.sales]),
-        "sales": charts.build_columns(labels, say("net sales"), [step.net for step in overview.sales]),
-        "shipments": charts.build_bars(states, [say("shipments")]),
+        "messages": charts.build_lines(labels, fates, page.language),
+        "orders": charts.build_columns(labels, say("orders"), [step.orders for step in overview.sales], page.language),
+        "sales": charts.build_columns(labels, say("net sales"), [step.net for step in overview.sales], page.language),
+        "shipments": charts.build_bars(states, [say("shipments")], page.language),
     }
 
 
@@ -225,8 +225,10 @@ def _draw_agents(page: PageRequest, kinds: list[KindRecord]) -> dict[str, charts
     ]
     names = [say(KINDS[kind.agent_type]) for kind in kinds]
     return {
-        "tickets": charts.build_bars([(say("conversations"), [kind.tickets_handled for kind in kinds])], names),
-        "times": charts.build_bars(rows, names),
+        "tickets": charts.build_bars(
+            [(say("conversations"), [kind.tickets_handled for kind in kinds])], names, page.language
+        ),
+        "times": charts.build_bars(rows, names, page.language),
     }
 
 
@@ -269,7 +271,7 @@ def _draw_costs(page: PageRequest, window: ReportWindow, report: CostReport) -> 
     for line in dated:
         sums[bisect_right(starts, date.fromisoformat(line.day or "")) - 1] += line.amount or 0
     labels = [_shorten_day(page, at, window) for at in window.steps]
-    return currency, charts.build_columns(labels, translate(page.language, "cost"), sums)
+    return currency, charts.build_columns(labels, translate(page.language, "cost"), sums, page.language)
 
 
 def _read_duration(text: str) -> int:

@@ -10,6 +10,8 @@ from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console
 from sapa.http.errors import Invalid
+from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.scorecards.types import FIGURES
 
 GROUPINGS = ("carrier", "service", "area", "all")
@@ -21,6 +23,9 @@ COUNTED = {
     "onTimeRate": "timed",
 }  # fmt: skip
 """The figures of a scorecard, each with its parcels' name in the list."""
+CARRIER_LABELS = {name: one.label for name, one in PROVIDERS.items()} | {
+    name: one.label for name, one in CARRIERS.items()
+}
 
 
 @console.get("/{environment}/scorecards", roles=EVERYBODY)
@@ -32,6 +37,7 @@ async def show_scorecards(page: PageRequest) -> Response:
         "scorecards.html",
         report=report,
         counted=COUNTED,
+        carriers=CARRIER_LABELS,
         groupings=GROUPINGS,
         grouping=grouping,
         periods=PERIODS,

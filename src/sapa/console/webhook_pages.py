@@ -130,7 +130,8 @@ async def show_webhook(page: PageRequest) -> Response:
 def _draw_hours(page: PageRequest, start: datetime, hours: Sequence[EndpointHour]) -> Chart:
     labels = [page.formats.clock(start + timedelta(hours=place)) for place in range(len(hours))]
     names = [translate(page.language, text) for text in ("Delivered", "Failed attempts")]
-    return build_stacks(labels, {names[0]: [one.delivered for one in hours], names[1]: [one.failed for one in hours]})
+    delivered, failed = [one.delivered for one in hours], [one.failed for one in hours]
+    return build_stacks(labels, {names[0]: delivered, names[1]: failed}, page.language)
 
 
 @console.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook, says="Saved")

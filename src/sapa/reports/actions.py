@@ -73,14 +73,13 @@ async def get_previous_window(db: Connection, company: Company, window: ReportWi
 
 
 async def get_totals(db: Connection, company: Company, window: ReportWindow) -> PeriodTotals:
-    sales = _sum_by_currency(SalesStep, company.currency, await queries.list_sales(db, company.id, window))
+    sales = await queries.sum_sales(db, company.id, window, company.currency)
     money = _sum_by_currency(MoneyStep, company.currency, await queries.list_money(db, company.id, window))
-    messages = await queries.list_messages(db, company.id, window)
     shipments = await queries.list_shipments(db, company.id, window)
     return PeriodTotals(
-        sum(step.sent for step in messages),
-        sales[0].orders,
-        sales[0].net,
+        await queries.count_sent(db, company.id, window),
+        sales.orders,
+        sales.net,
         money[0].net,
         sum(state.shipments for state in shipments),
     )

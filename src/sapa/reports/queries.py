@@ -17,6 +17,7 @@ from sapa.reports.types import (
     ProductSales,
     ReportWindow,
     SalesStep,
+    SalesSum,
     ShipmentState,
 )
 
@@ -39,40 +40,68 @@ LIST_MIDNIGHTS = sql(
     row=datetime,
 )
 
+# Step by step, so that nothing has to be sorted: each is a range of an index.
+_STEPS = """(SELECT step, starts_at, lead(starts_at) OVER (ORDER BY step) AS ends_at
+              FROM unnest($2::timestamptz[]) WITH ORDINALITY AS instants (starts_at, step)) AS w"""
+
 MESSAGES = sql(
-    """
-    SELECT width_bucket(created_at, $2::timestamptz[]) AS step, count(sent_at) AS sent,
-           count(delivered_at) AS delivered, count(read_at) AS read, count(replied_at) AS replied,
-           count(failed_at) AS failed
-      FROM messages
-     WHERE company_id = $1 AND direction = 'out' AND created_at >= $3 AND created_at < $4
-     GROUP BY 1
-     ORDER BY 1""",
+    f"""
+    SELECT w.step, m.sent, m.delivered, m.read, m.replied, m.failed
+      FROM {_STEPS}
+     CROSS JOIN LATERAL (
+           SELECT count(sent_at) AS sent, count(delivered_at) AS delivered, count(read_at) AS read,
+                  count(replied_at) AS replied, count(failed_at) AS failed
+             FROM messages
+            WHERE company_id = $1 AND direction = 'out' AND created_at >= w.starts_at AND created_at < w.ends_at) AS m
+     WHERE w.ends_at IS NOT NULL
+     ORDER BY w.step""",
     row=MessageStep,
+)
+
+COUNT_SENT = sql(
+    """
+    SELECT count(sent_at)
+      FROM messages
+     WHERE company_id = $1 AND direction = 'out' AND created_at >= $2 AND created_at < $3"""
 )
 
 # An order that is cancelled or refunded as a whole sold nothing: what was not refunded of it counts as cancelled.
 SALES = sql(
-    """
-    SELECT step, currency, count(*) AS orders, count(*) FILTER (WHERE is_off) AS cancelled_orders,
-           trim_scale(sum(subtotal)) AS gross, trim_scale(sum(discount_total)) AS discounts,
-           trim_scale(sum(CASE WHEN is_off THEN subtotal - discount_total - removed_goods ELSE 0 END)) AS cancelled,
-           trim_scale(sum(removed_goods)) AS refunded,
-           trim_scale(sum(CASE WHEN is_off THEN 0 ELSE shipping_total - removed_shipping END)) AS shipping,
-           trim_scale(sum(CASE WHEN is_off THEN 0 ELSE fee_total - removed_fees END)) AS fees,
-           trim_scale(sum(CASE WHEN is_off THEN 0
-                               ELSE total - (subtotal - discount_total + shipping_total + fee_total) - removed_tax
-                          END)) AS tax
-      FROM (SELECT width_bucket(created_at, $2::timestamptz[]) AS step, currency, total,
-                   coalesce(archived_from, status) IN ('cancelled', 'refunded') AS is_off,
-                   coalesce(subtotal, total) AS subtotal, discount_total, shipping_total, fee_total, removed_goods,
-                   removed_shipping, removed_fees, removed_tax
-              FROM orders
-             WHERE company_id = $1 AND created_at >= $3 AND created_at < $4) AS placed
-     GROUP BY 1, 2
-     ORDER BY 1, 2
-     LIMIT $5""",
+    f"""
+    SELECT w.step, s.currency, s.orders, s.cancelled_orders, s.gross, s.discounts, s.cancelled, s.refunded, s.shipping,
+           s.fees, s.tax
+      FROM {_STEPS}
+     CROSS JOIN LATERAL (
+           SELECT currency, count(*) AS orders, count(*) FILTER (WHERE is_off) AS cancelled_orders,
+                  trim_scale(sum(subtotal)) AS gross, trim_scale(sum(discount_total)) AS discounts,
+                  trim_scale(coalesce(sum(subtotal - discount_total - removed_goods) FILTER (WHERE is_off), 0))
+                  AS cancelled,
+                  trim_scale(sum(removed_goods)) AS refunded,
+                  trim_scale(coalesce(sum(shipping_total - removed_shipping) FILTER (WHERE NOT is_off), 0)) AS shipping,
+                  trim_scale(coalesce(sum(fee_total - removed_fees) FILTER (WHERE NOT is_off), 0)) AS fees,
+                  trim_scale(coalesce(
+                      sum(total - (subtotal - discount_total + shipping_total + fee_total) - removed_tax)
+                      FILTER (WHERE NOT is_off), 0)) AS tax
+             FROM (SELECT currency, total, coalesce(archived_from, status) IN ('cancelled', 'refunded') AS is_off,
+                          coalesce(subtotal, total) AS subtotal, discount_total, shipping_total, fee_total,
+                          removed_goods, removed_shipping, removed_fees, removed_tax
+                     FROM orders
+                    WHERE company_id = $1 AND created_at >= w.starts_at AND created_at < w.ends_at) AS placed
+            GROUP BY currency) AS s
+     ORDER BY w.step, s.currency
+     LIMIT $3""",
     row=SalesStep,
+)
+
+SUM_SALES = sql(
+    """
+    SELECT count(*) AS orders,
+           trim_scale(coalesce(
+               sum(coalesce(subtotal, total) - discount_total - removed_goods)
+               FILTER (WHERE coalesce(archived_from, status) NOT IN ('cancelled', 'refunded')), 0)) AS net
+      FROM orders
+     WHERE company_id = $1 AND created_at >= $2 AND created_at < $3 AND currency = $4""",
+    row=SalesSum,
 )
 
 # One statement, because the first page that everybody sees shows it.
@@ -87,7 +116,8 @@ RECENT_SALES = sql(
                   (t.day + t.now::time) AT TIME ZONE c.time_zone AS this_hour
              FROM (SELECT l.now, l.now::date - ago AS day
                      FROM (SELECT (now() + c.clock_offset) AT TIME ZONE c.time_zone AS now) AS l
-                    CROSS JOIN generate_series($3::integer, $2::integer - 1) AS ago) AS t) AS d
+                    CROSS JOIN generate_series($3::integer, $2::integer - 1) AS ago) AS t
+           OFFSET 0) AS d  -- computed once, not for each order
      CROSS JOIN LATERAL (
            SELECT count(*) AS orders, trim_scale(coalesce(sum(o.net), 0)) AS net,
                   count(*) FILTER (WHERE o.created_at <= d.this_hour) AS orders_so_far,
@@ -266,11 +296,21 @@ async def list_midnights(db: Connection, company_id: int, days: Sequence[date]) 
 
 
 async def list_messages(db: Connection, company_id: int, window: ReportWindow) -> list[MessageStep]:
-    return await MESSAGES.all(db, company_id, window.instants, window.start, window.end)
+    return await MESSAGES.all(db, company_id, window.instants)
 
 
 async def list_sales(db: Connection, company_id: int, window: ReportWindow) -> list[SalesStep]:
-    return await SALES.all(db, company_id, window.instants, window.start, window.end, MOST_ROWS)
+    return await SALES.all(db, company_id, window.instants, MOST_ROWS)
+
+
+async def sum_sales(db: Connection, company_id: int, window: ReportWindow, currency: str) -> SalesSum:
+    [found] = await SUM_SALES.all(db, company_id, window.start, window.end, currency)
+    return found
+
+
+async def count_sent(db: Connection, company_id: int, window: ReportWindow) -> int:
+    number: int = await COUNT_SENT.value(db, company_id, window.start, window.end)
+    return number
 
 
 async def list_recent_sales(db: Connection, company_id: int, days: int, newest: int) -> list[DaySales]:

@@ -246,6 +246,13 @@ def _next_step(day: date, step: Step) -> date:
     return day + timedelta(days=7 if step == "week" else 1)
 
 
+class SalesSum(Struct, frozen=True):
+    """What was sold in a window, in one currency."""
+
+    orders: int
+    net: Decimal
+
+
 class PeriodTotals(Struct, frozen=True):
     """The main figures of a window, in the company's currency."""
 
