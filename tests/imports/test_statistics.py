@@ -9,7 +9,7 @@ from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer, Outcome
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database, Tx, open_database
-from sapa.imports.queries import use_generic_plans
+from sapa.imports.queries import prepare_batch
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -62,7 +62,7 @@ async def store(
         await transaction.start()
         try:
             await set_statistics(db, pages, rows)
-            await use_generic_plans(db)
+            await prepare_batch(db)
             before = await db.fetchval(READ)
             outcomes = await bulk.store_together(db, live, customers)
             return set(outcomes), await db.fetchval(READ) - before

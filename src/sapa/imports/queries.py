@@ -32,14 +32,16 @@ JOB_COLUMNS = ", ".join(ImportJob.__struct_fields__)
 
 # During a large import the statistics lag behind. Generic plans find each row by its index; custom plans may prefer to
 # read all rows of the company. A sharded database has to know the company before it plans.
-_GENERIC_PLANS = """set_config('plan_cache_mode', CASE WHEN to_regclass('pg_dist_partition') IS NULL
-                                                       THEN 'force_generic_plan' ELSE 'auto' END, true)"""
-USE_GENERIC_PLANS = sql(f"SELECT {_GENERIC_PLANS}")
-
-# For all but the last of a series of commits. PostgreSQL makes commits durable in order, so the last one, which waits
-# for the disk, covers the others. After a crash the latest rows are lost together with the position after them, and the
-# import resumes from the position that was stored.
-USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(f"SELECT {_GENERIC_PLANS}, set_config('synchronous_commit', 'off', true)")
+#
+# The commits of batches do not wait for the disk: a batch would have the company's order numbers meanwhile. PostgreSQL
+# writes them within a second, in order, and the commit that finishes the import waits for all of them. After a crash
+# the latest rows are lost together with the position after them, and the import resumes from the stored position.
+PREPARE_BATCH = sql(
+    """
+    SELECT set_config('plan_cache_mode', CASE WHEN to_regclass('pg_dist_partition') IS NULL
+                                              THEN 'force_generic_plan' ELSE 'auto' END, true),
+           set_config('synchronous_commit', 'off', true)"""
+)
 
 IS_PAST = sql("SELECT $2::timestamptz <= statement_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 
@@ -329,9 +331,9 @@ async def purge(tx: Tx, company_id: int) -> None:
     await PURGE.run(tx, company_id, DAYS_KEPT)
 
 
-async def use_generic_plans(tx: Tx, *, commit_fast: bool = False) -> None:
-    """For this transaction; with `commit_fast` its commit does not wait for the disk."""
-    await (USE_GENERIC_PLANS_AND_COMMIT_FAST if commit_fast else USE_GENERIC_PLANS).value(tx)
+async def prepare_batch(tx: Tx) -> None:
+    """Plans and commits that suit a batch, for this transaction."""
+    await PREPARE_BATCH.value(tx)
 
 
 async def is_past(db: Connection, company_id: int, instant: datetime) -> bool:

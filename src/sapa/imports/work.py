@@ -31,7 +31,6 @@ from sapa.values.company import Company
 BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError, asyncpg.UniqueViolationError, ChangedMeanwhile)
 # The first batch has as many rows. A transaction that waited for a lock says nothing about the next one.
 SMALLEST_BATCH = 25
-DURABLE_SECONDS = 1.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 Report = Callable[[int, int], None]
@@ -88,16 +87,7 @@ class BatchSize:
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
-        self._durable_at = -DURABLE_SECONDS
         self.rows = kind.batch if kind.batch_seconds is None else SMALLEST_BATCH
-
-    def waits_for_disk(self) -> bool:
-        """Whether the next commit waits for the disk: one in a while does, and covers those before it."""
-        now = time.monotonic()
-        if now - self._durable_at < DURABLE_SECONDS:
-            return False
-        self._durable_at = now
-        return True
 
     def adapt(self, seconds: float, rows: int) -> None:
         """After a transaction of so many rows: at most twice as many next time."""
@@ -109,7 +99,7 @@ class BatchSize:
 async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:
     """Together if possible, otherwise in parts; False when it had to stop."""
     if batch.size <= 1:
-        return await _retry_row(work, position, batch, until, is_last=batch.is_last or size.waits_for_disk())
+        return await _retry_row(work, position, batch, until)
     parts = batch.split()
     if not KINDS[work.job.resource].is_single:
         try:
@@ -128,7 +118,7 @@ async def _try_together(work: Work, position: int, batch: Batch, size: BatchSize
     """False when one of the rows cannot be stored, or another transaction blocked it."""
     started = time.monotonic()
     try:
-        return await _try_import(work, position, batch, is_last=batch.is_last or size.waits_for_disk())
+        return await _try_import(work, position, batch)
     except asyncpg.PostgresError:
         return False
     finally:
@@ -139,12 +129,12 @@ class _Blocked(Exception):
     pass
 
 
-async def _retry_row(work: Work, position: int, row: Batch, until: Until, *, is_last: bool) -> bool:
+async def _retry_row(work: Work, position: int, row: Batch, until: Until) -> bool:
     """A row that another transaction blocks is not a bad row: retries until it is stored, or time is up."""
     backoff = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE)
 
     async def import_row() -> None:
-        if not await _try_import(work, position, row, is_last=is_last):
+        if not await _try_import(work, position, row):
             raise _Blocked
 
     try:
@@ -162,11 +152,11 @@ async def renew(work: Work) -> None:
             raise ImportTakenOver
 
 
-async def _try_import(work: Work, position: int, batch: Batch, *, is_last: bool) -> bool:
+async def _try_import(work: Work, position: int, batch: Batch) -> bool:
     """One attempt, in one transaction; False when another transaction blocked it."""
     try:
         async with work.database.transaction() as tx:
-            await queries.use_generic_plans(tx, commit_fast=not is_last)
+            await queries.prepare_batch(tx)
             await _import_batch(tx, work, position, batch)
     except BLOCKED_BY:
         return False
