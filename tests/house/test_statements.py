@@ -160,6 +160,7 @@ CROSSING = {
     "sapa.sandbox.channels.queries.PURGE_PEOPLE",
     "sapa.sandbox.subscriptions.queries.LIST_WAITING",
     "sapa.shipping.areas.queries.CLEAR_STAGING",
+    "sapa.shipping.areas.queries.FIND_NAMES",
     "sapa.shipping.areas.queries.HAS_AREAS",
     "sapa.shipping.areas.queries.INSERT_DATASET",
     "sapa.shipping.areas.queries.LIST_AREAS",

@@ -27,7 +27,7 @@ class Unclear(Exception):
     """The request may have reached the provider, but no response reached us: check before sending it again."""
 
 
-class FormFile(Struct, frozen=True):
+class AttachedFile(Struct, frozen=True):
     """A file in a form."""
 
     filename: str
@@ -37,7 +37,7 @@ class FormFile(Struct, frozen=True):
     """Known beforehand, so that the request has a Content-Length: not every server takes one without."""
 
 
-Form = Mapping[str, str | FormFile]
+Form = Mapping[str, str | AttachedFile]
 """The fields of a multipart form, in this order."""
 
 

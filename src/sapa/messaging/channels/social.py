@@ -30,7 +30,7 @@ from sapa.messaging.channels.meta import (
 from sapa.messaging.channels.reading import parse_json, text
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.messaging.channels.social_callbacks import CAPTION
-from sapa.outbound.client import Form, FormFile, NotSent, ProviderResponse, Unclear
+from sapa.outbound.client import AttachedFile, Form, NotSent, ProviderResponse, Unclear
 
 SCOPED_ID = r"[0-9]{5,25}"
 """The form of the ids that a page or an account has for people."""
@@ -77,7 +77,7 @@ async def upload_file(
     form: Form = {
         **({} if platform is None else {"platform": platform}),
         "message": msgspec.json.encode({"attachment": attachment}).decode(),
-        "filedata": FormFile(name, file.media_type, file.read(), file.size),
+        "filedata": AttachedFile(name, file.media_type, file.read(), file.size),
     }
     return await upload(connection, path, form, "attachment_id", classify, may_lack_edge=platform is not None)
 

@@ -28,7 +28,7 @@ from sapa.messaging.channels.reading import text
 from sapa.messaging.channels.tiktok.callbacks import CONVERSATION, check_signature, parse_callback
 from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
 from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
-from sapa.outbound.client import Form, FormFile, NotSent, ProviderResponse, Unclear
+from sapa.outbound.client import AttachedFile, Form, NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import AccountField
 
 MAX_PICTURE_BYTES = 3 * 1_048_576
@@ -168,7 +168,7 @@ async def _upload(connection: ChannelAccount, picture: bytes) -> str | SendRefus
     form: Form = {
         "business_id": connection.account["business_id"],
         "media_type": "IMAGE",
-        "file": FormFile("picture", find_type(picture), picture, len(picture)),
+        "file": AttachedFile("picture", find_type(picture), picture, len(picture)),
     }
     url = f"{connection.address}/business/message/media/upload/"
     headers = {"access-token": connection.credentials["access_token"]}

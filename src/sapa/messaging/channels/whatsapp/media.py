@@ -6,7 +6,7 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.files import FileRule, OutgoingFile
 from sapa.messaging.channels.interface import ChannelAccount, MediaType, SendRefusal
 from sapa.messaging.channels.whatsapp.errors import classify
-from sapa.outbound.client import Form, FormFile
+from sapa.outbound.client import AttachedFile, Form
 
 MB = 1_048_576
 UPLOAD_SECONDS = 29 * 86_400.0
@@ -40,6 +40,6 @@ async def upload_file(connection: ChannelAccount, file: OutgoingFile) -> str | S
     form: Form = {
         "messaging_product": "whatsapp",
         "type": media_type,
-        "file": FormFile(file.filename, media_type, file.read(), file.size),
+        "file": AttachedFile(file.filename, media_type, file.read(), file.size),
     }
     return await meta.upload(connection, f"{connection.account['phone_number_id']}/media", form, "id", classify)
