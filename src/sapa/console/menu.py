@@ -98,7 +98,7 @@ MENU = [
 ]
 
 
-def find_section(here: str) -> str:
+def name_section(here: str) -> str:
     """The part of a path that tells which entries cover it: they name one step or two."""
     steps = here.split("/", 3)
     section = "/".join(steps[:3])

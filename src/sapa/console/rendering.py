@@ -20,7 +20,7 @@ from sapa.console.badges import build_badge
 from sapa.console.error_words import build_error_page
 from sapa.console.formats import Formats
 from sapa.console.json_text import build_curl, colour_json, indent_json
-from sapa.console.menu import MENU, MenuCount, find_section
+from sapa.console.menu import MENU, MenuCount, name_section
 from sapa.console.translations import LANGUAGES, build_translator
 from sapa.people.types import Role
 from sapa.values.json import encode
@@ -137,7 +137,7 @@ def draw_menu(
     counts: Mapping[str, MenuCount],
 ) -> Markup:
     """The same on many pages."""
-    return _draw_menu(template, language, role, environment, find_section(here), tuple(counts.items()))
+    return _draw_menu(template, language, role, environment, name_section(here), tuple(counts.items()))
 
 
 @lru_cache(maxsize=1_000)
