@@ -132,7 +132,7 @@ def parcels() -> Schema:
 
 @pytest.mark.parametrize("base", Base)
 async def test_the_served_document_is_a_valid_openapi_3_1_document(installation: Installation, base: Base) -> None:
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         answer = await client.get(f"{installation.address}{base}/openapi.json")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json() == build_document(base, installation.address, ROUTES).content
