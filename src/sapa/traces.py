@@ -56,12 +56,9 @@ def install(recorder: Recorder | None) -> None:
     _recorder = recorder
 
 
-@contextmanager
-def open_trace(name: str, kind: SpanKind) -> Iterator[Span | None]:
-    """A block that may be the start of a trace."""
-    span = _recorder.sample(name, kind) if _recorder is not None else None
-    with _activate(span):
-        yield span
+def sample(name: str, kind: SpanKind) -> Span | None:
+    """The first span of a new trace; None for most calls."""
+    return _recorder.sample(name, kind) if _recorder is not None else None
 
 
 @contextmanager
@@ -70,7 +67,7 @@ def resume_trace(traceparent: str | None, name: str, kind: SpanKind, attributes:
     span = None
     if _recorder is not None and traceparent is not None:
         span = _recorder.resume(traceparent, name, kind, attributes)
-    with _activate(span):
+    with activate(span):
         yield
 
 
@@ -83,7 +80,7 @@ def open_request(method: str, url: str) -> Iterator[Span | None]:
         return
     attributes = {"http.request.method": method, "server.address": urlsplit(url).hostname or ""}
     span = current.start(method, "client", attributes)
-    with _activate(span):
+    with activate(span):
         yield span
 
 
@@ -98,7 +95,8 @@ def leave() -> Iterator[None]:
 
 
 @contextmanager
-def _activate(span: Span | None) -> Iterator[None]:
+def activate(span: Span | None) -> Iterator[None]:
+    """A block that the span is about; it ends with the block."""
     if span is None:
         yield
         return

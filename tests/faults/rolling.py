@@ -13,6 +13,7 @@ from shutil import copytree
 import httpx
 
 import sapa
+from bench.history import unpack_version
 from sapa.db.migrations.files import FOLDER, list_migrations
 from sapa.runtime.processes import wait_until
 from tests.conftest import free_port
@@ -31,6 +32,15 @@ def make_release(folder: Path, *steps: str) -> Path:
         file = folder / "sapa" / FOLDER.relative_to(PRESENT) / f"{number:04}_planted.sql"
         file.write_text(f"-- runs with code since: {present:04}\n{text}")
     return folder
+
+
+def unpack_earlier_release(folder: Path) -> Path | None:
+    """The code before the newest migration was added; None where the repository's history is not at hand."""
+    newest = max(FOLDER.glob("*.sql"))
+    log = ["git", "log", "-1", "--diff-filter=A", "--format=%H", "--", str(newest)]
+    found = subprocess.run(log, cwd=FOLDER, capture_output=True, text=True, check=False)
+    tree = unpack_version(f"{found.stdout.strip()}^", folder)
+    return tree / "src" if tree else None
 
 
 class Host:

@@ -33,21 +33,17 @@ class TracedApp:
         self._app = app
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] == "lifespan":
-            return self._app(scope, receive, send)
-        return self._trace(scope, receive, send)
+        # Most calls are not sampled, and then pay for nothing else.
+        span = None if scope["type"] == "lifespan" else traces.sample(scope["method"], "server")
+        return self._app(scope, receive, send) if span is None else self._trace(span, scope, receive, send)
 
-    async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with traces.open_trace(scope["method"], "server") as span:
-            if span is None:
-                await self._app(scope, receive, send)
-                return
+    async def _trace(self, span: traces.Span, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_traced(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                span.describe({"http.response.status_code": message["status"]})
+            await send(message)
 
-            async def send_traced(message: dict[str, Any]) -> None:
-                if message["type"] == "http.response.start":
-                    span.describe({"http.response.status_code": message["status"]})
-                await send(message)
-
+        with traces.activate(span):
             await self._app(scope, receive, send_traced)
             route = self._app.edge.find_route(scope) or "unknown"
             span.rename(f"{scope['method']} {route}")
