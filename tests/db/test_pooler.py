@@ -12,6 +12,7 @@ from tempfile import mkdtemp
 
 import pytest
 
+from sapa.backups.write import open_session
 from sapa.db.connection import DatabaseAway, connect
 from sapa.db.pool import open_database
 from sapa.db.pooler import REASON, shares_sessions
@@ -103,6 +104,8 @@ async def test_an_installation_runs_on_sessions_of_its_own(replicas: Replicas, t
             async with call_api(own, key.raw) as api:
                 made = await make_customer(api)
                 assert (await api.get("/customers")).json()["data"] == [made]
+            async with open_session(bouncer.owner_url) as owner:  # a backup's
+                assert await owner.fetchval("SELECT count(*) FROM customers") == 1
         finally:
             assert stop_installation(own) == 0
 

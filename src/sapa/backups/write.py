@@ -23,24 +23,23 @@ PART_BYTES = 8 * 1_048_576
 """Of lines, before they are compressed: what one request can store."""
 _COMPRESSION = 1
 
-SESSION = {
-    "application_name": "sapa backup",
-    "timezone": "UTC",
-    "datestyle": "ISO",
-    "intervalstyle": "postgres",
-    "bytea_output": "hex",
-    "extra_float_digits": "1",
-    "statement_timeout": "0",
-    "lock_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-}
+SESSION = """
+    SET timezone = 'UTC';
+    SET datestyle = 'ISO';
+    SET intervalstyle = 'postgres';
+    SET bytea_output = 'hex';
+    SET extra_float_digits = 1;
+    SET statement_timeout = 0;
+    SET lock_timeout = 0;
+    SET idle_in_transaction_session_timeout = 0"""
 """The same for reading and for comparing what was restored. A backup may take hours."""
 
 
 @asynccontextmanager
 async def open_session(owner_url: str) -> AsyncIterator[Connection]:
-    connection = await connect(owner_url, timeout=10, server_settings=SESSION)
+    connection = await connect(owner_url, timeout=10, server_settings={"application_name": "sapa backup"})
     try:
+        await connection.execute(SESSION)
         yield connection
     finally:
         await connection.close()

@@ -37,6 +37,7 @@ MOST_UNUSED = 2
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 SESSION = f"""
+    SET jit = off;
     SET statement_timeout = '10s';
     SET lock_timeout = {LOCK_MILLISECONDS};
     SET idle_in_transaction_session_timeout = '15s'"""
@@ -223,11 +224,7 @@ class Database:
             max_cached_statement_lifetime=0,
             command_timeout=COMMAND_SECONDS,
             connection_class=PooledConnection,
-            server_settings={
-                "application_name": self._application,
-                "timezone": "UTC",
-                "jit": "off",
-            },
+            server_settings={"application_name": self._application, "timezone": "UTC"},
         )
         if isinstance(connection, PooledConnection):
             connection.notifications = set()
