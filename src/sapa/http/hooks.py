@@ -18,6 +18,8 @@ class Hook(Struct, Generic[Context], frozen=True):
     answer: Callable[[Context, HookCall], Awaitable[HookAnswer]]
     find_target: "FindTarget[Context] | None" = None
     """A hook without it is served on the loopback address only."""
+    keeps_order: bool = False
+    """Whether calls that arrive side by side, with their account looked up before, are stored in their order."""
 
 
 class HookTarget(Struct, frozen=True):
@@ -31,9 +33,9 @@ FindTarget = Callable[[Context, str], Awaitable[HookTarget | None]]
 
 
 async def find_hook_account(context: Context, hooks: Sequence[Hook[Context]], path: str) -> Any | None:
-    """Whose path it is; None if that is unknown."""
+    """Whose path it is, if its hook keeps the order of calls; None for every other path."""
     for hook in hooks:
-        if hook.find_target is not None and path.startswith(hook.prefix):
+        if hook.keeps_order and hook.find_target is not None and path.startswith(hook.prefix):
             target = await hook.find_target(context, path)
             return target.account if target else None
     return None

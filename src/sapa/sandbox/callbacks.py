@@ -75,8 +75,7 @@ async def _post_batch(context: AppContext) -> bool:
 async def _post_all(
     context: AppContext, path: str, callbacks: Sequence[SimulatedCallback]
 ) -> list[tuple[SimulatedCallback, bool]]:
-    """In their order. Those of a channel go side by side, so that they are stored together: its account is looked up
-    once, before, and then they arrive in order, too."""
+    """In their order: one by one, or side by side where the hook keeps the order, so that they are stored together."""
     account = await context.loopback.find_account(path)
     if account is None:
         accepted = [await _post(context, callback, None) for callback in callbacks]

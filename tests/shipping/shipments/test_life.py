@@ -1,5 +1,6 @@
 """The whole life of a shipment with every provider, from the quote to the end, with its webhooks."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.shipping.parcels import (
     create,
     get,
     list_events,
+    track,
     until_status,
 )
 from tests.webhooks.station import Station, open_station, until
@@ -181,3 +183,15 @@ async def test_a_failed_delivery_has_a_problem(sandbox: httpx.AsyncClient, scena
     done = await until_status(sandbox, created["id"], end)
     assert done["problem"]
     assert done["needsAction"] is (end == "lost")
+
+
+async def test_callbacks_of_the_same_second_take_effect_in_their_order(sandbox: httpx.AsyncClient) -> None:
+    """A parcel goes back to its way after a failed delivery: the wrong order would leave it there."""
+    parcels = [await create(sandbox, "aggregator_carrier", sim="delivery_failed", autoBook=True) for _ in range(8)]
+    for parcel in parcels:
+        await until_status(sandbox, parcel["id"], awb=...)
+    await asyncio.gather(*(advance(sandbox, parcel["id"], "delivery_failed") for parcel in parcels))
+    for parcel in parcels:
+        await until_status(sandbox, parcel["id"], "delivery_failed")
+        moves = [event["status"] for event in (await track(sandbox, parcel["id"]))["history"]]
+        assert moves[-3:] == ["picked_up", "in_transit", "delivery_failed"]

@@ -122,4 +122,4 @@ async def purge_old(database: Database) -> None:
                 gone = await queries.purge(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _find_target)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _find_target, keeps_order=True)]
