@@ -9,7 +9,8 @@ from tempfile import mkdtemp
 
 import pytest
 
-from sapa.db.migrations import migrate
+from sapa.db.migrations import find_mismatch, migrate, migrate_to
+from sapa.db.migrations.files import list_migrations
 from sapa.db.pool import open_database
 from sapa.runtime.cluster import find_account, make_secrets
 from sapa.runtime.embedded import EmbeddedServer
@@ -117,6 +118,40 @@ async def test_a_data_folder_of_an_older_postgresql_is_upgraded(fresh: Path) -> 
     assert "already" in sapa(fresh, "database", "upgrade").out
     assert "pg.15" in sapa(fresh, "database", "upgrade", "--remove-old").out
     assert not (fresh / "pg.15").exists()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not OLD.exists(), reason="PostgreSQL 15 is not installed")
+async def test_an_upgrade_migrates_as_well(fresh: Path) -> None:
+    """A new Sapa may bring a new PostgreSQL and a new schema at once, and starts on neither before the upgrade."""
+    server = make_old_cluster(fresh)
+    await server.start()
+    try:
+        await migrate_to(server.owner_url, len(list_migrations()) - 10)
+        async with open_database(server.owner_url) as database:
+            company = await make_company(database)
+    finally:
+        await server.stop()
+    upgraded = sapa(fresh, "database", "upgrade")
+    assert upgraded.code == 0, upgraded.err
+    assert company.name in sapa(fresh, "company", "list", "--json").out
+    now = EmbeddedServer(fresh)
+    await now.start()
+    try:
+        async with connect(now.owner_url) as db:
+            assert await find_mismatch(db) is None
+    finally:
+        await now.stop()
+
+
+def test_an_upgrade_that_was_interrupted_at_its_end_is_finished(fresh: Path) -> None:
+    copy_prepared(fresh)
+    (fresh / "pg").rename(fresh / "pg.new")
+    (fresh / "pg.12").mkdir()
+    assert "Run `sapa database upgrade` again" in sapa(fresh, "company", "list").sentence()
+    assert "finished" in sapa(fresh, "database", "upgrade").out
+    assert sapa(fresh, "company", "list", "--json").code == 0
+    assert "pg.12" in sapa(fresh, "database", "upgrade", "--remove-old").out
 
 
 def test_what_an_upgrade_lacks_is_named(fresh: Path, tmp_path: Path) -> None:

@@ -166,8 +166,9 @@ async def get_version(db: Connection) -> str:
     return str(await GET_VERSION.value(db))
 
 
-async def count_files_in_bucket(db: Connection) -> int:
-    return int(await COUNT_FILES_IN_BUCKET.value(db))
+async def count_files_in_bucket(db: Connection, tables: Sequence[str]) -> int:
+    """Earlier versions had no files."""
+    return int(await COUNT_FILES_IN_BUCKET.value(db)) if "files" in tables else 0
 
 
 async def get_content(db: Connection, table: str, columns: Sequence[str]) -> TableContent:

@@ -15,7 +15,7 @@ from sapa.backups.key_sealing import seal_key
 from sapa.backups.storage import FAILURES, MANIFEST, BackupStorage, build_name
 from sapa.backups.types import FORMAT, BackupFailed, BackupPart, BackupTable, Manifest
 from sapa.db.connection import connect
-from sapa.db.migrations import find_mismatch
+from sapa.db.migrations import BEHIND, find_mismatch
 from sapa.db.pool import Connection
 from sapa.values.sealing import list_key_ids
 
@@ -45,15 +45,21 @@ async def open_session(owner_url: str) -> AsyncIterator[Connection]:
         await connection.close()
 
 
-async def write_backup(owner_url: str, storage: BackupStorage, secret_key: str, passphrase: str) -> Manifest:
-    """Changes that others make meanwhile are not in it, and nobody waits for it."""
+async def write_backup(
+    owner_url: str, storage: BackupStorage, secret_key: str, passphrase: str, *, may_be_older: bool = False
+) -> Manifest:
+    """Changes that others make meanwhile are not in it, and nobody waits for it.
+
+    `may_be_older` is for a copy that is restored, and so migrated, at once: the schema may be an earlier version's.
+    """
     now = datetime.now(UTC)
     sealed_key = seal_key(secret_key, passphrase)
     async with (
         open_session(owner_url) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        if mismatch := await find_mismatch(connection):
+        mismatch = await find_mismatch(connection)
+        if mismatch and not (may_be_older and mismatch == BEHIND):
             raise BackupFailed(mismatch)
         try:
             manifest = await _write(connection, storage, now, secret_key, sealed_key)
@@ -76,7 +82,7 @@ async def _write(db: Connection, storage: BackupStorage, now: datetime, secret_k
         tables=tables,
         partitions=await queries.list_partitions(db),
         sequences=await queries.list_sequences(db),
-        files_in_bucket=await queries.count_files_in_bucket(db),
+        files_in_bucket=await queries.count_files_in_bucket(db, [table.name for table in tables]),
         key_ids=list_key_ids(secret_key),
         sealed_key=sealed_key,
     )

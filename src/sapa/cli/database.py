@@ -41,6 +41,9 @@ _SIZES = """
      GROUP BY c.relname
      ORDER BY bytes DESC, name"""
 
+_NEW = "pg.new"
+"""The folder that an upgrade fills."""
+
 DEBIAN_BINARIES = "/usr/lib/postgresql/{version}/bin"
 
 
@@ -136,7 +139,7 @@ async def _refuse_running(owner_url: str) -> None:
 async def _copy(folder: Path, source_url: str, secret_key: str, target: DatabaseUrls) -> Manifest:
     with _temporary_folder(folder) as copied:
         storage = FolderStorage(copied)
-        manifest = await write_backup(source_url, storage, secret_key, secrets.token_urlsafe())
+        manifest = await write_backup(source_url, storage, secret_key, secrets.token_urlsafe(), may_be_older=True)
         await restore_backup(target.owner, target.app, storage, manifest)
         return manifest
 
@@ -155,6 +158,9 @@ def upgrade(
     if remove_old:
         _remove_old(settings.data)
         return
+    if asyncio.run(_finish_interrupted(settings.data)):
+        typer.echo("The upgrade that was interrupted is finished.")
+        return
     found, own = find_major_version(settings.data / "pg"), get_major_version(bundled_binaries())
     if found is None:
         raise CannotStart(f"There is no embedded database in {settings.data}.")
@@ -171,18 +177,33 @@ async def _upgrade(data: Path, found: int, binaries: Path) -> Manifest:
     """The new files replace the old ones only when they are complete, so an interrupted upgrade changes nothing."""
     if get_major_version(binaries) != found:
         raise CannotStart(f"{binaries} has PostgreSQL {get_major_version(binaries)}; version {found} is needed.")
-    new = EmbeddedServer(data, folder="pg.new")
+    new = EmbeddedServer(data, folder=_NEW)
     async with claim_folder(data) as server:
         shutil.rmtree(new.cluster, ignore_errors=True)
         with _temporary_folder(data) as copied:
             storage = FolderStorage(copied)
             async with _run(EmbeddedServer(data, binaries=binaries)) as old:
-                manifest = await write_backup(old.owner_url, storage, old.secret_key, secrets.token_urlsafe())
+                key = old.secret_key
+                manifest = await write_backup(old.owner_url, storage, key, secrets.token_urlsafe(), may_be_older=True)
             async with _run(new):
                 await restore_backup(new.owner_url, new.app_url, storage, manifest)
         server.cluster.rename(data / f"pg.{found}")
         new.cluster.rename(server.cluster)
     return manifest
+
+
+async def _finish_interrupted(data: Path) -> bool:
+    """The old files are put aside only when the new ones are complete: those only have to take their place."""
+    cluster, new = data / "pg", data / _NEW
+    if cluster.exists() or not new.exists() or not _list_old(data):
+        return False
+    async with claim_folder(data):
+        new.rename(cluster)
+    return True
+
+
+def _list_old(data: Path) -> list[Path]:
+    return sorted(data.glob("pg.[0-9]*"))
 
 
 def _get_binaries(version: int) -> Path:
@@ -197,7 +218,7 @@ def _get_binaries(version: int) -> Path:
 
 
 def _remove_old(data: Path) -> None:
-    removed = sorted(data.glob("pg.[0-9]*"))
+    removed = _list_old(data)
     for folder in removed:
         shutil.rmtree(folder)
     typer.echo("\n".join(f"deleted {folder}" for folder in removed) or "There are no files of an old version.")

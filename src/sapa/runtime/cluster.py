@@ -89,7 +89,10 @@ def refuse_other_version(cluster: Path, binaries: Path) -> None:
             "Make a backup, then run `sapa database upgrade`."
         )
     if found is None and (replaced := sorted(cluster.parent.glob("pg.[0-9]*"))):
-        raise CannotStart(f"An upgrade of the database was interrupted: rename {replaced[-1]} to {cluster}.")
+        raise CannotStart(
+            "An upgrade of the database was interrupted. Run `sapa database upgrade` again, or rename "
+            f"{replaced[-1]} to {cluster} to go back."
+        )
 
 
 def _install() -> Path:
