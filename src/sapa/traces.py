@@ -3,15 +3,17 @@
 Nothing is recorded until a recorder is installed, and then only for the calls that it samples.
 """
 
+import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 SpanKind = Literal["server", "client", "consumer"]
 Attributes = Mapping[str, str | int]
+Result = TypeVar("Result")
 
 MOST_QUERY_CHARACTERS = 1_000
 
@@ -82,6 +84,19 @@ def open_request(method: str, url: str) -> Iterator[Span | None]:
     span = current.start(method, "client", attributes)
     with activate(span):
         yield span
+
+
+def create_shared_task(work: Coroutine[Any, Any, Result], name: str | None = None) -> asyncio.Task[Result]:
+    """A task that does not belong to the call that starts it, and so is not in its trace."""
+    if CURRENT.get() is None:
+        return asyncio.create_task(work, name=name)
+    with leave():
+        return asyncio.create_task(work, name=name)
+
+
+def work_for(spans: Sequence[Span | None]) -> None:
+    """From now on the running task works for these calls: in the trace of a lone one, in none for several."""
+    CURRENT.set(spans[0] if len(spans) == 1 else None)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -24,6 +25,8 @@ from tests.faults.api_servers import run_api
 from tests.webhooks.shop import open_shop
 
 PATIENCE = 120
+SIDE_BY_SIDE = 20
+QUERY = "db.query.text"
 CALL = "POST /messaging/v1/messages/send"
 DELIVERY = ["POST", "deliver webhook"]
 
@@ -111,18 +114,22 @@ async def test_a_call_and_its_webhook_are_one_trace(installation: Installation, 
                 async with httpx.AsyncClient(base_url=server.address, headers={"x-api-key": key}) as api:
                     body = {"to": "+12015550100", "sources": "MSGAPP_CLOUD", "message": "Halo Budi"}
                     response = await api.post("/messaging/v1/messages/send", json=body, timeout=PATIENCE)
-                assert response.status_code == 200, response.text
+                    assert response.status_code == 200, response.text
+                    calls = [api.get("/customer/v1/orders", timeout=PATIENCE) for _ in range(SIDE_BY_SIDE)]
+                    assert {response.status_code for response in await asyncio.gather(*calls)} == {200}
                 # The call to the provider, and the one to the receiver of the webhook.
                 assert await wait_until(lambda: bool(collector.find(["POST", CALL])), PATIENCE)
                 assert await wait_until(lambda: bool(collector.find([*DELIVERY, CALL])), PATIENCE)
     trace = collector.find([CALL])[0].trace_id
     assert {span.trace_id for span in collector.find(["POST", CALL])} == {trace}
     assert trace in {span.trace_id for span in collector.find([*DELIVERY, CALL])}
-    statements = [span for span in collector.spans.values() if span.trace_id == trace and "db.query.text" in read(span)]
+    statements = [span for span in collector.spans.values() if span.trace_id == trace and QUERY in read(span)]
     assert {"BEGIN;", "COMMIT;"} <= {span.name for span in statements}
-    texts = [read(span)["db.query.text"] for span in statements]
+    texts = [read(span)[QUERY] for span in statements]
     assert any("INSERT INTO rate_windows" in text for text in texts)
     assert not any("Halo Budi" in text for text in texts)
+    counted = Counter(span.trace_id for span in collector.spans.values() if "rate_windows" in read(span).get(QUERY, ""))
+    assert set(counted.values()) == {1}
 
 
 def test_nothing_is_imported_when_traces_are_off() -> None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from sapa import traces
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, Database, Tx
 
@@ -41,8 +42,8 @@ class GroupCommit(Generic[Call, Result]):
         self._run_batch = run_batch
         self._get_key = get_key
         self._is_one_statement = is_one_statement
-        self._waiting: dict[tuple[Database, int], list[tuple[Call, asyncio.Future[Result]]]] = {}
-        """By company, while one of its batches runs."""
+        self._waiting: dict[tuple[Database, int], list[tuple[Call, asyncio.Future[Result], traces.Span | None]]] = {}
+        """By company, while one of its batches runs; each with the span of its call."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, database: Database, company_id: int, call: Call) -> Result:
@@ -50,9 +51,9 @@ class GroupCommit(Generic[Call, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.get((database, company_id))
         if waiting is not None:
-            waiting.append((call, future))
+            waiting.append((call, future, traces.CURRENT.get()))
             return await future
-        self._waiting[database, company_id] = [(call, future)]
+        self._waiting[database, company_id] = [(call, future, traces.CURRENT.get())]
         task = asyncio.create_task(self._run_waiting(database, company_id), name="group commit")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -63,8 +64,9 @@ class GroupCommit(Generic[Call, Result]):
         lane = database, company_id
         while waiting := self._waiting[lane]:
             batch, self._waiting[lane] = waiting[:MAX_BATCH], waiting[MAX_BATCH:]
-            results = await self._run_together(database, company_id, [call for call, _ in batch])
-            for (_, future), result in zip(batch, results, strict=True):
+            traces.work_for([span for _, _, span in batch])
+            results = await self._run_together(database, company_id, [call for call, _, _ in batch])
+            for (_, future, _), result in zip(batch, results, strict=True):
                 _resolve(future, result)
         del self._waiting[lane]
 

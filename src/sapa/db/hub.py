@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sapa.db.connection import Connection, DatabaseAway, connect
 from sapa.db.hosts import find_accepted
+from sapa.traces import create_shared_task
 
 BEAT_CHANNEL = "sapa_beat"
 BEAT_SECONDS = 0.6
@@ -77,7 +78,7 @@ class Hub:
         if channel in self._channels:
             subscription.up()
         if self._listening is None:
-            self._listening = asyncio.create_task(self._listen(), name="database listener")
+            self._listening = create_shared_task(self._listen(), "database listener")
         return subscription
 
     def unsubscribe(self, subscription: ChannelSubscription) -> None:

@@ -7,6 +7,8 @@ on its own, and notifications within a short time are sent as one. They are only
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from sapa.traces import create_shared_task
+
 PAUSE_SECONDS = 0.02
 
 Notification = tuple[str, str]
@@ -22,7 +24,7 @@ class Notifier:
     def notify(self, notifications: set[Notification]) -> None:
         self._due |= notifications
         if self._sending is None:
-            self._sending = asyncio.create_task(self._run(), name="notifier")
+            self._sending = create_shared_task(self._run(), "notifier")
 
     async def drain(self) -> None:
         """Waits until everything due is sent."""

@@ -339,12 +339,15 @@ class ConnectionScope:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A cancelled or timed-out command may still run on the server, so its connection is in doubt.
-        in_doubt = isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
+        usable = not isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
         if isinstance(error, DatabaseAway) and isinstance(error.__cause__, asyncpg.ReadOnlySQLTransactionError):
             self._database.drop_idle()
-        if self._is_traced and not in_doubt:
-            in_doubt = not await self._end_trace()
-        self._database.release(self._connection, usable=not in_doubt)
+        try:
+            if self._is_traced and usable:
+                usable = False
+                usable = await self._end_trace()
+        finally:
+            self._database.release(self._connection, usable)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from sapa import traces
 from sapa.db.pool import Database
 from sapa.http import queries
 from sapa.http.queries import WindowUse
@@ -44,7 +45,8 @@ class RateLimiter:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: dict[str, list[asyncio.Future[Quota]]] = {}
+        self._waiting: dict[str, list[tuple[asyncio.Future[Quota], traces.Span | None]]] = {}
+        """By key, while a statement counts others; each with the span of its call."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def count(self, key: RateLimited) -> Quota:
@@ -55,18 +57,20 @@ class RateLimiter:
         future: asyncio.Future[Quota] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.get(key.id)
         if waiting is None:
-            self._waiting[key.id] = [future]
+            self._waiting[key.id] = [(future, traces.CURRENT.get())]
             task = asyncio.create_task(self._count_waiting(key))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            waiting.append(future)
+            waiting.append((future, traces.CURRENT.get()))
         return await future
 
     async def _count_waiting(self, key: RateLimited) -> None:
         """Counts the waiting calls, then those that arrived meanwhile, until none waits."""
-        while batch := self._waiting[key.id]:
+        while waiting := self._waiting[key.id]:
             self._waiting[key.id] = []
+            batch = [future for future, _ in waiting]
+            traces.work_for([span for _, span in waiting])
             try:
                 async with self._database.connection() as db:
                     use = await queries.count_requests(db, key.company.id, key.id, len(batch), key.rate_limit)

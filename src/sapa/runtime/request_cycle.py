@@ -11,6 +11,7 @@ import structlog
 
 from sapa.http.errors import InternalError
 from sapa.http.incoming import ARRIVED_BODY
+from sapa.traces import create_shared_task
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 BODILESS = {204, 304}
@@ -61,7 +62,8 @@ class ServedApp:
             connection.drain()
 
     def start(self, cycle: "RequestCycle") -> None:
-        task = asyncio.get_running_loop().create_task(cycle.run(self.app))
+        # The response before it may have been completed by a call that is traced.
+        task = create_shared_task(cycle.run(self.app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import asyncpg
 import structlog
 
+from sapa import traces
 from sapa.access.calls import queries
 from sapa.access.calls.queries import CallRow
 from sapa.db.pool import Database
@@ -46,7 +47,7 @@ class CallRecorder:
         while sum(map(len, self._batches)) > MOST_WAITING:
             _drop(self._batches.popleft(), "too many wait for the database")
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write(), name="API calls")
+            self._writer = traces.create_shared_task(self._write(), "API calls")
 
     async def drain(self) -> None:
         """Until everything that was added is stored."""

@@ -12,6 +12,7 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
+from sapa import traces
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError
@@ -63,7 +64,7 @@ class Streams:
             raise TooManyPages(headers={"retry-after": str(RETRY_SECONDS)})
         self._pages.add(page)
         if self._watching is None:
-            self._watching = asyncio.create_task(self._watch(), name="widget pages")
+            self._watching = traces.create_shared_task(self._watch(), "widget pages")
         return page
 
     def close(self, page: WidgetListener) -> None:
