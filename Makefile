@@ -40,6 +40,9 @@ test-long: lint $(VENV)/openapi.stamp $(VENV)/mcp.stamp ## The same with the lon
 	@scripts/need php php-cli
 	@scripts/need go golang-go
 	@scripts/need pgbouncer pgbouncer
+	@scripts/need pgbackrest pgbackrest
+	@scripts/need promtool prometheus
+	@[ -d /usr/lib/postgresql/15 ] || scripts/need "" postgresql-15
 	@scripts/browser $(BIN)
 	$(PYTEST_ALL) -m '' --hypothesis-profile=long --timeout=1200
 
@@ -121,7 +124,8 @@ clean: ## Remove .venv, caches and what was built; the data folder stays
 #installs                         python3-venv
 #installs test, test-long         requirements/dev.txt, about 860 MB; python3-venv, curl, jq, chromium, libatomic1
 #installs test-long               requirements/openapi and requirements/mcp, about 950 MB: Node, Deno, Bun and npm packages, Kapso's
-#installs                         client among them; php-cli, golang-go, pgbouncer
+#installs                         client among them; php-cli, golang-go, pgbouncer, pgbackrest,
+#installs                         prometheus, postgresql-15
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs test-cluster            requirements/dev.txt; python3-venv, postgresql-15, patroni, etcd-server, haproxy, iproute2

@@ -1,8 +1,11 @@
 """Backups that the worker makes: when they are due, how many stay, and how an operator knows."""
 
+import os
 import re
 import shutil
+import sys
 import time
+from asyncio import create_subprocess_exec
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,12 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sapa.backups.actions import NOT_THE_OWNER
 from sapa.backups.jobs import RETRY_SECONDS, is_due
 from sapa.backups.types import BackupRun, BackupState
 from tests.backups.conftest import PASSPHRASE, Source
 from tests.cli.command import sapa
-from tests.conftest import start_installation, stop_installation
-from tests.db.scratch import connect
+from tests.conftest import Installation, start_installation, stop_installation
+from tests.db.scratch import connect, migrated_database
+from tests.http.wire import eventually
 
 DAY = 86_400.0
 SECONDS = 120
@@ -90,6 +95,27 @@ async def test_a_backup_that_failed_is_reported(source: Source, tmp_path: Path) 
     assert source.run("doctor", "--json").code == 0
     async with connect(source.database.owner_url) as db:
         await db.execute("DELETE FROM backup_runs")
+
+
+async def test_a_backup_that_cannot_begin_is_recorded_and_tried_again_later(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """The worker knows the database as the product's role only, which may not read everything."""
+    async with migrated_database(installation.server) as scratch, connect(scratch.owner_url) as db:
+        variables = {
+            "SAPA_DATABASE_URL": scratch.app_url,
+            "SAPA_SECRET_KEY": installation.server.secret_key,
+            "SAPA_BACKUP_URL": str(tmp_path),
+            "SAPA_BACKUP_PASSPHRASE": PASSPHRASE,
+        }
+        worker = await create_subprocess_exec(sys.executable, "-m", "sapa", "worker", env=os.environ | variables)
+        try:
+            run = await eventually(lambda: db.fetchrow("SELECT place, error FROM backup_runs WHERE status = 'failed'"))
+        finally:
+            worker.terminate()
+            assert await worker.wait() == 0
+        assert tuple(run) == (str(tmp_path), NOT_THE_OWNER)
+        assert f"the last one failed: {NOT_THE_OWNER}" in sapa(tmp_path, "doctor", "--json", **variables).out
 
 
 def test_doctor_notices_a_key_that_opens_nothing(source: Source) -> None:

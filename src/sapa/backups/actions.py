@@ -15,6 +15,7 @@ from sapa.db.pool import Connection
 
 ABANDONED_AFTER = timedelta(days=1)
 """A backup without a manifest may still be written until then."""
+NOT_THE_OWNER = "Only the role that owns the tables can make a backup. Set SAPA_DATABASE_OWNER_URL."
 
 log = structlog.get_logger()
 
@@ -23,7 +24,10 @@ async def make_backup(owner_url: str, address: str, secret_key: str, passphrase:
     """Afterwards older backups of the same place are deleted, except for the `most` newest ones."""
     storage = open_storage(address)
     async with open_session(owner_url) as db:
-        number = await queries.start_run(db, hide_secret(address))
+        try:
+            number = await queries.start_run(db, hide_secret(address))
+        except asyncpg.InsufficientPrivilegeError:
+            raise BackupFailed(NOT_THE_OWNER) from None
     try:
         manifest = await write_backup(owner_url, storage, secret_key, passphrase)
         if most is not None:

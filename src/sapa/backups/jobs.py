@@ -7,6 +7,7 @@ from functools import partial
 import structlog
 
 from sapa.backups import queries
+from sapa.backups.storage import hide_secret
 from sapa.backups.types import BackupState
 from sapa.context import AppContext
 from sapa.work import leases
@@ -35,8 +36,22 @@ async def _make_if_due(context: AppContext, holder: str, stopping: asyncio.Event
         if await leases.take(db, LEASE, holder, LEASE_SECONDS) is None:
             return
         state = await queries.get_state(db)
-    if is_due(state, context.settings.backups.every_hours * 3600.0):
-        await _run_command(context, holder, stopping)
+    if not is_due(state, context.settings.backups.every_hours * 3600.0):
+        return
+    failure = await _run_command(context, holder, stopping)
+    if failure is None:
+        log.info("backup made")
+    elif not stopping.is_set():
+        log.error("backup failed", reason=failure)
+        await _record_failure(context, state, failure)
+
+
+async def _record_failure(context: AppContext, before: BackupState, failure: str) -> None:
+    """Unless the command has recorded it: one that does not reach the database as its owner cannot."""
+    place = hide_secret(context.settings.backups.url or "")
+    async with context.database.connection() as db:
+        if (await queries.get_state(db)).last == before.last:
+            await queries.insert_failed(db, place, failure)
 
 
 def is_due(state: BackupState, every_seconds: float) -> bool:
@@ -45,8 +60,8 @@ def is_due(state: BackupState, every_seconds: float) -> bool:
     return state.age_seconds is None or state.age_seconds >= every_seconds
 
 
-async def _run_command(context: AppContext, holder: str, stopping: asyncio.Event) -> None:
-    """The environment names the place, the passphrase, the secret key and the owner's role."""
+async def _run_command(context: AppContext, holder: str, stopping: asyncio.Event) -> str | None:
+    """The environment names the place, the passphrase, the secret key and the owner's role. Returns why it failed."""
     command = ["-m", "sapa", "backup", "create", "--json", "--keep", str(context.settings.backups.most)]
     child = await asyncio.create_subprocess_exec(
         sys.executable, *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
@@ -63,7 +78,7 @@ async def _run_command(context: AppContext, holder: str, stopping: asyncio.Event
         if child.returncode is None:
             child.terminate()
     _, text = await output
-    if child.returncode:
-        log.error("backup failed", reason=text.decode(errors="replace").strip()[-500:])
-    else:
-        log.info("backup made")
+    if not child.returncode:
+        return None
+    reason = text.decode(errors="replace").strip().removeprefix("sapa: ")
+    return reason[-500:] or f"`sapa backup` ended with {child.returncode}."

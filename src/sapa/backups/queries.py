@@ -121,6 +121,10 @@ FINISH_RUN = sql(
     crosses=_ALL,
 )
 
+INSERT_FAILED = sql(
+    "INSERT INTO backup_runs (place, finished_at, status, error) VALUES ($1, now(), 'failed', $2)", crosses=_ALL
+)
+
 PURGE_RUNS = sql(f"DELETE FROM backup_runs WHERE started_at < now() - interval '{RUN_DAYS} days'", crosses=_ALL)
 
 FIND_NEWEST = sql(
@@ -240,6 +244,11 @@ async def start_run(db: Connection, place: str) -> int:
 
 async def finish_run(db: Connection, number: int, rows: int, size: int, error: str | None) -> None:
     await FINISH_RUN.run(db, number, rows, size, error)
+
+
+async def insert_failed(db: Connection, place: str, error: str) -> None:
+    """A backup that could not even begin."""
+    await INSERT_FAILED.run(db, place, error)
 
 
 async def get_state(db: Connection) -> BackupState:

@@ -12,7 +12,7 @@ GRANT SELECT, INSERT, UPDATE ON api_keys TO {app};
 GRANT SELECT, INSERT, DELETE ON developer_tokens TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON leases TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON secret_rotations TO {app};
-GRANT SELECT ON backup_runs TO {app};
+GRANT SELECT, INSERT ON backup_runs TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON rate_windows TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_records TO {app};
