@@ -55,22 +55,29 @@ class Forwarder:
     def speak(self) -> None:
         self._passing.set()
 
+    def move(self, server_port: int) -> None:
+        """New connections go to another server; those of before stay as they are, and so does their silence."""
+        self._server_port = server_port
+        self._passing = asyncio.Event()
+        self._passing.set()
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._passing.wait()
+        passing = self._passing
+        await passing.wait()
         try:
             from_server, to_server = await asyncio.open_connection("127.0.0.1", self._server_port)
         except OSError:
             writer.close()
             return
         for source, target in ((reader, to_server), (from_server, writer)):
-            pump = asyncio.create_task(self._pump(source, target))
+            pump = asyncio.create_task(self._pump(source, target, passing))
             self._pumps.add(pump)
             pump.add_done_callback(self._pumps.discard)
 
-    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, passing: asyncio.Event) -> None:
         try:
             while piece := await source.read(65_536):
-                await self._passing.wait()
+                await passing.wait()
                 target.write(piece)
                 await target.drain()
         except OSError:

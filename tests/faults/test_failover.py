@@ -3,18 +3,22 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import httpx
 import msgspec
 import pytest
 
+from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, open_database
+from sapa.http.health import health_routes
+from sapa.http.site import build_site
 from sapa.runtime.processes import wait_until
 from sapa.values.sealing import Vault
 from tests import depth
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_endpoint, make_key
-from tests.faults.replicas import Node, Replicas, open_replicas
+from tests.faults.replicas import Forwarder, Node, Replicas, open_replicas
 from tests.faults.traffic import PATIENCE, Traffic, reckon
 from tests.webhooks.shop import Shop, open_shop
 
@@ -107,3 +111,49 @@ async def reckon_everything(fleet: Fleet, api: httpx.AsyncClient, traffic: Traff
         return expected <= {arrival.event_id for arrival in fleet.shop.arrivals}
 
     assert await wait_until(has_arrived, PATIENCE)
+
+
+@asynccontextmanager
+async def open_moving(fleet: Fleet, first: Node) -> AsyncIterator[tuple[Forwarder, Database]]:
+    """One address for all servers, as a floating one or a load balancer's is."""
+    forwarder = Forwarder(first.port)
+    await forwarder.open()
+    url = f"postgresql://sapa_app:{fleet.replicas.secrets.app}@127.0.0.1:{forwarder.port}/sapa"
+    try:
+        async with open_database(url, size=2, application="onlooker") as database:
+            yield forwarder, database
+    finally:
+        await forwarder.close()
+
+
+async def test_a_process_whose_address_led_to_a_standby_is_ready_when_it_leads_to_the_primary(fleet: Fleet) -> None:
+    """It gets no calls before it is ready, so its connections do not find out by themselves."""
+    async with open_moving(fleet, fleet.replicas.standbys[0]) as (forwarder, database):
+        transport = httpx.ASGITransport(build_site(health_routes(database)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://onlooker") as onlooker:
+            response = await onlooker.get("/readyz")
+            assert response.status_code == 503
+            assert "read-only" in response.text
+            forwarder.move(fleet.replicas.primary.port)
+            assert (await onlooker.get("/readyz")).status_code == 200
+
+
+@pytest.mark.long
+async def test_nobody_waits_for_the_silent_server_behind_an_address_that_moved(fleet: Fleet) -> None:
+    async with open_moving(fleet, fleet.replicas.primary) as (forwarder, database):
+        is_up = asyncio.Event()
+        database.hub.subscribe("moves", lambda _: None, up=is_up.set)
+        await is_up.wait()
+        async with database.connection() as db:
+            waiting = asyncio.create_task(db.fetchval("SELECT pg_sleep(3600)", timeout=3600))
+            await asyncio.sleep(0.1)
+            forwarder.be_silent()
+            await fleet.replicas.primary.kill()
+            old = await fleet.replicas.fail_over()
+            forwarder.move(fleet.replicas.primary.port)
+            with pytest.raises(DatabaseAway):
+                await asyncio.wait_for(waiting, PATIENCE)
+        async with database.connection() as db:
+            assert await db.fetchval("SELECT 1") == 1
+    await old.rejoin(fleet.replicas.primary)
+    await fleet.replicas.wait_until_synchronous()

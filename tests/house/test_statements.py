@@ -37,6 +37,7 @@ CROSSING = {
     "sapa.backups.queries.FINISH_RUN",
     "sapa.backups.queries.GET_AGES",
     "sapa.backups.queries.GET_VERSION",
+    "sapa.backups.queries.INSERT_FAILED",
     "sapa.backups.queries.LIST_FOREIGN_KEYS",
     "sapa.backups.queries.LIST_INDEXES",
     "sapa.backups.queries.LIST_MIGRATIONS",

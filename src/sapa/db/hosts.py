@@ -47,10 +47,6 @@ def split_hosts(url: str) -> list[str]:
     return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
 
 
-def find_accepted(url: str) -> str | None:
-    return _accepted.get(url)
-
-
 async def open_first(
     url: str, open_session: Callable[[str], Awaitable[Session]], drop: Callable[[Session], object]
 ) -> Session:

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 
 import asyncpg
@@ -19,7 +20,6 @@ import structlog
 from msgspec import Struct
 
 from sapa.db.connection import Connection, DatabaseAway, connect
-from sapa.db.hosts import find_accepted
 from sapa.traces import create_shared_task
 
 BEAT_CHANNEL = "sapa_beat"
@@ -62,7 +62,8 @@ class Hub:
         self._listening: asyncio.Task[None] | None = None
         self._abandon = abandon
         self._is_silent = False
-        self._host: str | None = None
+        self._server: datetime | None = None
+        """When the server that is listened to was started. After a failover it is another one, at whatever address."""
 
     def subscribe(
         self,
@@ -108,6 +109,7 @@ class Hub:
     async def _listen_once(self) -> None:
         connection = await self._connect()
         try:
+            await self._compare_server(connection)
             await connection.execute("SET synchronous_commit = off")  # a beat is not worth a write to the disk
             await connection.add_listener(BEAT_CHANNEL, self._notify)
             self.alive_at = time.monotonic()
@@ -123,9 +125,8 @@ class Hub:
                 subscription.down()
 
     async def _connect(self) -> Connection:
-        """After silence, a failure or another host means that nobody will hear from the one before."""
         try:
-            connection = await connect(
+            return await connect(
                 self._url,
                 timeout=CONNECT_SECONDS,
                 command_timeout=COMMAND_SECONDS,
@@ -135,10 +136,12 @@ class Hub:
             if self._is_silent:
                 self._abandon()
             raise
-        before, self._host = self._host, find_accepted(self._url)
-        if self._is_silent and self._host != before:
+
+    async def _compare_server(self, connection: Connection) -> None:
+        """After silence, another server means that nobody will hear from the one before."""
+        before, self._server = self._server, await connection.fetchval("SELECT pg_postmaster_start_time()")
+        if self._is_silent and self._server != before:
             self._abandon()
-        return connection
 
     async def _wait_or_check(self, connection: Connection) -> None:
         """Returns when subscriptions change, or after the next beat or check."""

@@ -20,9 +20,11 @@ def health_routes(database: Database) -> list[Route]:
             raise ServiceUnavailable("This process is stopping.")
         async with database.connection() as db:
             mismatch = await find_mismatch(db)
-            writable = await is_writable(db)
-        if not writable:
-            raise ServiceUnavailable("The database is read-only. Connect to its primary.")
+            if not await is_writable(db):
+                # The address may lead to the primary by now: no connection of before is used again.
+                database.drop_idle()
+                db.terminate()
+                raise ServiceUnavailable("The database is read-only. Connect to its primary.")
         if mismatch:
             raise ServiceUnavailable(mismatch)
         return Response(b'{"status":"ready"}', media_type="application/json")
