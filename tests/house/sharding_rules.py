@@ -37,7 +37,6 @@ ON_ONE_SERVER = {
     "sapa.shipping.bookings.queries.LIST_CANCELLING_IN_TURN",
     "sapa.shipping.bookings.queries.LIST_DUE_IN_TURN",
     "sapa.shipping.tracking.queries.LIST_DUE_IN_TURN",
-    "sapa.support.scheduled_replies.queries.LIST_DUE_IN_TURN",
     "sapa.shipping.tracking.queries.LIST_UNTRACKED_IN_TURN",
 }
 """Statements that Citus refuses: they go from company to company, so that they read few rows of a long queue. There

@@ -206,7 +206,6 @@ CROSSING = {
     "sapa.support.ratings.queries.NEXT_DUE",
     "sapa.support.scheduled_replies.queries.LIST_DUE",
     "sapa.support.scheduled_replies.queries.LIST_DUE_IN_TURN",
-    "sapa.support.scheduled_replies.queries.LIST_DUE_OF_SHARDS",
     "sapa.support.scheduled_replies.queries.NEXT_DUE",
     "sapa.support.queries.LIST_BREACHED",
     "sapa.webhooks.replay.queries.LIST_RESUMED",

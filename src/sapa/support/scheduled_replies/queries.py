@@ -2,8 +2,7 @@
 
 from datetime import datetime
 
-from sapa.db.due import WORKER, build_clock, build_due, build_in_turn, build_in_turn_of_shards, build_next_due
-from sapa.db.planning import is_sharded
+from sapa.db.due import WORKER, build_clock, build_due, build_in_turn_of_shards, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.wakeups import DueQueue
@@ -38,9 +37,8 @@ MOVE = sql("UPDATE scheduled_replies SET ticket_id = $3 WHERE company_id = $1 AN
 
 LIST_DUE = sql(build_due("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
 
-LIST_DUE_IN_TURN = sql(build_in_turn("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
-
-LIST_DUE_OF_SHARDS = sql(build_in_turn_of_shards("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
+# It reads all that is due, which people have written one by one and is soon sent.
+LIST_DUE_IN_TURN = sql(build_in_turn_of_shards("scheduled_replies", "id", "due_at"), row=DueReply, crosses=WORKER)
 
 NEXT_DUE = sql(build_next_due("scheduled_replies", "due_at"), crosses=WORKER)
 QUEUE = DueQueue("scheduled replies", NEXT_DUE.text)
@@ -97,7 +95,7 @@ async def list_due(db: Connection, most: int) -> list[DueReply]:
     found = await LIST_DUE.all(db, most)
     if len(found) < most:
         return found
-    return await (LIST_DUE_OF_SHARDS if await is_sharded(db) else LIST_DUE_IN_TURN).all(db, most)
+    return await LIST_DUE_IN_TURN.all(db, most)
 
 
 async def claim(tx: Tx, due: DueReply, seconds: float) -> ClaimedReply | None:
