@@ -6,6 +6,7 @@
 import asyncio
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -118,16 +119,18 @@ class Rounds:
     async def _reckon(self) -> tuple[int, int, int]:
         async with self._database.connection() as db:
             stored = await db.fetch("SELECT email, id FROM customers WHERE company_id = $1", self._company_id)
-            events = await db.fetch("SELECT id FROM events WHERE company_id = $1", self._company_id)
+            events = await db.fetch("SELECT id, resource_id FROM events WHERE company_id = $1", self._company_id)
         ids = {row["email"]: row["id"] for row in stored}
         lost = sum(1 for email, id in self._traffic.acknowledged.items() if ids.get(email) != id)
-        doubled = len(stored) - len(ids) + len(events) - len(stored)
+        resources = Counter(event["resource_id"] for event in events)
+        doubled = len(stored) - len(ids) + sum(count - 1 for count in resources.values())
+        unrecorded = sum(1 for row in stored if row["id"] not in resources)
 
         def list_missing() -> set[str]:
             return {row["id"] for row in events} - {arrival.event_id for arrival in self._shop.arrivals}
 
         await wait_until(lambda: not list_missing(), PATIENCE)
-        return lost, doubled, len(list_missing())
+        return lost, doubled, len(list_missing()) + unrecorded
 
 
 async def main(folder: Path, rounds: int) -> bool:

@@ -43,6 +43,18 @@ def test_each_host_has_an_address_with_the_same_user_and_database() -> None:
     ]
 
 
+def test_hosts_may_be_named_after_the_path_as_well() -> None:
+    assert split_hosts("postgresql://sapa:pw@/shop?host=one,two&port=1,2&sslmode=require") == [
+        "postgresql://sapa:pw@/shop?host=one&sslmode=require&port=1",
+        "postgresql://sapa:pw@/shop?host=two&sslmode=require&port=2",
+    ]
+    assert split_hosts("postgresql:///shop?host=one,two") == [
+        "postgresql:///shop?host=one&port=5432",
+        "postgresql:///shop?host=two&port=5432",
+    ]
+    assert split_hosts("postgresql:///shop?host=/run/postgresql") == ["postgresql:///shop?host=/run/postgresql"]
+
+
 async def test_a_silent_host_does_not_keep_others_from_being_asked(url: str) -> None:
     network = Network(accept={"three"}, silent={"one", "two"})
     assert await network.reach(url) == "three"
@@ -83,4 +95,5 @@ async def test_a_session_that_came_too_late_is_dropped(url: str) -> None:
 
     dropped: list[str] = []
     assert await open_first(url, open_session, dropped.append) == "two"
+    await asyncio.sleep(0.01)
     assert dropped == ["one"]

@@ -45,13 +45,14 @@ class Bouncer:
 
 
 @contextmanager
-def run_pgbouncer(replicas: Replicas, mode: str) -> Iterator[Bouncer]:
+def run_pgbouncer(replicas: Replicas, mode: str, *settings: str) -> Iterator[Bouncer]:
     program = shutil.which("pgbouncer", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin"]))
     assert program is not None, "install Debian's package pgbouncer"
     folder, port = Path(mkdtemp(prefix="sapa-bouncer-")), free_port()
     secrets = replicas.secrets
     (folder / "users.txt").write_text(f'"sapa_app" "{secrets.app}"\n"sapa_owner" "{secrets.owner}"\n')
-    (folder / "pgbouncer.ini").write_text(f"""
+    (folder / "pgbouncer.ini").write_text(
+        f"""
 [databases]
 sapa = host=127.0.0.1 port={replicas.primary.port}
 [pgbouncer]
@@ -63,7 +64,9 @@ auth_file = {folder}/users.txt
 pool_mode = {mode}
 max_client_conn = {MOST_CLIENTS}
 default_pool_size = 40
-""")
+"""
+        + "\n".join(settings)
+    )
     user = "nobody" if os.geteuid() == 0 else None  # PgBouncer refuses to be root
     for path in (folder, *folder.iterdir()):
         shutil.chown(path, user or os.geteuid())
@@ -126,6 +129,14 @@ async def test_sessions_for_a_transaction_are_refused(replicas: Replicas) -> Non
         )
         assert doctor.returncode == 1
         assert REASON in doctor.stdout.decode()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+async def test_sessions_that_are_taken_in_turn_are_noticed(replicas: Replicas, size: int) -> None:
+    settings = ("server_round_robin = 1", f"min_pool_size = {size}", f"default_pool_size = {max(size, 2)}")
+    with run_pgbouncer(replicas, "transaction", *settings) as bouncer:
+        assert await wait_until(bouncer.accepts, 60)
+        assert await shares_sessions(bouncer.app_url)
 
 
 async def test_a_pooler_that_is_full_is_a_database_that_is_away(replicas: Replicas) -> None:

@@ -35,6 +35,10 @@ _CONNECTION_LIMIT = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
            - coalesce(current_setting('reserved_connections', true)::int, 0)"""
 
+_CONNECTIONS_ELSEWHERE = """
+    SELECT count(*) FROM pg_stat_activity
+     WHERE application_name LIKE 'sapa%' AND client_addr IS DISTINCT FROM inet_client_addr()"""
+
 
 class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
     """One check: its result, and what to do if it failed. Programs that read the JSON know `fix` by an older name."""
@@ -140,11 +144,14 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
 
 
 async def _check_connections(db: Connection, settings: Settings) -> Finding:
-    limit = await db.fetchval(_CONNECTION_LIMIT)
+    limit, elsewhere = await db.fetchval(_CONNECTION_LIMIT), await db.fetchval(_CONNECTIONS_ELSEWHERE)
     needed = count_connections(settings)
     advice = "Raise max_connections of PostgreSQL, or lower SAPA_PROCESSES, SAPA_DATABASE_POOL or SAPA_WORKER_POOL."
-    found = f"the API and one worker of this machine may hold {needed} of the {limit} that PostgreSQL accepts"
-    return Finding("connections", needed <= limit, found, advice)
+    found = (
+        f"the API and one worker of this machine may hold {needed} of the {limit} that PostgreSQL accepts; "
+        f"Sapa on other machines holds {elsewhere} now"
+    )
+    return Finding("connections", needed + elsewhere <= limit, found, advice)
 
 
 def _check_backups(settings: BackupSettings, state: BackupState) -> Finding:

@@ -6,9 +6,10 @@ the next is asked while the first has not answered yet, and the one that accepte
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 Session = TypeVar("Session")
 
@@ -41,10 +42,17 @@ class NoHostAccepts(Exception):
 
 
 def split_hosts(url: str) -> list[str]:
-    """An address for each host."""
+    """An address for each host, which stand before the path or as `?host=one,two&port=5432,5433`."""
     parts = urlsplit(url)
     user, at, hosts = parts.netloc.rpartition("@")
-    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+    options = dict(parse_qsl(parts.query))
+    if hosts or "," not in options.get("host", ""):
+        return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+    names, ports = options["host"].split(","), options.pop("port", "5432").split(",")
+    if len(ports) == 1:
+        ports *= len(names)
+    each = [options | {"host": name, "port": port} for name, port in zip(names, ports, strict=False)]
+    return [f"{url.partition('?')[0]}?{urlencode(one)}" for one in each]
 
 
 async def open_first(
@@ -73,7 +81,9 @@ async def open_first(
                     _accepted[url] = host
                     return session
     finally:
-        await _drop_all(running, drop)
+        for attempt in running:
+            attempt.add_done_callback(partial(_drop_opened, drop))
+            attempt.cancel()
     raise NoHostAccepts(errors)
 
 
@@ -85,13 +95,10 @@ async def _open_in_time(host: str, open_session: Callable[[str], Awaitable[Sessi
         raise TimeoutError(f"no answer within {HOST_SECONDS:.0f} seconds") from None
 
 
-async def _drop_all(attempts: Iterable[asyncio.Task[Session]], drop: Callable[[Session], object]) -> None:
-    """Cancels those that run, and drops what the others opened meanwhile."""
-    for attempt in attempts:
-        attempt.cancel()
-    for opened in await asyncio.gather(*attempts, return_exceptions=True):
-        if not isinstance(opened, BaseException):
-            drop(opened)
+def _drop_opened(drop: Callable[[Session], object], attempt: asyncio.Task[Session]) -> None:
+    """The host has accepted at the moment when the attempt was given up."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        drop(attempt.result())
 
 
 def limit_silence(transport: asyncio.BaseTransport) -> None:
