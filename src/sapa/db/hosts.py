@@ -46,7 +46,9 @@ def split_hosts(url: str) -> list[str]:
     parts = urlsplit(url)
     user, at, hosts = parts.netloc.rpartition("@")
     options = dict(parse_qsl(parts.query))
-    if hosts or "," not in options.get("host", ""):
+    if "," not in hosts + options.get("host", ""):
+        return [url]
+    if hosts:
         return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
     names, ports = options["host"].split(","), options.pop("port", "5432").split(",")
     if len(ports) == 1:
