@@ -72,17 +72,24 @@ def operations_of(base: Base) -> list[Operation]:
     return [Operation(document, path, method) for path, methods in document["paths"].items() for method in methods]
 
 
+@lru_cache
+def _list_candidates(base: Base, length: int) -> list[tuple[list[str], Operation]]:
+    """Those whose path has so many segments, each with them."""
+    split = [(operation.path.split("/"), operation) for operation in operations_of(base)]
+    return [(parts, operation) for parts, operation in split if len(parts) == length]
+
+
 def find_operation(base: Base, method: str, path: str) -> Operation | None:
     """As the edge finds it: a fixed segment is preferred to a parameter, and HEAD is a GET."""
     method = "get" if method == "HEAD" else method.lower()
-    fits = [operation for operation in operations_of(base) if _fits(operation.path, path)]
+    segments = path.split("/")
+    fits = [operation for parts, operation in _list_candidates(base, len(segments)) if _fits(parts, segments)]
     fits.sort(key=lambda operation: operation.path.count("{"))
     return next((op for op in fits if op.path == fits[0].path and op.method == method), None)
 
 
-def _fits(template: str, path: str) -> bool:
-    parts, segments = template.split("/"), path.split("/")
-    return len(parts) == len(segments) and all(
+def _fits(parts: list[str], segments: list[str]) -> bool:
+    return all(
         part == segment or (part.startswith("{") and segment) for part, segment in zip(parts, segments, strict=True)
     )
 
