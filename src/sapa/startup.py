@@ -47,7 +47,7 @@ def build_context(
     context = AppContext(
         settings=settings,
         database=database,
-        long_reads=LongReads(database.url),
+        long_reads=LongReads(database),
         client=HttpClient(settings.webhooks, loopback),
         loopback=loopback,
         mail_sink=MailSink(answer),

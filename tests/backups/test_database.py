@@ -128,18 +128,24 @@ async def test_an_upgrade_migrates_as_well(fresh: Path) -> None:
     await server.start()
     try:
         await migrate_to(server.owner_url, len(list_migrations()) - 10)
-        async with open_database(server.owner_url) as database:
-            company = await make_company(database)
+        async with connect(server.owner_url) as db:
+            await db.execute("INSERT INTO backup_runs (place) VALUES ('kept')")
     finally:
         await server.stop()
+    (fresh / "pg.12").mkdir()
+    server.use_archive(fresh / "archived")
     upgraded = sapa(fresh, "database", "upgrade")
     assert upgraded.code == 0, upgraded.err
-    assert company.name in sapa(fresh, "company", "list", "--json").out
+    assert "Begin a new one" in upgraded.out
+    archive = sapa(fresh, "backup", "archive", str(fresh / "archived"))
+    assert "has the archive of another database" in archive.sentence()
     now = EmbeddedServer(fresh)
     await now.start()
     try:
         async with connect(now.owner_url) as db:
             assert await find_mismatch(db) is None
+            assert await db.fetchval("SELECT place FROM backup_runs") == "kept"
+            assert await db.fetchval("SHOW archive_mode") == "off"
     finally:
         await now.stop()
 

@@ -45,12 +45,16 @@ def test_each_host_has_an_address_with_the_same_user_and_database() -> None:
 
 def test_hosts_may_be_named_after_the_path_as_well() -> None:
     assert split_hosts("postgresql://sapa:pw@/shop?host=one,two&port=1,2&sslmode=require") == [
-        "postgresql://sapa:pw@/shop?host=one&sslmode=require&port=1",
-        "postgresql://sapa:pw@/shop?host=two&sslmode=require&port=2",
+        "postgresql://sapa:pw@/shop?host=one&port=1&sslmode=require",
+        "postgresql://sapa:pw@/shop?host=two&port=2&sslmode=require",
     ]
     assert split_hosts("postgresql:///shop?host=one,two") == [
-        "postgresql:///shop?host=one&port=5432",
-        "postgresql:///shop?host=two&port=5432",
+        "postgresql:///shop?host=one",
+        "postgresql:///shop?host=two",
+    ]
+    assert split_hosts("postgresql:///shop?host=one,two&port=7") == [
+        "postgresql:///shop?host=one&port=7",
+        "postgresql:///shop?host=two&port=7",
     ]
     assert split_hosts("postgresql:///shop?host=/run/postgresql") == ["postgresql:///shop?host=/run/postgresql"]
 
@@ -81,6 +85,12 @@ async def test_what_each_host_said_is_told_when_none_accepts(url: str, monkeypat
     network = Network(accept=set(), silent={"two"})
     with pytest.raises(NoHostAccepts, match=r"one:1: refused; three:3: refused; two:2: no answer within"):
         await network.reach(url)
+
+
+async def test_hosts_that_are_named_after_the_path_are_named_in_the_error() -> None:
+    network = Network(accept=set(), silent=set())
+    with pytest.raises(NoHostAccepts, match=r"one: refused; two: refused"):
+        await network.reach("postgresql://sapa@/shop?host=one,two")
 
 
 async def test_a_session_that_came_too_late_is_dropped(url: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from sapa.db import long_reads
 from sapa.db.long_reads import CONNECTIONS, MOST_STREAMS, LongReads, TooManyLongReads
+from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.factories import Environments
 
@@ -20,7 +21,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def open_long_reads(installation: Installation) -> AsyncIterator[LongReads]:
     """As one process has them."""
-    opened = LongReads(installation.server.app_url)
+    opened = LongReads(Database(installation.server.app_url, 1))
     try:
         yield opened
     finally:

@@ -133,7 +133,7 @@ async def test_sessions_for_a_transaction_are_refused(replicas: Replicas) -> Non
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 async def test_sessions_that_are_taken_in_turn_are_noticed(replicas: Replicas, size: int) -> None:
-    settings = ("server_round_robin = 1", f"min_pool_size = {size}", f"default_pool_size = {max(size, 2)}")
+    settings = ("server_round_robin = 1", f"min_pool_size = {size}", f"default_pool_size = {size}")
     with run_pgbouncer(replicas, "transaction", *settings) as bouncer:
         assert await wait_until(bouncer.accepts, 60)
         assert await shares_sessions(bouncer.app_url)

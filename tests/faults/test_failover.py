@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import httpx
 import msgspec
 import pytest
 
-from sapa.db.connection import DatabaseAway
+from sapa.db.connection import Connection, DatabaseAway
+from sapa.db.long_reads import LongReads
 from sapa.db.pool import Database, open_database
 from sapa.http.health import health_routes
 from sapa.http.site import build_site
@@ -139,13 +140,26 @@ async def test_a_process_whose_address_led_to_a_standby_is_ready_when_it_leads_t
 
 
 async def test_nobody_waits_for_the_silent_server_behind_an_address_that_moved(fleet: Fleet) -> None:
+    """Neither a call nor a report."""
+    connected = asyncio.Barrier(3)
+
+    async def ask(scope: AbstractAsyncContextManager[Connection]) -> None:
+        async with scope as db:
+            await connected.wait()
+            await connected.wait()
+            await db.fetchval("SELECT 1", timeout=2 * PATIENCE)
+
     async with open_moving(fleet, fleet.replicas.primary) as (forwarder, database):
         is_up = asyncio.Event()
         database.hub.subscribe("moves", lambda _: None, up=is_up.set)
         await is_up.wait()
-        async with database.connection() as db:
-            forwarder.be_silent()
-            forwarder.move(fleet.replicas.standbys[0].port)
-            waiting = asyncio.create_task(db.fetchval("SELECT 1", timeout=2 * PATIENCE))
-            with pytest.raises(DatabaseAway):
-                await asyncio.wait_for(waiting, PATIENCE)
+        reads = LongReads(database)
+        call, report = database.connection(), reads.snapshot(fleet.company.live)
+        asking = asyncio.gather(ask(call), ask(report), return_exceptions=True)
+        await connected.wait()
+        forwarder.be_silent()
+        forwarder.move(fleet.replicas.standbys[0].port)
+        await connected.wait()
+        outcomes = await asyncio.wait_for(asking, PATIENCE)
+        assert [type(outcome) for outcome in outcomes] == [DatabaseAway, DatabaseAway]
+        await reads.close()

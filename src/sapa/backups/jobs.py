@@ -10,6 +10,7 @@ from sapa.backups import queries
 from sapa.backups.storage import hide_secret
 from sapa.backups.types import BackupState
 from sapa.context import AppContext
+from sapa.db.connection import DatabaseAway
 from sapa.work import leases
 from sapa.work.loops import repeat
 
@@ -60,6 +61,15 @@ def is_due(state: BackupState, every_seconds: float) -> bool:
     return state.age_seconds is None or state.age_seconds >= every_seconds
 
 
+async def _renew(context: AppContext, holder: str) -> bool:
+    """False if another worker has the lease. A database that is away for a moment ends no backup."""
+    try:
+        async with context.database.connection() as db:
+            return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
+    except DatabaseAway:
+        return True
+
+
 async def _run_command(context: AppContext, holder: str, stopping: asyncio.Event) -> str | None:
     """The environment names the place, the passphrase, the secret key and the owner's role. Returns why it failed."""
     command = ["-m", "sapa", "backup", "create", "--json", "--keep", str(context.settings.backups.most)]
@@ -71,8 +81,8 @@ async def _run_command(context: AppContext, holder: str, stopping: asyncio.Event
     try:
         while not output.done() and not stop.done():
             await asyncio.wait([output, stop], timeout=RENEW_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            async with context.database.connection() as db:
-                await leases.take(db, LEASE, holder, LEASE_SECONDS)
+            if not await _renew(context, holder):
+                break
     finally:
         stop.cancel()
         if child.returncode is None:

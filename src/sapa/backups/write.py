@@ -54,15 +54,13 @@ async def write_backup(
     """
     now = datetime.now(UTC)
     sealed_key = seal_key(secret_key, passphrase)
-    async with (
-        open_session(owner_url) as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with open_session(owner_url) as connection:
         mismatch = await find_mismatch(connection)
         if mismatch and not (may_be_older and mismatch == BEHIND):
             raise BackupFailed(mismatch)
         try:
-            manifest = await _write(connection, storage, now, secret_key, sealed_key)
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                manifest = await _write(connection, storage, now, secret_key, sealed_key)
             await storage.put(f"{manifest.name}/{MANIFEST}", msgspec.json.format(msgspec.json.encode(manifest)))
         except FAILURES as error:
             raise BackupFailed(f"The backup cannot be stored: {error}.") from None

@@ -17,7 +17,7 @@ from sapa.backups.types import BackupFailed, Manifest
 from sapa.cli.backup_check import BackupCheck, check_backup
 from sapa.cli.connect import AsJson, get_secret_key, reach_owner, show
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
-from sapa.runtime.point_in_time import make_base
+from sapa.runtime.point_in_time import begin_archive, make_base
 from sapa.settings import Settings, read_settings
 
 COLUMNS = ["name", "createdAt", "sapaVersion", "tables", "rows", "bytes"]
@@ -110,7 +110,7 @@ def key(address: Address = None, backup: Name = None) -> None:
 def archive(folder: Annotated[Path, typer.Argument(help="A folder on another disk.")]) -> None:
     """Archive all changes of the embedded database from the next start on, to restore any instant later."""
     settings = _read_embedded_settings()
-    EmbeddedServer(settings.data).use_archive(folder.absolute())
+    begin_archive(EmbeddedServer(settings.data), folder.absolute())
     typer.echo("Start Sapa again, then run `sapa backup base`. Repeat that command from time to time.")
 
 

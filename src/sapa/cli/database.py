@@ -21,7 +21,7 @@ from sapa.cli.connect import AsJson, DatabaseUrls, get_secret_key, reach_databas
 from sapa.db.connection import connect
 from sapa.db.distribution import DEFAULT_SHARDS
 from sapa.db.distribution import distribute as distribute_tables
-from sapa.runtime.cluster import bundled_binaries, find_major_version, get_major_version
+from sapa.runtime.cluster import CLUSTER, bundled_binaries, find_major_version, get_major_version
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting, Settings, check_database_url, read_settings
@@ -161,14 +161,20 @@ def upgrade(
     if asyncio.run(_finish_interrupted(settings.data)):
         typer.echo("The upgrade that was interrupted is finished.")
         return
-    found, own = find_major_version(settings.data / "pg"), get_major_version(bundled_binaries())
+    found, own = find_major_version(settings.data / CLUSTER), get_major_version(bundled_binaries())
     if found is None:
         raise CannotStart(f"There is no embedded database in {settings.data}.")
     if found == own:
         typer.echo(f"The database is at PostgreSQL {own} already.")
         return
+    archive = EmbeddedServer(settings.data).find_archive()
     manifest = asyncio.run(_upgrade(settings.data, found, binaries or _get_binaries(found)))
     typer.echo(_describe(manifest))
+    if archive is not None:
+        typer.echo(
+            f"The archive in {archive} ends here; PostgreSQL {found} restores from it. Begin a new one in another"
+            " folder with `sapa backup archive`."
+        )
     typer.echo(f"The files of PostgreSQL {found} are in {settings.data / f'pg.{found}'}.")
     typer.echo("When everything works, delete them with `sapa database upgrade --remove-old`.")
 
@@ -187,6 +193,7 @@ async def _upgrade(data: Path, found: int, binaries: Path) -> Manifest:
                 manifest = await write_backup(old.owner_url, storage, key, secrets.token_urlsafe(), may_be_older=True)
             async with _run(new):
                 await restore_backup(new.owner_url, new.app_url, storage, manifest)
+        server.leave_archive()
         server.cluster.rename(data / f"pg.{found}")
         new.cluster.rename(server.cluster)
     return manifest
@@ -194,7 +201,7 @@ async def _upgrade(data: Path, found: int, binaries: Path) -> Manifest:
 
 async def _finish_interrupted(data: Path) -> bool:
     """The old files are put aside only when the new ones are complete: those only have to take their place."""
-    cluster, new = data / "pg", data / _NEW
+    cluster, new = data / CLUSTER, data / _NEW
     if cluster.exists() or not new.exists() or not _list_old(data):
         return False
     async with claim_folder(data):

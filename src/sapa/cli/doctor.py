@@ -35,9 +35,12 @@ _CONNECTION_LIMIT = """
     SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
            - coalesce(current_setting('reserved_connections', true)::int, 0)"""
 
-_CONNECTIONS_ELSEWHERE = """
-    SELECT count(*) FROM pg_stat_activity
-     WHERE application_name LIKE 'sapa%' AND client_addr IS DISTINCT FROM inet_client_addr()"""
+# Each process has one listener, on whatever machine it runs.
+_RUNNING = """
+    SELECT count(*) FILTER (WHERE application_name = 'sapa api listener') AS processes,
+           count(*) FILTER (WHERE application_name = 'sapa worker listener') AS workers
+      FROM pg_stat_activity
+     WHERE datname = current_database()"""
 
 
 class Finding(msgspec.Struct, frozen=True, rename={"fix": "mend"}):
@@ -144,14 +147,15 @@ async def _check_database(db: Connection) -> AsyncIterator[Finding]:
 
 
 async def _check_connections(db: Connection, settings: Settings) -> Finding:
-    limit, elsewhere = await db.fetchval(_CONNECTION_LIMIT), await db.fetchval(_CONNECTIONS_ELSEWHERE)
-    needed = count_connections(settings)
+    limit, running = await db.fetchval(_CONNECTION_LIMIT), await db.fetchrow(_RUNNING) or (0, 0)
+    processes, workers = max(settings.server.processes, running[0]), max(1, running[1])
+    needed = count_connections(settings, processes, workers)
     advice = "Raise max_connections of PostgreSQL, or lower SAPA_PROCESSES, SAPA_DATABASE_POOL or SAPA_WORKER_POOL."
     found = (
-        f"the API and one worker of this machine may hold {needed} of the {limit} that PostgreSQL accepts; "
-        f"Sapa on other machines holds {elsewhere} now"
+        f"{processes} API processes and {workers} workers, on all machines, may hold {needed} of the {limit} that"
+        " PostgreSQL accepts"
     )
-    return Finding("connections", needed + elsewhere <= limit, found, advice)
+    return Finding("connections", needed <= limit, found, advice)
 
 
 def _check_backups(settings: BackupSettings, state: BackupState) -> Finding:

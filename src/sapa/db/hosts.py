@@ -36,7 +36,7 @@ class NoHostAccepts(Exception):
     """None of the hosts accepts a session."""
 
     def __init__(self, errors: dict[str, Exception]) -> None:
-        reasons = [f"{urlsplit(host).netloc.rpartition('@')[2]}: {error}" for host, error in errors.items()]
+        reasons = [f"{_name_host(host)}: {error}" for host, error in errors.items()]
         super().__init__("; ".join(reasons))
         self.errors = list(errors.values())
 
@@ -50,11 +50,16 @@ def split_hosts(url: str) -> list[str]:
         return [url]
     if hosts:
         return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
-    names, ports = options["host"].split(","), options.pop("port", "5432").split(",")
-    if len(ports) == 1:
-        ports *= len(names)
-    each = [options | {"host": name, "port": port} for name, port in zip(names, ports, strict=False)]
-    return [f"{url.partition('?')[0]}?{urlencode(one)}" for one in each]
+    names, ports = options["host"].split(","), options["port"].split(",") if "port" in options else []
+    if len(ports) not in {0, 1, len(names)}:
+        return [url]  # asyncpg refuses it
+    each = [{"host": name} | ({"port": ports[n % len(ports)]} if ports else {}) for n, name in enumerate(names)]
+    return [f"{url.partition('?')[0]}?{urlencode(options | one)}" for one in each]
+
+
+def _name_host(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "")
 
 
 async def open_first(

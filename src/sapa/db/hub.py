@@ -98,7 +98,7 @@ class Hub:
                 try:
                     await self._listen_once()
                 except (DatabaseAway, asyncpg.PostgresError) as error:
-                    self._is_silent = isinstance(error.__cause__, TimeoutError)
+                    self._is_silent |= isinstance(error.__cause__, TimeoutError)
                     log.warning("notifications not received", reason=f"{type(error).__name__}: {error}")
                 except Exception:
                     log.exception("notification listener failed")
@@ -140,8 +140,9 @@ class Hub:
     async def _compare_server(self, connection: Connection) -> None:
         """After silence, another server means that nobody will hear from the one before."""
         before, self._server = self._server, await connection.fetchval("SELECT pg_postmaster_start_time()")
-        if self._is_silent and self._server != before:
+        if self._is_silent and before is not None and self._server != before:
             self._abandon()
+        self._is_silent = False
 
     async def _wait_or_check(self, connection: Connection) -> None:
         """Returns when subscriptions change, or after the next beat or check."""

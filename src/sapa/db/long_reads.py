@@ -25,8 +25,10 @@ class TooManyLongReads(Exception):
 class LongReads:
     """Those that don't fit wait a few seconds, without a connection."""
 
-    def __init__(self, url: str) -> None:
-        self._database = Database(url, CONNECTIONS, "sapa long reads")
+    def __init__(self, database: Database) -> None:
+        """On the server of this database."""
+        self._database = Database(database.url, CONNECTIONS, "sapa long reads")
+        database.abandoned_with.append(self._database.abandon)
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._streams = asyncio.Semaphore(MOST_STREAMS)
         self._turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()

@@ -101,6 +101,8 @@ class Database:
         self._closing: set[asyncio.Task[None]] = set()
         self._connections: WeakSet[Connection] = WeakSet()
         self._closed = False
+        self.abandoned_with: list[Callable[[], object]] = []
+        """Ends the connections of other pools of this process, which have no listener of their own."""
         self.notifier = Notifier(self._notify)
         self.hub = Hub(url, application, self.abandon)
         self.wakeups = Wakeups(self.hub, self.connection)
@@ -243,6 +245,8 @@ class Database:
         """Ends all connections, also those in use: the host at their other end is silent."""
         for connection in list(self._connections):
             connection.terminate()
+        for abandon in self.abandoned_with:
+            abandon()
 
     def drop_idle(self) -> None:
         """Ends the connections that nobody uses, so that the next ones go to where the primary is now."""

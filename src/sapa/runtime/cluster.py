@@ -21,6 +21,9 @@ from sapa.runtime.processes import CannotStart, ProcessUser, spawn
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 """The whole environment of PostgreSQL's programs: ours may hold secrets."""
 
+CLUSTER = "pg"
+"""The folder of the server's files within the data folder."""
+
 _INITDB = [
     "--username=postgres",
     "--encoding=UTF8",
@@ -88,7 +91,7 @@ def refuse_other_version(cluster: Path, binaries: Path) -> None:
             f"The data folder has the files of PostgreSQL {found}, and this version of Sapa brings PostgreSQL {own}. "
             "Make a backup, then run `sapa database upgrade`."
         )
-    if found is None and (replaced := sorted(cluster.parent.glob("pg.[0-9]*"))):
+    if found is None and cluster.name == CLUSTER and (replaced := sorted(cluster.parent.glob("pg.[0-9]*"))):
         raise CannotStart(
             "An upgrade of the database was interrupted. Run `sapa database upgrade` again, or rename "
             f"{replaced[-1]} to {cluster} to go back."

@@ -19,6 +19,7 @@ import asyncpg
 import msgspec
 
 from sapa.runtime.cluster import (
+    CLUSTER,
     ENVIRONMENT,
     Secrets,
     bundled_binaries,
@@ -65,7 +66,7 @@ class EmbeddedServer:
     def __init__(
         self,
         data: Path,
-        folder: str = "pg",
+        folder: str = CLUSTER,
         binaries: Path | None = None,
         options: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -140,6 +141,10 @@ class EmbeddedServer:
         make_archive(archive, find_account(self.data, self.cluster))
         self._archive_file.write_text(str(archive))
 
+    def leave_archive(self) -> None:
+        """The changes of another cluster would have the same names as those in the archive."""
+        self._archive_file.unlink(missing_ok=True)
+
     def _prepare(self) -> ProcessUser | None:
         account = find_account(self.data, self.cluster)
         refuse_other_version(self.cluster, self._binaries)
@@ -153,7 +158,7 @@ class EmbeddedServer:
     def _launch(self, account: ProcessUser | None) -> subprocess.Popen[bytes]:
         own = {"unix_socket_directories": str(self.socket_folder), "max_connections": str(self.most_connections)}
         settings = SETTINGS | own | dict(self._options)
-        if archive := self.find_archive():
+        if self.cluster.name == CLUSTER and (archive := self.find_archive()):  # the archive is of that one only
             settings |= build_archive_settings(archive)
         command = [str(self._binaries / "postgres"), "-D", str(self.cluster)]
         command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

@@ -26,7 +26,7 @@ from sapa.runtime.cluster import (
 )
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart, ProcessUser, wait_until
-from sapa.runtime.wal_archive import build_recovery_settings, purge_changes
+from sapa.runtime.wal_archive import build_recovery_settings, has_changes, purge_changes
 
 RECOVERY_SECONDS = 24 * 3600.0
 _CONTENT = "content.json"
@@ -44,6 +44,15 @@ class BaseCopy(msgspec.Struct, frozen=True, rename="camel"):
     first_change: str
     sealed_secrets: str
     """The file with the server's passwords and the secret key, sealed with the passphrase."""
+
+
+def begin_archive(server: EmbeddedServer, archive: Path) -> None:
+    """Not where another version has left its changes: those of a new cluster have the same names."""
+    versions = {base.major_version for base in list_bases(archive)}
+    is_own = server.find_archive() == archive or versions == {get_major_version(bundled_binaries())}
+    if not is_own and has_changes(archive):
+        raise BackupFailed(f"{archive} has the archive of another database. Name a new folder.")
+    server.use_archive(archive)
 
 
 async def make_base(server: EmbeddedServer, passphrase: str, most: int | None) -> BaseCopy:

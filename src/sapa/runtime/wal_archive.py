@@ -38,6 +38,11 @@ def make_archive(archive: Path, account: ProcessUser | None) -> None:
         os.chown(changes, account.uid, account.gid)
 
 
+def has_changes(archive: Path) -> bool:
+    changes = archive / CHANGES
+    return changes.exists() and any(changes.iterdir())
+
+
 def purge_changes(archive: Path, first: str) -> None:
     """Those before this file, which the oldest base copy begins with. The first eight characters name a timeline."""
     for path in (archive / CHANGES).iterdir():
