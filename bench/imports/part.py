@@ -1,6 +1,7 @@
 """Files: `sapa import` and `sapa export` as commands, beside a bare COPY of the same rows."""
 
 import asyncio
+import os
 import sys
 import time
 from asyncio.subprocess import PIPE
@@ -68,6 +69,7 @@ async def measure_imports(folder: Path, is_quick: bool) -> Findings:
         for number in range(size.rounds):
             say(f"round {number + 1} of {size.rounds}")
             if tree is not None:
+                os.sync()
                 seconds = await time_first_version(tree, folder / "customers.csv", folder / "single.csv")
                 first.append(size.single_orders / seconds)
             await _run_round(ground, copier, figures, waits)
@@ -121,7 +123,8 @@ async def _run_round(ground: Ground, copier: Copier, figures: dict[str, Figure],
 
 
 async def _time(ground: Ground, figure: Figure, arguments: Sequence[str], company: int, *, module: str = SAPA) -> None:
-    """The command as people run it, its start included."""
+    """The command as people run it, its start included. What the command before left to be written is on disk first."""
+    os.sync()
     started = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, *arguments, "--company", str(company),

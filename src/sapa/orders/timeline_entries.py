@@ -1,6 +1,7 @@
 """The timeline entries of an order's changes. Pure: no database."""
 
 from datetime import datetime
+from operator import attrgetter
 
 from sapa.orders.revision import OrderState
 from sapa.orders.types import Order
@@ -23,11 +24,13 @@ def build_entries(
     ]
 
 
+_REACHED = [
+    ("order_paid", attrgetter("financial_status"), "paid"),
+    ("order_fulfilled", attrgetter("fulfillment_status"), "fulfilled"),
+    ("order_cancelled", attrgetter("real_status"), "cancelled"),
+    ("order_refunded", attrgetter("financial_status"), "refunded"),
+]
+
+
 def _list_types(before: OrderState, after: OrderState) -> list[str]:
-    reached = {
-        "order_paid": (before.financial_status, after.financial_status, "paid"),
-        "order_fulfilled": (before.fulfillment_status, after.fulfillment_status, "fulfilled"),
-        "order_cancelled": (before.real_status, after.real_status, "cancelled"),
-        "order_refunded": (before.financial_status, after.financial_status, "refunded"),
-    }
-    return [type for type, (was, now, goal) in reached.items() if was != goal and now == goal]
+    return [type for type, get, goal in _REACHED if get(after) == goal and get(before) != goal]

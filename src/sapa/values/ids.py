@@ -10,10 +10,11 @@ from uuid import UUID
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
+# Each translates random bytes to characters. The version is 7 and one random bit; the variant of RFC 9562 is a random
+# bit, the bits 10, two random bits.
 _CHARACTERS = bytes(ord(ALPHABET[byte & 31]) for byte in range(256))
-_VERSION_7 = [ALPHABET[0b01110 | random] for random in range(2)]
-_VARIANT = [ALPHABET[first << 4 | 0b01000 | rest] for first in range(2) for rest in range(4)]
-"""Of RFC 9562: a random bit, the bits 10, two random bits."""
+_VERSION_7 = bytes(ord(ALPHABET[0b01110 | byte & 1]) for byte in range(256))
+_VARIANT = bytes(ord(ALPHABET[(byte & 4) << 2 | 0b01000 | byte & 3]) for byte in range(256))
 
 
 class IdKind:
@@ -35,26 +36,26 @@ class IdKind:
 
 def new_id(prefix: str) -> str:
     """Sortable by the millisecond of its creation; the rest is random."""
-    # Ten characters are the milliseconds, the other sixteen are random but for the bits that name the version and the
-    # variant. Each random byte becomes a character at once, because an imported order has ten ids.
-    random = _take_random()
-    text = random.translate(_CHARACTERS).decode()
-    milliseconds = _format_milliseconds(time.time_ns() // 1_000_000)
-    return f"{prefix}{milliseconds}{_VERSION_7[random[0] & 1]}{text[1:3]}{_VARIANT[random[3] & 7]}{text[4:]}"
+    return prefix + _format_milliseconds(time.time_ns() // 1_000_000) + _take_random()
 
 
-_random: deque[bytes] = deque()
-"""Read ahead, because a system call takes as long as the rest of an id. Two processes never share it."""
+_random: deque[str] = deque()
+"""Made ahead, because an imported order has ten ids. Two processes never share it."""
 os.register_at_fork(after_in_child=_random.clear)
 
 
-def _take_random() -> bytes:
+def _take_random() -> str:
+    """The last sixteen characters of an id: random but for the bits that name the version and the variant."""
     try:
         return _random.pop()
     except IndexError:
         read = os.urandom(16 * 256)
-        _random.extend(read[start : start + 16] for start in range(16, len(read), 16))
-        return read[:16]
+        characters = bytearray(read.translate(_CHARACTERS))
+        characters[0::16] = read[0::16].translate(_VERSION_7)
+        characters[3::16] = read[3::16].translate(_VARIANT)
+        text = characters.decode()
+        _random.extend(text[start : start + 16] for start in range(16, len(text), 16))
+        return text[:16]
 
 
 @lru_cache(maxsize=1)

@@ -275,6 +275,13 @@ async def _insert(tx: Tx, company: Company, new: Sequence[tuple[BuiltOrder, Orde
     await _announce(tx, company, announcements, by)
 
 
+_EMPTY = Raw(b"[]")
+
+
+def _encode_list(values: Sequence[Struct]) -> Raw:
+    return Raw(encode(values)) if values else _EMPTY
+
+
 def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Order:
     """The order as the database has it."""
     new_order, revision, customer = insert.new_order, insert.revision, insert.customer
@@ -290,7 +297,7 @@ def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Orde
         currency=new_order.currency,
         notes=revision.notes,
         customer=None if customer is None else Raw(encode(customer)),
-        line_items=Raw(encode(priced.line_items)),
+        line_items=_encode_list(priced.line_items),
         shipping_address=None if revision.shipping_address is None else Raw(revision.shipping_address),
         tags=revision.tags,
         subtotal=priced.subtotal,
@@ -301,13 +308,13 @@ def _build_order(insert: OrderInsert, place: int, numbers: OrderNumbers) -> Orde
         total_paid=balance.total_paid,
         total_refunded=balance.total_refunded,
         outstanding=balance.outstanding,
-        discounts=Raw(encode(priced.discounts)),
-        shipping_lines=Raw(encode(priced.shipping_lines)),
-        fees=Raw(encode(priced.fees)),
-        tax_lines=Raw(encode(priced.tax_lines)),
-        payments=Raw(encode(balance.payments)),
-        refunds=Raw(encode(balance.refunds)),
-        fulfillments=Raw(encode(balance.fulfillments)),
+        discounts=_encode_list(priced.discounts),
+        shipping_lines=_encode_list(priced.shipping_lines),
+        fees=_encode_list(priced.fees),
+        tax_lines=_encode_list(priced.tax_lines),
+        payments=_encode_list(balance.payments),
+        refunds=_encode_list(balance.refunds),
+        fulfillments=_encode_list(balance.fulfillments),
         created_at=insert.placed_at or numbers.at,
         updated_at=max(insert.placed_at or "", numbers.at),
     )
@@ -359,11 +366,11 @@ def _with_step(order: Order, one: BuiltOrder, step: Step) -> Order:
         status=state.status,
         fulfillment_status=state.fulfillment_status,
         financial_status=state.financial_status,
-        line_items=Raw(encode(step.revision.priced.line_items)),
+        line_items=_encode_list(step.revision.priced.line_items),
         total_paid=balance.total_paid,
         total_refunded=balance.total_refunded,
         outstanding=balance.outstanding,
-        payments=Raw(encode(balance.payments)),
-        refunds=Raw(encode(balance.refunds)),
-        fulfillments=Raw(encode(balance.fulfillments)),
+        payments=_encode_list(balance.payments),
+        refunds=_encode_list(balance.refunds),
+        fulfillments=_encode_list(balance.fulfillments),
     )

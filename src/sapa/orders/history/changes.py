@@ -17,6 +17,8 @@ STATUSES = ("status", "fulfillment_status", "financial_status")
 LINE = ("quantity", "price", "title", "discount", "total", "discount_allocation", "tax", "charged",
         "fulfilled_quantity", "refunded_quantity")  # fmt: skip
 
+_SHOWN = {name: camel(name) for name in (*STATUSES, "notes", "tags", *PRICES, *TOTALS, *MONEY)}
+
 
 def build_changes(before: Revision, after: Revision) -> list[FieldChange]:
     """Of the fields that the API shows; payments, refunds and fulfilments are named by the entry's reference."""
@@ -27,7 +29,7 @@ def build_changes(before: Revision, after: Revision) -> list[FieldChange]:
         (before.balance, after.balance, MONEY),
     ]
     changes = [
-        FieldChange(camel(name), getattr(old, name), getattr(new, name))
+        FieldChange(_SHOWN[name], getattr(old, name), getattr(new, name))
         for old, new, names in pairs
         if old is not new
         for name in names
