@@ -87,6 +87,7 @@ async def begin_create(
     shipment = build_shipment(company, body, facts, origin)
     await _check_refund(tx, company, shipment, None)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
+    shipment = await areas.with_area(tx, company, shipment, facts.adapter)
     if facts.connected is not None:
         return await bookings.begin(tx, company, shipment, facts.connected, is_new=True)
     if body.auto_book:
@@ -111,7 +112,10 @@ async def begin_update(
     facts = await _look_up(context, tx, company, before.provider, before, body, is_booking, pickup_cities)
     after = revise_shipment(company, before, body, facts)
     await _check_refund(tx, company, after, before.refund_id)
-    await areas.check_ends(tx, company, facts.adapter, list_changed_ends(after, before))
+    ends = list_changed_ends(after, before)
+    await areas.check_ends(tx, company, facts.adapter, ends)
+    if "delivery" in ends:
+        after = await areas.with_area(tx, company, after, facts.adapter)
     if body.shipping_status is not UNSET:
         after = _move_by_hand(after, body.shipping_status)
     if body.needs_action is not UNSET:

@@ -157,6 +157,11 @@ NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
 NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
 
 
+def build_area(receiver: Party) -> str | None:
+    """The city, or the province if that is all that is known."""
+    return (receiver.city or receiver.province or "").strip() or None
+
+
 def new_tracking_page() -> str:
     """The path of a public tracking page: 128 random bits, so it cannot be guessed."""
     return TRACKING_PATH + token_urlsafe(16)
@@ -317,6 +322,8 @@ class StoredShipment(Struct, frozen=True):
     picked_up_at: datetime | None
     delivered_at: datetime | None
     failed_attempts: int
+    area: str | None
+    """Of the receiver: the city, or the province if that is all that is known."""
     cancelling_from: str | None
     cancel_due_at: datetime | None
     cancel_tries: int
@@ -336,12 +343,6 @@ class StoredShipment(Struct, frozen=True):
         parties = [read_party(party).name for party in (self.sender, self.delivery) if party is not None]
         names = [*parties, self.name, self.service_name, self.awb, self.order_no]
         return fold("\n".join(name for name in names if name))
-
-    @property
-    def area(self) -> str | None:
-        """Of the receiver: the city, or the province if that is all that is known."""
-        party = NO_PARTY if self.delivery is None else read_party(self.delivery)
-        return (party.city or party.province or "").strip() or None
 
     @property
     def quoted_days(self) -> Decimal | None:

@@ -16,7 +16,7 @@ from sapa.shipping.scorecards.types import FIGURES, ReportPeriod
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.tracking.actions import apply_events
 from sapa.values.company import Company
-from tests.shipping.parcels import DELIVERY, create, error_of
+from tests.shipping.parcels import DELIVERY, change, create, error_of
 
 MORNING = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 """Ten o'clock in Jakarta."""
@@ -26,7 +26,7 @@ class Story(msgspec.Struct, frozen=True):
     """A parcel: the estimate, the city, and its events with the hours after the pickup."""
 
     service: str
-    city: str
+    city: str | None
     estimate: str | None
     events: tuple[tuple[str, float], ...]
 
@@ -135,6 +135,25 @@ async def test_rows_beyond_the_most_are_left_out_and_it_says_so(
     period = ReportPeriod(datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1))
     async with database.connection() as db:
         assert len(await queries.list_scorecards(db, tester.id, period, "all")) == 2, "one more than it may have"
+
+
+async def test_areas_that_are_given_by_id_are_named(
+    sandbox: httpx.AsyncClient, database: Database, tester: Company
+) -> None:
+    id = await tell(sandbox, database, tester, Story("JNE Reguler", None, None, (("picked_up", 0),)))
+    assert [(one["area"], one["parcels"]) for one in await read(sandbox, groupBy="area")] == [
+        ("Kota Jakarta Selatan", 1)
+    ]
+    params = {"figure": "parcels", "area": "Kota Jakarta Selatan"}
+    page = (await sandbox.get("/shipping/scorecards/parcels", params=params)).json()
+    assert [one["id"] for one in page["data"]] == [id]
+    moved = await create(sandbox, "aggregator_carrier", delivery={**DELIVERY, "city": None})
+    bandung = {"kecamatanId": 327302, "kelurahanId": 3273021001}
+    for patch in ({"delivery": bandung}, {"name": "Parcel of Ayu"}):
+        response = await change(sandbox, moved["id"], **patch)
+        assert response.status_code == 200, response.text
+    async with database.connection() as db:
+        assert (await shipments.get_stored(db, tester.id, moved["id"])).area == "Kota Bandung"
 
 
 async def test_attempts_that_are_reported_twice_count_once(

@@ -37,7 +37,7 @@ from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS
-from sapa.shipping.types import Party, StoredShipment
+from sapa.shipping.types import Party, StoredShipment, build_area, read_party
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.text_folding import fold
@@ -215,6 +215,15 @@ async def _list_sub_districts(
         cached = await queries.list_cached(db, company.id, carrier.name, level, others, MAX_AGE_DAYS)
         found |= {int(parent): _decode(areas) for parent, areas in cached.items()}
     return found
+
+
+async def with_area(db: Connection, company: Company, shipment: StoredShipment, adapter: str | None) -> StoredShipment:
+    """The shipment with its area if the receiver has it by ids only; the ids are those of the adapter's carrier."""
+    if shipment.area is not None or shipment.delivery is None:
+        return shipment
+    located = msgspec.structs.replace(shipment, adapter=adapter)
+    party = await with_area_names(db, company, located, read_party(shipment.delivery))
+    return msgspec.structs.replace(shipment, area=build_area(party))
 
 
 async def with_area_names(db: Connection, company: Company, shipment: StoredShipment, party: Party) -> Party:

@@ -23,9 +23,7 @@ COUNTER = "shipments"
 COLUMNS = ", ".join(Shipment.__struct_fields__)
 STORED_COLUMNS = ", ".join(StoredShipment.__struct_fields__)
 
-WRITTEN = WriteColumns(
-    StoredShipment, "search_text", "area", "quoted_days", without={"id", "created_at", "updated_at", "cell"}
-)
+WRITTEN = WriteColumns(StoredShipment, "search_text", "quoted_days", without={"id", "created_at", "updated_at", "cell"})
 _NEXT = len(WRITTEN.names) + 3
 
 GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)

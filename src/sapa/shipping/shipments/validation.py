@@ -32,6 +32,7 @@ from sapa.shipping.types import (
     ShipmentPatch,
     Spot,
     StoredShipment,
+    build_area,
     new_tracking_page,
     read_package,
     read_party,
@@ -192,6 +193,8 @@ def merge(company: Company, stored: StoredShipment, patch: ShipmentPatch, store:
     changes["sender"] = _merge_party(company, "sender", stored.sender, patch.sender, store)
     changes["delivery"] = _merge_party(company, "delivery", stored.delivery, patch.delivery, None)
     changes["package"] = _merge_package(stored.package, patch.package, currency)
+    if changes["delivery"] != stored.delivery:
+        changes["area"] = None if changes["delivery"] is None else build_area(read_party(changes["delivery"]))
     return msgspec.structs.replace(stored, **changes)
 
 
