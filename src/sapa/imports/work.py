@@ -90,10 +90,11 @@ class BatchSize:
         self.rows = kind.batch if kind.batch_seconds is None else SMALLEST_BATCH
 
     def adapt(self, seconds: float, rows: int) -> None:
-        """After a transaction of so many rows: at most twice as many next time."""
+        """After a transaction of so many rows: at most half as many more next time. On a busy machine, a fast one
+        says little about the next."""
         if self._kind.batch_seconds is not None and rows:
             fitting = int(rows * self._kind.batch_seconds / max(seconds, 0.001))
-            self.rows = min(max(fitting, SMALLEST_BATCH), 2 * max(rows, SMALLEST_BATCH), self._kind.batch)
+            self.rows = min(max(fitting, SMALLEST_BATCH), max(rows, SMALLEST_BATCH) * 3 // 2, self._kind.batch)
 
 
 async def _import(work: Work, position: int, batch: Batch, until: Until, size: BatchSize) -> bool:
