@@ -1,22 +1,21 @@
-"""Runs inside the first version: makes its shop, then reads its pages as often as it is told to.
+"""Runs inside the first version: makes its shop, then serves its pages until its input ends.
 
-Arguments: the folder of its database, the numbers of orders, customers, products, shipments and messages. Each line of
-the input is a first turn and a number of turns; each line of the output has the median milliseconds of every page.
+Arguments: the folder of its database, the number of turns, and the numbers of orders, customers, products, shipments
+and messages. A line of the output tells where the pages are: see `FirstVersion`.
 
-The pages are requested from the application itself: the HTTP server that it had is no longer installed. So its times
-lack what a server and a connection take.
+The HTTP server that it had is no longer installed. The one below does less than any real one.
 """
 
 import asyncio
-import json
 import os
 import sys
-import time
+from asyncio import Task
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+import httptools
+import msgspec
 import uvloop
 
 from bench.ground import make_company, open_ground
@@ -30,7 +29,52 @@ pages: Any = import_module("bench.console.pages")
 """Those of the first version, whose types are not today's."""
 
 
-async def run(folder: Path, *numbers: int) -> None:
+class PageConnection(asyncio.Protocol):
+    """One GET after the other, each answered before the next is sent."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self.tasks: set[Task[None]] = set()
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        self.parser = httptools.HttpRequestParser(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        self.url, self.headers = b"", list[tuple[bytes, bytes]]()
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_message_complete(self) -> None:
+        path, query = self.url.partition(b"?")[::2]
+        scope = {
+            "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path.decode(),
+            "raw_path": path, "query_string": query, "root_path": "", "state": {}, "headers": self.headers,
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 1),
+        }  # fmt: skip
+        task = asyncio.create_task(self.app(scope, self.receive, self.send))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def receive(self) -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            lines = [b"%s: %s\r\n" % header for header in message["headers"]]
+            self.transport.write(b"HTTP/1.1 %d OK\r\n%s\r\n" % (message["status"], b"".join(lines)))
+        else:
+            self.transport.write(message["body"])
+
+
+async def run(folder: Path, turns: int, *numbers: int) -> None:
     size = part.Size(*numbers, samples=1_000, rounds=0, reads=0)
     async with open_ground(folder) as ground:
         async with open_owner(ground) as owner:
@@ -44,40 +88,14 @@ async def run(folder: Path, *numbers: int) -> None:
         os.environ.update(ground.environment)
         app = create_app()
         await app.start()
-        print("ready", flush=True)
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            first, number = map(int, line.split())
-            turns = [pages.build_pages(shop, turn) for turn in range(first, first + number)]
-            times = {}
-            for shown in zip(*turns, strict=True):
-                taken = [await _time_page(app, f"/console/live{page.path}", secret) for page in (shown[0], *shown)]
-                times[shown[0].title] = median(taken[1:])
-            print(json.dumps(times), flush=True)
+        server = await asyncio.get_running_loop().create_server(lambda: PageConnection(app), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        paths = [{page.title: page.path for page in pages.build_pages(shop, turn)} for turn in range(turns)]
+        version = {"address": f"http://127.0.0.1:{port}", "secret": secret, "turns": paths}
+        print(msgspec.json.encode(version).decode(), flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        server.close()
         await app.stop()
-
-
-async def _time_page(app: Any, address: str, secret: str) -> float:
-    path, _, query = address.partition("?")
-    scope = {
-        "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path,
-        "raw_path": path.encode(), "query_string": query.encode(), "root_path": "", "state": {},
-        "headers": [(b"host", b"127.0.0.1"), (b"cookie", f"sapa_session={secret}".encode())],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 1),
-    }  # fmt: skip
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    started = time.monotonic()
-    await app(scope, receive, send)
-    taken = (time.monotonic() - started) * 1000
-    if sent[0]["status"] != 200:
-        raise RuntimeError(f"{address} was answered {sent[0]['status']}")
-    return taken
 
 
 uvloop.run(run(Path(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -20,18 +20,28 @@ COMPARED = {
 }  # fmt: skip
 
 
+class FirstVersion(msgspec.Struct, frozen=True):
+    """Its pages, for somebody who is signed in."""
+
+    address: str | None = None
+    secret: str = ""
+    turns: list[dict[str, str]] = []
+    """The path of each page by its title, at every turn; nothing without the history."""
+
+
 @asynccontextmanager
-async def run_first_version(folder: Path, *numbers: int) -> AsyncIterator[Process | None]:
+async def start_first_version(folder: Path, turns: int, *numbers: int) -> AsyncIterator[Process | None]:
     """With a shop of so many orders, customers, products, shipments and messages; None without the history."""
     tree = unpack_version(COMMIT, folder)
     if tree is None:
         yield None
         return
     environment = plain_environment() | {"PYTHONPATH": f"{tree / 'src'}:{tree}"}
-    command = [sys.executable, "-P", str(PROGRAM), str(tree / "run"), *map(str, numbers)]
-    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, cwd=tree, env=environment)
+    command = [sys.executable, "-P", str(PROGRAM), str(tree / "run"), str(turns), *map(str, numbers)]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, cwd=tree, env=environment, limit=2**24
+    )
     try:
-        await _read_line(process, b"ready")
         yield process
     finally:
         assert process.stdin is not None
@@ -39,17 +49,10 @@ async def run_first_version(folder: Path, *numbers: int) -> AsyncIterator[Proces
         await process.wait()
 
 
-async def time_pages(process: Process, first: int, number: int) -> dict[str, float]:
-    """The median milliseconds of each page, over so many turns."""
-    assert process.stdin is not None
-    process.stdin.write(f"{first} {number}\n".encode())
-    return msgspec.json.decode(await _read_line(process, b"{"), type=dict[str, float])
-
-
-async def _read_line(process: Process, beginning: bytes) -> bytes:
-    """The next line that begins so: it also says what it does."""
+async def wait_for_pages(process: Process) -> FirstVersion:
+    """Once its shop is made."""
     assert process.stdout is not None
     async for line in process.stdout:
-        if line.startswith(beginning):
-            return line
+        if line.startswith(b"{"):
+            return msgspec.json.decode(line, type=FirstVersion)
     raise RuntimeError("the first version failed")

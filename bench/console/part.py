@@ -2,9 +2,9 @@
 
 import gzip
 import time
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from bench.analytics.seeding import seed_agents, seed_samples
 from bench.api.data import Shop, fill, find_shop, without_indexes
-from bench.console.first_version import COMPARED, run_first_version, time_pages
+from bench.console.first_version import COMPARED, FirstVersion, start_first_version, wait_for_pages
 from bench.console.pages import BREAKDOWNS, OVERVIEW, Page, Talk, build_pages
 from bench.console.plain import add_up
 from bench.console.seeding import seed_goods
@@ -82,9 +82,14 @@ class Browser(Struct, frozen=True):
 
     session: aiohttp.ClientSession
     program: aiohttp.ClientSession
+    first_session: aiohttp.ClientSession
+    """The same person in the first version."""
 
     async def open(self, path: str) -> tuple[float, int]:
         return await _get(self.session, f"/console/live{path}")
+
+    async def open_first(self, path: str) -> float:
+        return (await _get(self.first_session, f"/console/live{path}"))[0]
 
     async def call(self, paths: Sequence[str]) -> float:
         return sum([(await _get(self.program, path))[0] for path in paths])
@@ -94,13 +99,14 @@ async def measure_console(folder: Path, is_quick: bool) -> Findings:
     size = QUICK if is_quick else FULL
     numbers = (size.orders, size.customers, size.products, size.shipments, size.shipments)
     async with (
-        run_first_version(folder, *numbers) as first,
+        start_first_version(folder, size.rounds * size.reads, *numbers) as process,
         open_ground(folder) as ground,
         open_owner(ground) as owner,
     ):
         company = await make_company(ground, "Many orders")
         shop, talk = await _seed(ground, owner, company, size)
-        async with run_sapa(ground) as server, _open_browser(ground, server, company) as browser:
+        first = FirstVersion() if process is None else await wait_for_pages(process)
+        async with run_sapa(ground) as server, _open_browser(ground, server, company, first) as browser:
             await owner.execute(ANSWER_AS, company.id)
             readings = await _measure(browser, owner, shop, talk, size, first)
     verdicts = [verdict for one in readings for verdict in _judge(one)]
@@ -125,7 +131,9 @@ async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size:
 
 
 @asynccontextmanager
-async def _open_browser(ground: Ground, server: Server, company: SeededCompany) -> AsyncIterator[Browser]:
+async def _open_browser(
+    ground: Ground, server: Server, company: SeededCompany, first: FirstVersion
+) -> AsyncIterator[Browser]:
     given = KeyIn(name="beside", scopes=list(Scope), products=list(KeyProduct), rate_limit=MOST_RATE_LIMIT)
     async with open_database(ground.app_url) as database:
         async with database.transaction() as tx:
@@ -136,12 +144,13 @@ async def _open_browser(ground: Ground, server: Server, company: SeededCompany) 
     async with (
         aiohttp.ClientSession(server.address, headers={"cookie": f"{COOKIE}={secret}"}) as session,
         aiohttp.ClientSession(server.address, headers={"x-api-key": key}) as program,
+        aiohttp.ClientSession(first.address, headers={"cookie": f"{COOKIE}={first.secret}"}) as first_session,
     ):
-        yield Browser(session, program)
+        yield Browser(session, program, first_session)
 
 
 async def _measure(
-    browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size, first_version: Process | None
+    browser: Browser, owner: Connection, shop: Shop, talk: Talk, size: Size, first: FirstVersion
 ) -> list[Reading]:
     readings = [Reading(page.title, page.beside, page.most_ms) for page in build_pages(shop, talk, 0)]
     overview = Reading(OVERVIEW.title, "plain aggregates, no HTTP")
@@ -149,32 +158,32 @@ async def _measure(
     reports = max(2, size.reads // REPORTS_EACH)
     for number in range(size.rounds):
         say(f"round {number + 1} of {size.rounds}")
-        first = number * size.reads
-        turns = [build_pages(shop, talk, turn) for turn in range(first, first + size.reads)]
+        part = slice(number * size.reads, (number + 1) * size.reads)
+        turns = [build_pages(shop, talk, turn) for turn in range(part.start, part.stop)]
         for place, reading in enumerate(readings):
-            await _read(reading, browser, [pages[place] for pages in turns])
-        if first_version is not None:
-            before = await time_pages(first_version, first, size.reads)
-            for reading in readings:
-                if reading.title in COMPARED:
-                    reading.before.append(before[reading.title])
+            before = [paths[reading.title] for paths in first.turns[part]] if reading.title in COMPARED else []
+            await _read(reading, browser, [pages[place] for pages in turns], before)
         await _read_overview(overview, browser, owner, shop.company.id, reports)
         for page, reading in zip(BREAKDOWNS, breakdowns, strict=True):
             await _read(reading, browser, [page] * reports)
     return [*readings, overview, *breakdowns]
 
 
-async def _read(reading: Reading, browser: Browser, pages: Sequence[Page]) -> None:
-    """Both in turn, so that what else the machine does is shared; the first of each is not counted."""
-    shown, called = [], []
-    for page in [pages[0], *pages]:
+async def _read(reading: Reading, browser: Browser, pages: Sequence[Page], before: Sequence[str] = ()) -> None:
+    """All in turn, so that what else the machine does is shared; the first of each is not counted."""
+    shown, called, shown_before = [], [], []
+    for page, path_before in zip_longest([pages[0], *pages], [*before[:1], *before]):
         took, size = await browser.open(page.path)
         shown.append(took)
         called.append(await browser.call(page.calls))
+        if path_before is not None:
+            shown_before.append(await browser.open_first(path_before))
         reading.kilobytes = max(reading.kilobytes, size / 1000)
     reading.page.append(median(shown[1:]))
     if pages[0].calls:
         reading.calls.append(median(called[1:]))
+    if before:
+        reading.before.append(median(shown_before[1:]))
 
 
 async def _read_overview(reading: Reading, browser: Browser, owner: Connection, company_id: int, times: int) -> None:
