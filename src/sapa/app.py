@@ -76,6 +76,7 @@ class App:
         metrics = MetricsPage(partial(collect_queue_ages, self.database))
         return build_site(
             [
+                *build_console(self.context, domains),
                 *health_routes(self.database),
                 *metrics_routes(metrics, self.context.settings.metrics.token),
                 *(route for document in documents for route in document.routes()),
@@ -84,7 +85,6 @@ class App:
                 *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
                 *build_public_pages(self.context),
-                *build_console(self.context, domains),
             ]
         )
 

@@ -1,6 +1,7 @@
 """One customer: figures on top, and tabs for what happened, orders, conversations, points, parcels and consent."""
 
 import re
+from asyncio import gather
 from datetime import datetime
 from typing import Any
 
@@ -61,27 +62,30 @@ class TimelineLine(Struct, frozen=True):
 @console.get("/{environment}/customers/{id}", roles=EVERYBODY)
 async def show_customer(page: PageRequest) -> Response:
     id, tab = page.request.path_params["id"], _choose_tab(page)
-    customer = (await page.call("GET", f"/customers/{id}"))["data"]
-    placed = await page.call("GET", "/orders", {"customerId": id, "limit": ROWS})
-    tickets = await ask(page, "/tickets", {"customerId": id, "limit": ROWS})
-    company = await page.api.get_company(page.company_id)
-    async with page.context.database.connection() as db:
-        sales = await orders.sum_sales_to(db, company, id)
+    customer, placed, wallet, tickets, sales, shown, clock = await gather(
+        page.call("GET", f"/customers/{id}"),
+        _list_orders(page, id),
+        page.call("GET", f"/loyalty/customers/{id}/wallet"),
+        ask(page, "/tickets", {"customerId": id, "limit": ROWS}),
+        _sum_sales(page, id),
+        _read_tab(page, id, tab),
+        read_clock(page),
+    )
     waits = sorted(one["waitingSince"] for one in tickets["data"] if one["waitingSince"])
     return page.show(
         "customer.html",
-        customer=customer,
+        customer=customer["data"],
         tab=tab,
         sales=sales,
         rhythm=_measure_weeks(sales),
         orders=placed,
         tickets=tickets,
         waits=waits,
-        clock=await read_clock(page),
-        wallet=(await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"],
+        clock=clock,
+        wallet=wallet["data"],
         apps=(ALL_CHANNELS, *Source),
         given={name: page.form_value(name) for name in FORM_FIELDS},
-        **await _read_tab(page, id, tab, [order["id"] for order in placed["data"]]),
+        **shown,
     )
 
 
@@ -106,10 +110,22 @@ def _choose_tab(page: PageRequest) -> str:
     return wanted if wanted in TABS else TABS[0]
 
 
-async def _read_tab(page: PageRequest, id: str, tab: str, order_ids: list[str]) -> Json:
+async def _list_orders(page: PageRequest, id: str) -> Json:
+    listed: Json = await page.call("GET", "/orders", {"customerId": id, "limit": ROWS})
+    return listed
+
+
+async def _sum_sales(page: PageRequest, id: str) -> list[CustomerSales]:
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.connection() as db:
+        return await orders.sum_sales_to(db, company, id)
+
+
+async def _read_tab(page: PageRequest, id: str, tab: str) -> Json:
     """Only what the open tab shows, besides what the tabs count. The parcels are those of the newest orders."""
     if tab == "parcels":
         company = await page.api.get_company(page.company_id)
+        order_ids = [order["id"] for order in (await _list_orders(page, id))["data"]]
         async with page.context.database.connection() as db:
             return {"parcels": await shipments.list_of_orders(db, company, order_ids)}
     if tab == "points":

@@ -107,10 +107,8 @@ class Formats(Struct, frozen=True):
             return escape(NONE)
         if isinstance(value, date) and not isinstance(value, datetime):
             return escape(self.day(value))
-        local = self._localise(value)
-        words = self._say(local, is_relative=is_relative)
-        shown = f'<time datetime="{local.isoformat(timespec="seconds")}" title="{self._stamp(local)}">{words}</time>'
-        return Markup(shown)  # noqa: S704 - digits and words of ours
+        local, tag = _open_time_tag(self.language, self.zone, value)
+        return Markup(f"{tag}{self._say(local, is_relative=is_relative)}</time>")  # noqa: S704 - words of ours
 
     def _say(self, local: datetime, *, is_relative: bool) -> str:
         say = build_translator(self.language)
@@ -134,7 +132,16 @@ class Formats(Struct, frozen=True):
 
     def _clock(self, local: datetime, *, seconds: bool = False) -> str:
         mark = ":" if self.language == "en" else "."
-        return local.strftime(f"%H{mark}%M{mark}%S" if seconds else f"%H{mark}%M")
+        clock = f"{local.hour:02}{mark}{local.minute:02}"
+        return f"{clock}{mark}{local.second:02}" if seconds else clock
+
+
+@lru_cache(maxsize=10_000)
+def _open_time_tag(language: str, zone: str, value: str | datetime) -> tuple[datetime, str]:
+    """The local time, and the tag that has it in full. Lists show the same times again and again."""
+    formats = Formats(language, zone)
+    local = formats._localise(value)
+    return local, f'<time datetime="{local.isoformat(timespec="seconds")}" title="{formats._stamp(local)}">'
 
 
 @lru_cache(maxsize=10_000)

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Callable
-from hashlib import sha256
+from functools import lru_cache
 
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
@@ -24,8 +24,9 @@ MOST_BYTES = LARGE_BYTES
 MOST_BYTES_WITH_FILE = MOST_UPLOADED + LARGE_BYTES
 
 
+@lru_cache(maxsize=1_000)
 def build_token(secret: str) -> str:
-    return hmac.new(secret.encode(), b"form", sha256).hexdigest()
+    return hmac.digest(secret.encode(), b"form", "sha256").hex()
 
 
 class FormBody:

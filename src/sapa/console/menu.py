@@ -7,8 +7,11 @@ from msgspec import Struct
 
 from sapa.console.execute import InProcessApi
 from sapa.console.roles import DEVELOPERS, EVERYBODY
+from sapa.db.pool import Database
 from sapa.http.endpoints import Base
 from sapa.people.types import Role
+from sapa.webhooks.endpoints import actions as webhooks
+from sapa.webhooks.types import StoredEndpoint
 
 COUNT_SECONDS = 10.0
 """How long counts are cached: every page shows them."""
@@ -128,6 +131,7 @@ class MenuCounts:
     def __init__(self, api: InProcessApi) -> None:
         self._api = api
         self._cached: dict[int, tuple[dict[str, MenuCount], float]] = {}
+        self._none_suspended_until: dict[int, float] = {}
 
     async def read(self, company_id: int) -> dict[str, MenuCount]:
         """By the entry's path, without those where nothing waits."""
@@ -144,6 +148,17 @@ class MenuCounts:
         counts = {path: MenuCount(number, is_urgent) for path, is_urgent, number in numbers if number}
         self._cached[company_id] = (counts, now + COUNT_SECONDS)
         return counts
+
+    async def list_suspended(self, database: Database, company_id: int) -> list[StoredEndpoint]:
+        """Webhook endpoints. That there are none is cached: one that was resumed is gone from all pages at once."""
+        now = time.monotonic()
+        if now < self._none_suspended_until.get(company_id, 0.0):
+            return []
+        async with database.connection() as db:
+            suspended = await webhooks.list_suspended(db, company_id)
+        if not suspended:
+            self._none_suspended_until[company_id] = now + COUNT_SECONDS
+        return suspended
 
     async def _count_waiting(self, company_id: int) -> int:
         """Conversations that nobody has taken, and whose customer waits."""

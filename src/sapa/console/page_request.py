@@ -1,6 +1,7 @@
 """One request for a page: its session, environment and form, and what its response shows."""
 
 from asyncio import Semaphore
+from datetime import datetime
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any
@@ -14,7 +15,7 @@ from starlette.responses import Response
 
 from sapa.console import translations
 from sapa.console.execute import InProcessApi
-from sapa.console.formats import DEFAULT_ZONE, Formats
+from sapa.console.formats import DEFAULT_ZONE, Formats, get_zone
 from sapa.console.forms import build_token
 from sapa.console.live import Live
 from sapa.console.menu import MenuCount
@@ -127,7 +128,7 @@ class PageRequest(Struct):
 
     @property
     def formats(self) -> Formats:
-        return Formats(self.language, self.time_zone)
+        return Formats(self.language, self.time_zone, datetime.now(get_zone(self.time_zone)))
 
     @property
     def notice(self) -> str:

@@ -129,13 +129,16 @@ ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 
 def build_console(context: AppContext, domains: Sequence[Routes]) -> list[Route]:
-    assets = [Route(f"/console/static/{name}", _serve_asset(context, name)) for name in ASSETS]
-    return [*assets, *console.routes(context, InProcessApi(context, domains), Live(context))]
+    assets = Route("/console/static/{name}", _serve_assets(context))
+    return [assets, *console.routes(context, InProcessApi(context, domains), Live(context))]
 
 
-def _serve_asset(context: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
-    async def serve(_: Request) -> Response:
-        response = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
+def _serve_assets(context: AppContext) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        name = request.path_params["name"]
+        response = Response(status_code=404)
+        if name in ASSETS:
+            response = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
         return protect(response, context.settings.server.address.startswith("https://"))
 
     return serve

@@ -1,7 +1,7 @@
 """Renders pages as HTML, with the headers that restrict what a browser may do."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -86,7 +86,14 @@ class Templates(Environment):
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:
             return obj[attribute]
-        return super().getattr(obj, attribute)
+        try:
+            return getattr(obj, attribute)
+        except AttributeError:
+            return super().getattr(obj, attribute)
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """The same for all templates: a plain dict is copied sooner than a chain of them."""
+        return self.globals
 
 
 _templates = Templates(
@@ -197,7 +204,13 @@ def draw_face(name: str, source: str = "", icon: str = "", size: str = "") -> Ma
 
 def build_query(query: Mapping[str, object]) -> str:
     """For an address: without what is empty."""
-    return urlencode({name: value for name, value in query.items() if value not in ("", None)})
+    return _encode_query(tuple((name, value) for name, value in query.items() if value not in ("", None)))
+
+
+@lru_cache(maxsize=1_000)
+def _encode_query(pairs: tuple[tuple[str, object], ...]) -> str:
+    """The tabs of a list have the same on every page."""
+    return urlencode(pairs)
 
 
 def show_json(value: object, indent: int = 0) -> str:
@@ -213,12 +226,10 @@ def sum_amounts(*amounts: int | float) -> Decimal:
 _templates.filters["query"] = build_query
 _templates.globals |= {
     "show_person": show_person,
-    "draw_icon": draw_icon,
+    "icon": draw_icon,
     "draw_menu": draw_menu,
-    "least": min,
-    "most": max,
     "draw_face": draw_face,
-    "build_initials": build_initials,
+    "initials": build_initials,
     "show_json": show_json,
     "sum_amounts": sum_amounts,
     "build_curl": build_curl,

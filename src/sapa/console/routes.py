@@ -45,7 +45,6 @@ from sapa.people import actions as people
 from sapa.people.profile import actions as profile
 from sapa.people.types import Role
 from sapa.values.sealing import SecretKeyMissing
-from sapa.webhooks.endpoints import actions as webhooks
 
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
@@ -303,8 +302,7 @@ async def _admit(context: AppContext, counts: MenuCounts, route: ConsoleRoute, p
     if page.environment is not None:
         page.counts = await counts.read(page.company_id)
     if page.environment is not None and page.signed_in.role in DEVELOPERS:
-        async with context.database.connection() as db:
-            page.suspended = await webhooks.list_suspended(db, page.company_id)
+        page.suspended = await counts.list_suspended(context.database, page.company_id)
 
 
 def _find_environment(request: Request) -> str | None:
