@@ -32,7 +32,10 @@ async def list_entries(
     db: Connection, company_id: int, order_id: str, limit: int, offset: int
 ) -> tuple[list[OrderHistoryEntry], int]:
     """One page, newest first, and the total; raises NotFound without such an order."""
+    entries = await LIST.all(db, company_id, order_id, limit, offset)
+    if offset == 0 and 0 < len(entries) < limit:
+        return entries, len(entries)
     total: int = await COUNT.value(db, company_id, order_id)
     if not total:
         raise NotFound
-    return await LIST.all(db, company_id, order_id, limit, offset), total
+    return entries, total
