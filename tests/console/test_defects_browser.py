@@ -1,19 +1,21 @@
 """Defects that people met at the console, each in a real browser: one company and one session for all of them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from msgspec import Struct
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from sapa.db.pool import Database
 from tests.browsers import new_context
-from tests.conftest import TLS, Installation, connect
+from tests.conftest import TLS, Installation, connect, wait_until_ready
 from tests.console.people import PASSWORD, make_person
 from tests.console.test_workplace_browser import open_seat
 from tests.factories import Environments, make_company, make_customer, make_key, make_order
+from tests.faults.traffic import api_processes
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.shop_site import Browser as Visitor
@@ -234,6 +236,54 @@ async def test_a_cancelled_order_is_no_revenue(page: Page, shop: Shop) -> None:
     await expect(sales).to_have_text("Rp\u00a0150,000")
     await page.goto("/console/live/reports?days=7")
     await expect(page.locator("main")).to_contain_text("Rp\u00a0150,000")
+
+
+async def test_the_way_back_from_an_order_keeps_the_lists_filters(page: Page, shop: Shop) -> None:
+    order = await make_order(shop.live)
+    filtered = "/console/live/orders?status=active&financialStatus=pending"
+    await page.goto(filtered)
+    await page.click(f"#list a[href$='{order['id']}']")
+    await page.wait_for_url(f"**/orders/{order['id']}")
+    await page.click(".crumbs a")
+    await page.wait_for_url(f"**{filtered}")
+
+
+async def test_a_form_whose_answer_was_lost_and_that_is_sent_again_after_a_restart_changes_once(
+    page: Page, shop: Shop, installation: Installation
+) -> None:
+    async def lose_answer(route: Route) -> None:
+        await route.fetch(max_redirects=0)
+        await route.abort()
+
+    await page.goto("/console/live/draft-orders/new")
+    await page.fill("[name=title] >> nth=0", "Kopi")
+    await page.fill("[name=price] >> nth=0", "10.000")
+    await page.route("**/draft-orders/new", lose_answer)
+    await page.click("button.main")
+    await page.wait_for_url("chrome-error://**")
+    await page.unroute("**/draft-orders/new")
+    for process in api_processes(installation):
+        process.kill()
+    await asyncio.to_thread(wait_until_ready, installation)
+    sent = await page.reload()
+    assert sent is not None
+    assert sent.request.redirected_from is not None
+    assert sent.request.redirected_from.method == "POST"
+    (draft,) = (await shop.live.get("/draft-orders")).json()["data"]
+    assert page.url.endswith(f"/draft-orders/{draft['id']}")
+
+
+async def test_a_form_waits_while_the_browser_is_offline_and_keeps_what_was_typed(page: Page, shop: Shop) -> None:
+    id = (await make_customer(shop.live))["id"]
+    await page.goto(f"/console/live/customers/{id}")
+    await page.context.set_offline(True)
+    await expect(page.locator("[data-offline]")).to_be_visible()
+    await page.fill("[action$='/notes'] [name=notes]", "Suka kopi gelap")
+    await page.click("[action$='/notes'] button")
+    await expect(page.locator("[action$='/notes'] [name=notes]")).to_have_value("Suka kopi gelap")
+    await page.context.set_offline(False)
+    await expect(page.locator(".toasts")).to_have_text("Note added")
+    await expect(page.locator("main")).to_contain_text("Suka kopi gelap")
 
 
 async def test_the_address_itself_leads_to_the_console(page: Page) -> None:

@@ -67,3 +67,17 @@ def test_a_phone_number_is_grouped(number: str | None, shown: str) -> None:
 def test_a_day_is_the_companys(value: str | date) -> None:
     assert Formats("en").day_of(value) == "1 Apr 2026"
     assert Formats("id").day_of(value) == "1 Apr 2026"
+
+
+@pytest.mark.parametrize(
+    ("estimate", "english", "bahasa"),
+    [
+        ("1-2 days", "1-2 days", "1-2 hari"),
+        ("1 day", "1 day", "1 hari"),
+        ("2 - 3 Hari", "2 - 3 days", "2 - 3 hari"),
+        ("4 - 6 hours", "4 - 6 hours", "4 - 6 jam"),
+        ("Same Day", "Same Day", "Same Day"),
+    ],
+)
+def test_a_carriers_estimate_has_its_units_in_the_readers_language(estimate: str, english: str, bahasa: str) -> None:
+    assert (Formats("en").estimate(estimate), Formats("id").estimate(estimate)) == (english, bahasa)

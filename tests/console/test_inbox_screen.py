@@ -183,8 +183,13 @@ async def test_the_queue_searches_filters_and_changes_several(
         await page.set_input_files("#reply [name=files]", [photo])
         await page.click("#reply [data-send]")
         await page.click(".photo")
+        await page.click("dialog.lightbox img")
+        await expect(page.locator("dialog.lightbox")).to_have_count(0)
+        await page.press(".photo", "Enter")
         await expect(page.locator("dialog.lightbox img")).to_be_visible()
         await page.keyboard.press("Escape")
+        await expect(page.locator("dialog.lightbox")).to_have_count(0)
+        await expect(page.locator(".photo")).to_be_focused()
         await page.fill(".find [type=search]", "")
         await expect(page.locator("#rows .ticket")).to_have_count(5)
         for ticket in tickets[:2]:

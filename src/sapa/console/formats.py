@@ -1,5 +1,6 @@
 """How pages write money, numbers, times and phone numbers: in the reader's language and time zone."""
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -29,6 +30,8 @@ ZONES = {"Asia/Jakarta": "WIB", "Asia/Pontianak": "WIB", "Asia/Makassar": "WITA"
 """What people call them; the others have the abbreviation of the time zone database."""
 
 Number = int | float | Decimal
+_DAYS = re.compile(r"(\d+(?:\s*[-–]\s*\d+)?)\s*(?:days?|hari)\b", re.IGNORECASE)
+_HOURS = re.compile(r"(\d+(?:\s*[-–]\s*\d+)?)\s*(?:hours?|jam)\b", re.IGNORECASE)
 
 
 @cache
@@ -101,6 +104,12 @@ class Formats(Struct, frozen=True):
     def phone(self, value: str | None) -> str:
         """+62 812-9876-5432; what is no phone number stays as it is."""
         return group_phone(value) if value and value.startswith("+") else value or NONE
+
+    def estimate(self, value: str) -> str:
+        """How long a carrier says that it takes, with its days and hours in the reader's language."""
+        say = build_translator(self.language)
+        in_days = _DAYS.sub(lambda found: say("{n} days", n=found[1]), value)
+        return _HOURS.sub(lambda found: say("{n} hours", n=found[1]), in_days)
 
     def _show(self, value: str | datetime | date | None, *, is_relative: bool) -> Markup:
         if value is None:

@@ -122,6 +122,7 @@ def render(
             "ago": formats.ago,
             "number": formats.number,
             "phone": formats.phone,
+            "show_estimate": formats.estimate,
             "show_amount": formats.money,
             "amount": formats.money,
             "short_amount": formats.short_money,
