@@ -168,6 +168,19 @@ async def test_two_agents_see_each_other_and_answer_once(
         await sari.click("#reply .asked button")
         await expect(sari.locator(".line.out:not(.sending)")).to_have_count(2)
 
+        other = await desk.receive("Bisa COD?", SENDERS[1])
+        await desk.act(
+            other, "notes", 201, agentId=(await desk.get("/agents", search="Budi"))[0]["id"], body="@Sari cek ya"
+        )
+        await expect(sari.locator("#queue-mentions")).to_contain_text("1 conversation mentions you")
+        counts = "fetch(document.body.dataset.alerts).then((answer) => answer.json())"
+        assert (await sari.evaluate(counts))["counts"]["mentioned"] == 1
+        assert (await budi.evaluate(counts))["counts"]["mentioned"] == 0
+        await sari.click("#queue-mentions a")
+        await expect(sari.locator("#conversation mark")).to_have_text("@Sari")
+        await expect(sari.locator("#queue-mentions")).to_be_hidden()
+        assert (await sari.evaluate(counts))["counts"]["mentioned"] == 0
+
 
 async def test_the_queue_searches_filters_and_changes_several(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str

@@ -18,7 +18,8 @@ async def test_an_agents_settings_are_the_users_own(
             agent = (await api.post("/agents", json={"name": "Sari", "userId": user})).json()["data"]
             path = f"/agents/{agent['id']}/notification-settings"
             before = (await api.get(path)).json()["data"]
-            assert before == {"kinds": ["assigned", "unassigned"], "sound": True, "desktop": False, "mail": True}
+            kinds = ["assigned", "unassigned", "mentioned"]
+            assert before == {"kinds": kinds, "sound": True, "desktop": False, "mail": True}
             changed = await api.put(path, json={"kinds": ["order", "order", "shipment"], "mail": False})
             assert changed.json()["data"] == before | {"kinds": ["order", "shipment"], "mail": False}
             assert (await api.get(path)).json()["data"] == changed.json()["data"]

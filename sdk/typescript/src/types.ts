@@ -13,6 +13,7 @@ export type AdjustmentDirection =
 
 export type AgentNotificationKind =
   | "assigned"
+  | "mentioned"
   | "order"
   | "shipment"
   | "unassigned";
@@ -828,8 +829,8 @@ export interface AgentIn {
 /** What an agent's user hears of in this company, and how. It counts for the live and the test environment. */
 export interface AgentNotificationSettings {
   /**
-   * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid order
-   * waits to be shipped; a parcel needs somebody.
+   * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a note mentions
+   * the agent (`mentioned`); a paid order waits to be shipped; a parcel needs somebody.
    */
   kinds: Open<AgentNotificationKind>[];
   /** A sound, while the console is open. */
@@ -843,8 +844,8 @@ export interface AgentNotificationSettings {
 /** Changes to the settings: absent fields keep their values. */
 export interface AgentNotificationSettingsPatch {
   /**
-   * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid order
-   * waits to be shipped; a parcel needs somebody.
+   * A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a note mentions
+   * the agent (`mentioned`); a paid order waits to be shipped; a parcel needs somebody.
    */
   kinds?: readonly AgentNotificationKind[] | undefined;
   sound?: boolean | undefined;

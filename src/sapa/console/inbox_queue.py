@@ -127,6 +127,7 @@ async def read_queue(page: PageRequest, team: Team) -> Json:
         "teams": team.choices.teams,
         "people": await read_people(page, tickets),
         "typing": await list_typing(page, tickets),
+        "mentions": team.choices.mentions,
     }
 
 

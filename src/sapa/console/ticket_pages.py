@@ -1,6 +1,5 @@
 """One conversation in the inbox: its messages, replies, notes and files, and its customer."""
 
-import re
 from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -38,6 +37,7 @@ from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import ReplyDraft
+from sapa.support.mentions import actions as mentions
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.scheduled_replies.types import ScheduledReply
 from sapa.support.types import AnsweredMeanwhile
@@ -66,6 +66,8 @@ async def show_ticket(page: PageRequest) -> Response:
     team = await read_team(page, with_replies=True)
     screen = await read_screen(page, team)
     ticket = await get_ticket(page)  # last, so that it has every message that the queue shows
+    if ticket["id"] in screen["queue"]["mentions"]:
+        await _mark_read(page, ticket, team.my_id)
     if ticket["customerId"] not in screen["queue"]["people"]:
         screen["queue"]["people"] |= await read_people(page, [ticket])
     typing, scheduled = await _read_typing(page, ticket, team), await _list_scheduled(page, ticket)
@@ -93,6 +95,11 @@ async def show_ticket(page: PageRequest) -> Response:
     for read in await gather(*reads):
         screen |= read
     return page.show(PARTS.get(part, "inbox.html"), **screen)
+
+
+async def _mark_read(page: PageRequest, ticket: Json, my_id: int) -> None:
+    async with page.context.database.transaction() as tx:
+        await mentions.mark_read(tx, page.company_id, my_id, ticket["id"])
 
 
 @console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
@@ -369,8 +376,7 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
 
 def _build_name_marker(team: Team) -> Any:
     """Marks the agents whom a note mentions."""
-    names = sorted((re.escape(str(escape(agent["name"]))) for agent in team.agents), key=len, reverse=True)
-    pattern = re.compile(rf"@(?:{'|'.join(names)})(?!\w)", re.IGNORECASE) if names else None
+    pattern = mentions.build_pattern(str(escape(agent["name"])) for agent in team.agents)
 
     def mark(text: str) -> Markup:
         escaped = str(escape(text))

@@ -165,6 +165,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON saved_replies TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ticket_views TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON macros TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON reply_drafts TO {app};
+GRANT SELECT, INSERT, DELETE ON ticket_mentions TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON scheduled_replies TO {app};
 GRANT SELECT, INSERT, UPDATE ON business_hours TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sla_policies TO {app};

@@ -2733,6 +2733,15 @@ CREATE TABLE reply_drafts (
     CONSTRAINT reply_drafts_pkey PRIMARY KEY (company_id, ticket_id, agent_id)
 );
 
+-- Whom notes mention, until they open the ticket.
+CREATE TABLE ticket_mentions (
+    company_id  bigint         NOT NULL,
+    agent_id    bigint         NOT NULL,
+    ticket_id   text           COLLATE "C" NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT ticket_mentions_pkey PRIMARY KEY (company_id, agent_id, ticket_id)
+);
+
 -- Replies that agents send later; a row is deleted when its reply is sent. Instants are the company's.
 CREATE TABLE scheduled_replies (
     company_id      bigint         NOT NULL,

@@ -7,6 +7,7 @@ from sapa.http.errors import Invalid
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.messages import actions as messages
 from sapa.support import queries
+from sapa.support.mentions import actions as mentions
 from sapa.support.rows import LockedTicket
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.ticket_change import TicketChange
@@ -35,6 +36,7 @@ async def merge(tx: Tx, company: Company, id: str, other_id: str) -> Ticket:
         await emit(tx, company, TicketClosed(await other.write(tx, company)))
     await messages.move_to_ticket(tx, company, other_id, id)
     await queries.move_notes(tx, company.id, other_id, id)
+    await mentions.move(tx, company, other_id, id)
     await scheduled_replies.move(tx, company, other_id, id)
     ticket = await change.write(tx, company)
     await emit(tx, company, TicketUpdated(ticket))

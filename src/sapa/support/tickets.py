@@ -11,6 +11,7 @@ from sapa.messaging.tickets import TakenOver, build_tickets_channel
 from sapa.support import queries
 from sapa.support.actions import find_next_owner
 from sapa.support.agents import actions as agents
+from sapa.support.mentions import actions as mentions
 from sapa.support.presence import actions as presence
 from sapa.support.ratings import actions as ratings
 from sapa.support.requests import HandoverIn, NoteIn
@@ -145,6 +146,7 @@ async def add_note(tx: Tx, company: Company, id: str, body: NoteIn, *, at: datet
     if not body.body.strip() or "\0" in body.body:
         raise Invalid.field("body", "must not be blank or contain a NUL character")
     at = at or (await read_clock(tx, company.id)).now
+    await mentions.record(tx, company, id, agent.id, body.body)
     notify_after_commit(tx, build_tickets_channel(company.id))
     return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, body.body, at)
 

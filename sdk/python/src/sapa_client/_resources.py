@@ -185,7 +185,8 @@ class AgentsResource(Resource):
         Needs the scope `messages:WRITE`.
 
         - kinds: A customer waits in the agent's own ticket (`assigned`) or in one that nobody has
-          (`unassigned`); a paid order waits to be shipped; a parcel needs somebody.
+          (`unassigned`); a note mentions the agent (`mentioned`); a paid order waits to be shipped; a parcel
+          needs somebody.
         """
         return self._call(
             models.AgentNotificationSettings,

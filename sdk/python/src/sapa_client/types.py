@@ -15,7 +15,7 @@ from ._values import NOT_GIVEN, Amount, NotGiven
 
 AdjustmentDirection: TypeAlias = Literal["add", "deduct"]
 
-AgentNotificationKind: TypeAlias = Literal["assigned", "order", "shipment", "unassigned"]
+AgentNotificationKind: TypeAlias = Literal["assigned", "mentioned", "order", "shipment", "unassigned"]
 
 AgentType: TypeAlias = Literal["ai", "human"]
 
@@ -518,8 +518,9 @@ class AgentNotificationSettings(Struct, kw_only=True, frozen=True):
     """What an agent's user hears of in this company, and how. It counts for the live and the test environment."""
 
     kinds: list[str] = []
-    """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid
-    order waits to be shipped; a parcel needs somebody. One of AgentNotificationKind, or a newer word.
+    """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a note
+    mentions the agent (`mentioned`); a paid order waits to be shipped; a parcel needs somebody. One of
+    AgentNotificationKind, or a newer word.
     """
     sound: bool
     """A sound, while the console is open."""
@@ -533,8 +534,8 @@ class AgentNotificationSettingsPatch(Struct, kw_only=True):
     """Changes to the settings: absent fields keep their values."""
 
     kinds: Sequence[AgentNotificationKind] | NotGiven = NOT_GIVEN
-    """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a paid
-    order waits to be shipped; a parcel needs somebody.
+    """A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); a note
+    mentions the agent (`mentioned`); a paid order waits to be shipped; a parcel needs somebody.
     """
     sound: bool | NotGiven = NOT_GIVEN
     desktop: bool | NotGiven = NOT_GIVEN

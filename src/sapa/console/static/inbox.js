@@ -163,7 +163,7 @@
       else inbox.dataset[name] = fresh.dataset[name];
     }
     showNotices(page);
-    for (const selector of ["#talk", "#about", "#bulk", "#queue-tabs", ".queue-head"]) {
+    for (const selector of ["#talk", "#about", "#bulk", "#queue-tabs", "#queue-mentions", ".queue-head"]) {
       const old = find(selector), put = fresh.querySelector(selector);
       if (!old || !put) continue;
       if (selector === ".queue-head" && old.contains(document.activeElement)) {

@@ -4,9 +4,9 @@ from msgspec import Struct
 
 from sapa.http.responses import Timestamp
 
-KINDS = ("assigned", "unassigned", "order", "shipment")
-"""What can be announced: a customer waits in one's own conversation or in one that nobody has, a paid order waits to be
-shipped, a parcel needs somebody."""
+KINDS = ("assigned", "unassigned", "mentioned", "order", "shipment")
+"""What can be announced: a customer waits in one's own conversation or in one that nobody has, a note mentions the
+person, a paid order waits to be shipped, a parcel needs somebody."""
 
 
 class OpenSession(Struct, frozen=True):
@@ -23,7 +23,7 @@ class OpenSession(Struct, frozen=True):
 class AlertSettings(Struct, frozen=True):
     """What a user hears of in one company, and how."""
 
-    kinds: tuple[str, ...] = ("assigned", "unassigned")
+    kinds: tuple[str, ...] = ("assigned", "unassigned", "mentioned")
     sound: bool = True
     desktop: bool = False
     mail: bool = True

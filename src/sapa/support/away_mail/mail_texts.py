@@ -18,6 +18,7 @@ TEXTS = {
         lines={
             "assigned": ("{n} customers wait for an answer in your conversations", "/inbox"),
             "unassigned": ("{n} customers wait in conversations that nobody has taken", "/inbox?view=unassigned"),
+            "mentioned": ("{n} conversations mention you", "/inbox"),
             "order": ("{n} orders were paid and wait to be shipped", "/orders?status=active&financialStatus=paid"),
             "shipment": ("{n} parcels need somebody", "/shipments?needsAction=true"),
         },
@@ -36,6 +37,7 @@ Choose what you hear of: {settings}
         lines={
             "assigned": ("{n} pelanggan menunggu balasan di percakapan Anda", "/inbox"),
             "unassigned": ("{n} pelanggan menunggu di percakapan yang belum ditangani", "/inbox?view=unassigned"),
+            "mentioned": ("Anda disebut di {n} percakapan", "/inbox"),
             "order": ("{n} pesanan sudah dibayar dan menunggu dikirim", "/orders?status=active&financialStatus=paid"),
             "shipment": ("{n} paket butuh tindakan", "/shipments?needsAction=true"),
         },

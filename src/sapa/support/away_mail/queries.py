@@ -13,6 +13,7 @@ class WaitingWork(Struct, frozen=True):
 
     assigned: int
     unassigned: int
+    mentioned: int
     order: int
     shipment: int
 
@@ -23,6 +24,10 @@ COUNT_WAITING = sql(
     """
     SELECT count(*) FILTER (WHERE a.user_id = $2) AS assigned,
            count(*) FILTER (WHERE t.agent_id IS NULL) AS unassigned,
+           (SELECT count(*)
+              FROM ticket_mentions m
+              JOIN agents mentioned ON mentioned.company_id = $1 AND mentioned.id = m.agent_id
+             WHERE m.company_id = $1 AND m.created_at > $3 AND mentioned.user_id = $2) AS mentioned,
            (SELECT count(DISTINCT o.id)
               FROM (SELECT order_id
                       FROM order_transactions
@@ -43,5 +48,6 @@ COUNT_WAITING = sql(
 
 
 async def count_waiting(db: Connection, company_id: int, user_id: int, since: datetime) -> WaitingWork:
-    """Customers who have begun to wait since then, orders that were paid, and parcels that need somebody."""
-    return await COUNT_WAITING.find(db, company_id, user_id, since, MOST_COUNTED) or WaitingWork(0, 0, 0, 0)
+    """Customers who have begun to wait since then, tickets that mention the person, orders that were paid, and parcels
+    that need somebody."""
+    return await COUNT_WAITING.find(db, company_id, user_id, since, MOST_COUNTED) or WaitingWork(0, 0, 0, 0, 0)

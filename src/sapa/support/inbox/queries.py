@@ -22,6 +22,14 @@ def _list(columns: str, table: str, name: str = "name", condition: str = "true")
 
 _MINE = "(agent_id IS NULL OR agent_id = (SELECT a.id FROM agents a WHERE a.company_id = $1 AND a.user_id = $2))"
 
+_MENTIONS = f"""
+           (SELECT coalesce(json_agg(one.ticket_id ORDER BY one.created_at, one.ticket_id), '[]')
+              FROM (SELECT ticket_id, created_at
+                      FROM ticket_mentions
+                     WHERE company_id = $1
+                       AND agent_id = (SELECT a.id FROM agents a WHERE a.company_id = $1 AND a.user_id = $2)
+                     LIMIT {MOST:d}) AS one)"""
+
 GET = sql(
     f"""
     SELECT json_build_object(
@@ -31,6 +39,7 @@ GET = sql(
            'views', {_list('id, name, agent_id AS "agentId", filters', "ticket_views", condition=_MINE)},
            'macros', {_list("id, name", "macros", condition="$3::boolean")},
            'savedReplies', {_list("id, shortcut, text", "saved_replies", "shortcut", "$3")},
+           'mentions', {_MENTIONS},
            'clockOffsetSeconds', (SELECT extract(epoch FROM clock_offset) FROM companies WHERE company_id = $1))"""
 )
 

@@ -16,5 +16,7 @@ class InboxChoices(Struct, frozen=True, rename="camel"):
     views: list[Choice]
     macros: list[Choice]
     saved_replies: list[Choice]
+    mentions: list[str]
+    """The tickets that mention the person, the oldest mention first."""
     clock_offset_seconds: float
     """How far the company's clock is ahead."""

@@ -8,14 +8,14 @@ from sapa.http.errors import Conflict
 from sapa.values.enum_names import EnumName
 
 AgentNotificationKind = Annotated[
-    Literal["assigned", "unassigned", "order", "shipment"], EnumName("AgentNotificationKind")
+    Literal["assigned", "unassigned", "mentioned", "order", "shipment"], EnumName("AgentNotificationKind")
 ]
 Kinds = Annotated[
     list[AgentNotificationKind],
     Meta(
-        max_length=4,
+        max_length=5,
         description="A customer waits in the agent's own ticket (`assigned`) or in one that nobody has (`unassigned`); "
-        "a paid order waits to be shipped; a parcel needs somebody.",
+        "a note mentions the agent (`mentioned`); a paid order waits to be shipped; a parcel needs somebody.",
     ),
 ]
 
