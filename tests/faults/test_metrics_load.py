@@ -58,7 +58,9 @@ async def test_eight_clients_that_hammer_the_metrics_slow_nobody_down(
     url = server.metrics if place == "its own address" else f"{server.address}/metrics"
     attack = [url, str(CLIENTS), "3", f"Authorization: Bearer {TOKEN}"]
     ratios = []
-    with httpx.Client(base_url=f"{server.address}/customer/v1", headers={"x-api-key": key}, verify=TLS) as caller:
+    with httpx.Client(
+        base_url=f"{server.address}/customer/v1", headers={"x-api-key": key}, verify=TLS, timeout=120
+    ) as caller:
         measure(caller)
         for _ in range(ROUNDS):
             quiet = measure(caller)

@@ -78,7 +78,7 @@ async def test_the_api_stores_such_a_number(
 ) -> None:
     key = await make_key(database, company.test)
     body = '{"reopenWindowHours": 8760.0}'
-    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1", verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1", verify=TLS, timeout=120) as client:
         stored = await client.put(
             "/support/settings", content=body, headers={"x-api-key": key.raw, "content-type": "application/json"}
         )

@@ -147,7 +147,7 @@ async def test_every_link_leads_to_a_place_that_exists(visits: dict[tuple[Base, 
 
 
 async def test_a_page_is_small_on_the_wire(visits: dict[tuple[Base, str], Visit]) -> None:
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         for visit in visits.values():
             async with client.stream("GET", visit.address) as answer:
                 assert sum([len(chunk) async for chunk in answer.aiter_raw()]) < MOST_BYTES, visit.address
@@ -250,7 +250,7 @@ async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, instal
 
 
 async def test_the_page_needs_no_key_and_forbids_itself_anything_from_elsewhere(installation: Installation) -> None:
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         response = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
     assert response.status_code == 200
     assert "default-src &#39;none&#39;" in response.text

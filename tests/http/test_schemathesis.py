@@ -57,7 +57,7 @@ positive_data_acceptance.expected-statuses = ["2xx", "4xx"]
 async def introduce(installation: Installation, key: str) -> None:
     """Schemathesis tries many unknown keys. A process that saw no good one before them would refuse this network."""
     for _ in range(20):  # each connection reaches one of the processes
-        async with httpx.AsyncClient(base_url=installation.address, headers={"x-api-key": key}) as client:
+        async with httpx.AsyncClient(base_url=installation.address, headers={"x-api-key": key}, timeout=120) as client:
             response = await client.get("/customer/v1/customers", params={"limit": 1})
             assert response.status_code == 200, response.text
 

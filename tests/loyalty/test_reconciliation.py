@@ -206,7 +206,7 @@ async def test_the_worker_counts_what_drifts_for_the_metrics(
     assert await counted() == 1
 
     async def is_shown() -> bool | None:
-        async with httpx.AsyncClient(verify=TLS) as reader:
+        async with httpx.AsyncClient(verify=TLS, timeout=120) as reader:
             metrics = (await reader.get(installation.metrics)).text
         (line,) = [line for line in metrics.splitlines() if line.startswith("sapa_loyalty_drift ")]
         return float(line.split()[1]) >= 1 or None

@@ -47,14 +47,14 @@ def start_api(variables: dict[str, str]) -> subprocess.Popen[bytes]:
 
 
 async def is_ready(address: str) -> bool | None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=120) as client:
         with suppress(httpx.TransportError):
             return (await client.get(f"{address}/readyz")).status_code == 200 or None
     return None
 
 
 async def is_closed(address: str) -> bool | None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=120) as client:
         try:
             await client.get(f"{address}/healthz")
         except httpx.ConnectError:

@@ -25,7 +25,7 @@ async def upload(
 
 async def fetch(installation: Installation, url: str) -> httpx.Response:
     """Without a key, at this installation's port."""
-    async with httpx.AsyncClient(verify=TLS) as browser:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as browser:
         return await browser.get(installation.address + "/pictures/" + url.partition("/pictures/")[2])
 
 

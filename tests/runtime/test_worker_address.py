@@ -36,7 +36,7 @@ def worker(installation: Installation) -> Iterator[str]:
 
 
 def test_a_worker_says_that_it_is_well_and_what_it_did(worker: str) -> None:
-    with httpx.Client(base_url=f"http://{worker}") as client:
+    with httpx.Client(base_url=f"http://{worker}", timeout=120) as client:
         assert client.get("/readyz").json() == {"status": "ready"}
         assert client.get("/metrics").status_code == 401
         metrics = client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"}).text

@@ -195,7 +195,7 @@ def is_alive(process: psutil.Process) -> bool:
 async def is_back(victim: Installation) -> None:
     for _ in range(PATIENCE * 10):
         with suppress(httpx.TransportError):
-            async with httpx.AsyncClient(verify=TLS) as client:
+            async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
                 if (await client.get(f"{victim.address}/readyz")).status_code == 200:
                     return
         await asyncio.sleep(0.1)

@@ -227,7 +227,7 @@ async def test_a_parcel_with_rubbish_holds_up_no_other(live: httpx.AsyncClient, 
     parcels[0] |= {"status": 99_999_999_999}
     parcels[1] |= {"finished_at": "0001-01-01 00:00:00"}
     body = {"method": "finished_packages", "data": parcels}
-    async with httpx.AsyncClient(verify=TLS) as carrier:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as carrier:
         headers = {"authorization": "Bearer secret"}
         assert (await carrier.post(hook, json=body, headers=headers)).status_code == 200
     for shipment in created[1:]:

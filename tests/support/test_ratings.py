@@ -45,7 +45,7 @@ async def test_a_customer_rates_once(
     ticket, path = await resolve_rated_ticket(desk)
     asked = (await desk.get("/ratings", ticketId=ticket["id"]))[0]
     assert (asked["status"], asked["score"], asked["cycle"]) == ("asked", None, 1)
-    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as browser:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS, timeout=120) as browser:
         page = await browser.get(path, headers={"accept-language": "en"})
         assert (page.status_code, "How did" in page.text) == (200, True)
         assert "Choose a score" in (await browser.post(path, data={"score": "6"}, params={"lang": "en"})).text

@@ -28,7 +28,7 @@ async def list_events(database: Database, company_id: int) -> list[str]:
 
 
 async def test_events_stand_in_the_document_of_messaging(installation: Installation) -> None:
-    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1", verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1", verify=TLS, timeout=120) as client:
         document = (await client.get("/openapi.json")).json()
     assert {"ticket.opened", "ticket.updated", "ticket.resolved"} <= document["webhooks"].keys()
 

@@ -61,7 +61,7 @@ async def wait_for_thumbnail(client: httpx.AsyncClient, message_id: str) -> Json
 
 async def fetch(installation: Installation, url: str) -> httpx.Response:
     """Without a key, at this installation's port."""
-    async with httpx.AsyncClient(verify=TLS) as browser:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as browser:
         return await browser.get(installation.address + "/media/" + url.partition("/media/")[2])
 
 

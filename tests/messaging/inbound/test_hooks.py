@@ -61,7 +61,7 @@ async def wait_until_processed(database: Database, company: Environments, callba
 
 async def test_the_channel_gets_its_challenge(hook: WhatsAppHook) -> None:
     query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         answer = await client.get(hook.address, params=query)
         assert (answer.status_code, answer.text) == (200, "1158201444")
         assert answer.headers["content-type"].startswith("text/plain")

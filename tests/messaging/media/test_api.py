@@ -59,7 +59,7 @@ async def test_a_file_is_fetched_and_served(
     (row,) = await wait_for_inbound(database, company.test)
     file = await get_file(sandbox, await get_message(sandbox, row["id"]))
     assert (file["type"], file["mimeType"], file["size"]) == (kind, MIME_TYPES[kind], len(FILES[kind]))
-    async with httpx.AsyncClient(verify=TLS) as browser:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as browser:
         served = await browser.get(reach(installation, file["url"]))
     assert (served.status_code, served.content) == (200, FILES[kind])
     assert served.headers["x-content-type-options"] == "nosniff"
@@ -80,7 +80,7 @@ async def test_a_file_is_its_companys_only(
     async with connect_messaging(installation, None) as nobody:
         assert (await nobody.get(f"/messages/{row['id']}/media")).status_code == 401
     link = reach(installation, file["url"])
-    async with httpx.AsyncClient(verify=TLS) as browser:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as browser:
         for changed in (
             link[:-2] + ("AA" if link[-2:] != "AA" else "BB"),
             link[:-10],

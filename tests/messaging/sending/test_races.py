@@ -58,7 +58,7 @@ async def context(installation: Installation, database: Database) -> AsyncIterat
 
 async def call_back(installation: Installation, account: SandboxAccount, post: Post | None) -> None:
     assert post is not None
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         answer = await client.post(installation.address + account.hook, content=post.body, headers=post.headers)
     assert answer.status_code == 200, answer.text
 

@@ -45,7 +45,7 @@ def test_every_simulator_is_in_the_table() -> None:
 @pytest.mark.parametrize("prefix", UNAUTHORIZED)
 async def test_without_a_token_the_answer_is_the_providers_401(installation: Installation, prefix: str) -> None:
     path, part = UNAUTHORIZED[prefix]
-    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as http:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS, timeout=120) as http:
         for headers in ({}, {"authorization": "Bearer wrong", "access-token": "wrong", "pass-key": "wrong"}):
             answer = await http.post(prefix + path, content=b"{}", headers=headers)
             assert answer.status_code == 401, answer.text
@@ -118,7 +118,7 @@ async def test_a_channels_token_does_not_open_another_channel(two: tuple[Outside
 async def test_a_live_environment_has_no_simulators(installation: Installation, database: Database) -> None:
     company = await make_company(database)
     key = await make_key(database, company.live)
-    async with httpx.AsyncClient(verify=TLS) as http:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as http:
         answer = await http.post(
             f"{installation.address}/messaging/v1/sandbox/accounts", headers={"x-api-key": key.raw}
         )
@@ -233,7 +233,7 @@ async def test_a_carriers_simulator_books_for_an_outside_program(
 ) -> None:
     company = await make_company(database)
     key = await make_key(database, company.test)
-    async with connect(installation, key.raw) as api, httpx.AsyncClient(verify=TLS) as http:
+    async with connect(installation, key.raw) as api, httpx.AsyncClient(verify=TLS, timeout=120) as http:
         listed = (await api.post("/shipping/sandbox/accounts")).json()["data"]
         accounts = {account["carrier"]: account["credentials"] for account in listed}
         assert set(accounts) == {access.prefix.split("/")[2] for access in carriers.ACCESS}

@@ -117,7 +117,7 @@ async def test_only_the_carrier_can_call(
     forged = await post(installation, (path, {**headers, "authorization": "Bearer x"}, body))
     assert (forged.status_code, forged.json()["error"]["code"]) == (401, "UNAUTHORIZED")
     assert (await post(installation, (path, headers, b"x" * 300_000))).status_code == 413
-    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS, timeout=120) as client:
         assert (await client.get(path)).status_code == 405
     assert (await post(installation, (path, headers, b""))).status_code == 200, "an empty trial call is answered"
     assert (await post(installation, (path, headers, b"\xff rubbish"))).status_code == 200, "kept for people to look at"

@@ -32,7 +32,7 @@ SECRETS = {
 @pytest.fixture
 async def reader(installation: Installation) -> AsyncIterator[httpx.AsyncClient]:
     """A browser without a key."""
-    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as client:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS, timeout=120) as client:
         yield client
 
 

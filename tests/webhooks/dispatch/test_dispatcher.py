@@ -364,7 +364,7 @@ async def test_operators_see_attempts_and_the_queue(
 
 
 async def metrics(installation: Installation) -> dict[str, float]:
-    async with httpx.AsyncClient(verify=TLS) as http:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as http:
         text = (await http.get(installation.metrics)).text
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("sapa_webhook")]
     return {name: float(value) for name, value in lines}

@@ -104,7 +104,7 @@ async def test_what_cannot_be_listened_to_is_a_400(
     installation: Installation, token: str, headers: dict[str, str], query: str
 ) -> None:
     given_headers = [(name.encode(), value.encode()) for name, value in headers.items()]
-    async with httpx.AsyncClient(verify=TLS) as client:
+    async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
         response = await client.get(
             f"{installation.address}/listen{query}",
             headers=[(b"authorization", f"Bearer {token}".encode()), *given_headers],
@@ -113,7 +113,7 @@ async def test_what_cannot_be_listened_to_is_a_400(
 
 
 async def test_only_get_is_allowed(installation: Installation, token: str) -> None:
-    async with httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}, verify=TLS) as client:
+    async with httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}, verify=TLS, timeout=120) as client:
         assert [
             (await client.request(way, f"{installation.address}/listen")).status_code for way in ("HEAD", "POST")
         ] == [
@@ -384,7 +384,7 @@ async def test_nothing_is_held_while_a_stream_is_quiet(
     streams = [hearing(installation.address, other) for other in others for _ in range(5)]
     try:
         ears = [await stream.__aenter__() for stream in streams]
-        async with httpx.AsyncClient(verify=TLS) as client:
+        async with httpx.AsyncClient(verify=TLS, timeout=120) as client:
             assert (await client.get(f"{installation.address}/readyz")).status_code == 200
         assert len(ears) == 30
 
