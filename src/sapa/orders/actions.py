@@ -350,7 +350,8 @@ async def _save(
 async def _announce_change(
     tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState, *, earns: bool = True
 ) -> None:
-    await timeline.record_all(tx, company, build_entries(order, before, after))
+    # The customer of a new order is locked.
+    await timeline.record_all(tx, company, build_entries(order, before, after), are_known=before is None)
     await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
