@@ -13,8 +13,6 @@ LISTS = ("customers", "products", "orders", "shipments")
 
 
 async def list_saved(page: PageRequest, list_name: str) -> list[SavedFilter]:
-    if not page.session.has_filters:
-        return []
     async with page.context.database.connection() as db:
         return await filters.list_filters(db, page.company_id, page.session.user_id, list_name)
 

@@ -163,9 +163,7 @@ INSERT_SESSION = sql(
 FIND_SESSION = sql(
     """
     SELECT u.id AS user_id, u.email, u.name, u.language, u.time_zone, m.role, o.id AS organisation_id,
-           o.name AS organisation, live.company_id AS live_company_id, test.company_id AS test_company_id,
-           EXISTS (SELECT FROM saved_filters f
-                    WHERE f.company_id IN (live.company_id, test.company_id) AND f.user_id = u.id) AS has_filters
+           o.name AS organisation, live.company_id AS live_company_id, test.company_id AS test_company_id
       FROM sessions s
       JOIN users u ON u.id = s.user_id
       JOIN memberships m ON m.organisation_id = s.organisation_id AND m.user_id = s.user_id

@@ -47,8 +47,6 @@ class ConsoleSession(Struct, frozen=True):
     organisation: str
     live_company_id: int
     test_company_id: int
-    has_filters: bool
-    """Whether the user has saved filters of lists."""
 
     def company_id(self, environment: str) -> int:
         return self.live_company_id if environment == "live" else self.test_company_id
