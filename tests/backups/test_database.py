@@ -146,15 +146,17 @@ async def test_an_upgrade_migrates_as_well(fresh: Path) -> None:
             assert await find_mismatch(db) is None
             assert await db.fetchval("SELECT place FROM backup_runs") == "kept"
             assert await db.fetchval("SHOW archive_mode") == "off"
+            assert await db.fetchval("SELECT archived_count FROM pg_stat_archiver") == 0
     finally:
         await now.stop()
 
 
 def test_an_upgrade_that_was_interrupted_at_its_end_is_finished(fresh: Path) -> None:
     copy_prepared(fresh)
-    (fresh / "pg").rename(fresh / "pg.new")
+    (fresh / "pg").rename(fresh / "pg.upgraded")
     (fresh / "pg.12").mkdir()
-    assert "Run `sapa database upgrade` again" in sapa(fresh, "company", "list").sentence()
+    assert "run `sapa database upgrade` again" in sapa(fresh, "company", "list").sentence()
+    assert "There is no other database" in sapa(fresh, "database", "upgrade", "--remove-old").sentence()
     assert "finished" in sapa(fresh, "database", "upgrade").out
     assert sapa(fresh, "company", "list", "--json").code == 0
     assert "pg.12" in sapa(fresh, "database", "upgrade", "--remove-old").out

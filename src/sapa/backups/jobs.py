@@ -42,7 +42,7 @@ async def _make_if_due(context: AppContext, holder: str, stopping: asyncio.Event
     failure = await _run_command(context, holder, stopping)
     if failure is None:
         log.info("backup made")
-    elif not stopping.is_set():
+    elif not stopping.is_set() and await _renew(context, holder):  # otherwise another worker makes it
         log.error("backup failed", reason=failure)
         await _record_failure(context, state, failure)
 

@@ -56,7 +56,8 @@ async def write_backup(
     sealed_key = seal_key(secret_key, passphrase)
     async with open_session(owner_url) as connection:
         mismatch = await find_mismatch(connection)
-        if mismatch and not (may_be_older and mismatch == BEHIND):
+        is_older = mismatch == BEHIND and bool(await queries.list_tables(connection))
+        if mismatch and not (may_be_older and is_older):
             raise BackupFailed(mismatch)
         try:
             async with connection.transaction(isolation="repeatable_read", readonly=True):

@@ -21,7 +21,7 @@ from sapa.cli.connect import AsJson, DatabaseUrls, get_secret_key, reach_databas
 from sapa.db.connection import connect
 from sapa.db.distribution import DEFAULT_SHARDS
 from sapa.db.distribution import distribute as distribute_tables
-from sapa.runtime.cluster import CLUSTER, bundled_binaries, find_major_version, get_major_version
+from sapa.runtime.cluster import CLUSTER, UPGRADED, bundled_binaries, find_major_version, get_major_version
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting, Settings, check_database_url, read_settings
@@ -158,34 +158,36 @@ def upgrade(
     if remove_old:
         _remove_old(settings.data)
         return
+    archive = EmbeddedServer(settings.data).find_archive()
     if asyncio.run(_finish_interrupted(settings.data)):
         typer.echo("The upgrade that was interrupted is finished.")
-        return
-    found, own = find_major_version(settings.data / CLUSTER), get_major_version(bundled_binaries())
-    if found is None:
-        raise CannotStart(f"There is no embedded database in {settings.data}.")
-    if found == own:
-        typer.echo(f"The database is at PostgreSQL {own} already.")
-        return
-    archive = EmbeddedServer(settings.data).find_archive()
-    manifest = asyncio.run(_upgrade(settings.data, found, binaries or _get_binaries(found)))
-    typer.echo(_describe(manifest))
+    else:
+        found, own = find_major_version(settings.data / CLUSTER), get_major_version(bundled_binaries())
+        if found is None:
+            raise CannotStart(f"There is no embedded database in {settings.data}.")
+        if found == own:
+            typer.echo(f"The database is at PostgreSQL {own} already.")
+            return
+        typer.echo(_describe(asyncio.run(_upgrade(settings.data, found, binaries or _get_binaries(found)))))
+    typer.echo(f"The files of the old PostgreSQL stay: {', '.join(map(str, _list_old(settings.data)))}.")
+    typer.echo("When everything works, delete them with `sapa database upgrade --remove-old`.")
     if archive is not None:
         typer.echo(
-            f"The archive in {archive} ends here; PostgreSQL {found} restores from it. Begin a new one in another"
+            f"The archive in {archive} ends here: only the old version restores from it. Begin a new one in another"
             " folder with `sapa backup archive`."
         )
-    typer.echo(f"The files of PostgreSQL {found} are in {settings.data / f'pg.{found}'}.")
-    typer.echo("When everything works, delete them with `sapa database upgrade --remove-old`.")
 
 
 async def _upgrade(data: Path, found: int, binaries: Path) -> Manifest:
     """The new files replace the old ones only when they are complete, so an interrupted upgrade changes nothing."""
     if get_major_version(binaries) != found:
         raise CannotStart(f"{binaries} has PostgreSQL {get_major_version(binaries)}; version {found} is needed.")
-    new = EmbeddedServer(data, folder=_NEW)
+    aside, new = data / f"pg.{found}", EmbeddedServer(data, folder=_NEW)
+    if aside.exists():
+        raise CannotStart(f"{aside} exists already: delete it, or put it elsewhere.")
     async with claim_folder(data) as server:
-        shutil.rmtree(new.cluster, ignore_errors=True)
+        for unfinished in (new.cluster, data / UPGRADED):
+            shutil.rmtree(unfinished, ignore_errors=True)
         with _temporary_folder(data) as copied:
             storage = FolderStorage(copied)
             async with _run(EmbeddedServer(data, binaries=binaries)) as old:
@@ -193,19 +195,23 @@ async def _upgrade(data: Path, found: int, binaries: Path) -> Manifest:
                 manifest = await write_backup(old.owner_url, storage, key, secrets.token_urlsafe(), may_be_older=True)
             async with _run(new):
                 await restore_backup(new.owner_url, new.app_url, storage, manifest)
-        server.leave_archive()
-        server.cluster.rename(data / f"pg.{found}")
-        new.cluster.rename(server.cluster)
+        new.cluster.rename(data / UPGRADED)
+        server.cluster.rename(aside)
+        _take_place(server)
     return manifest
+
+
+def _take_place(server: EmbeddedServer) -> None:
+    server.leave_archive()
+    (server.data / UPGRADED).rename(server.cluster)
 
 
 async def _finish_interrupted(data: Path) -> bool:
     """The old files are put aside only when the new ones are complete: those only have to take their place."""
-    cluster, new = data / CLUSTER, data / _NEW
-    if cluster.exists() or not new.exists() or not _list_old(data):
+    if (data / CLUSTER).exists() or not (data / UPGRADED).exists():
         return False
-    async with claim_folder(data):
-        new.rename(cluster)
+    async with claim_folder(data) as server:
+        _take_place(server)
     return True
 
 
@@ -225,6 +231,8 @@ def _get_binaries(version: int) -> Path:
 
 
 def _remove_old(data: Path) -> None:
+    if not (data / CLUSTER).exists():
+        raise CannotStart(f"There is no other database in {data}. Run `sapa database upgrade` first.")
     removed = _list_old(data)
     for folder in removed:
         shutil.rmtree(folder)

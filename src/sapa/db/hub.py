@@ -134,6 +134,7 @@ class Hub:
             )
         except DatabaseAway:
             if self._is_silent:
+                self._is_silent = False
                 self._abandon()
             raise
 

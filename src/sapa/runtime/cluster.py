@@ -23,6 +23,8 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 
 CLUSTER = "pg"
 """The folder of the server's files within the data folder."""
+UPGRADED = "pg.upgraded"
+"""What an upgrade has completed, until it takes that place."""
 
 _INITDB = [
     "--username=postgres",
@@ -92,9 +94,9 @@ def refuse_other_version(cluster: Path, binaries: Path) -> None:
             "Make a backup, then run `sapa database upgrade`."
         )
     if found is None and cluster.name == CLUSTER and (replaced := sorted(cluster.parent.glob("pg.[0-9]*"))):
+        finish = "run `sapa database upgrade` again, or " if (cluster.parent / UPGRADED).exists() else ""
         raise CannotStart(
-            "An upgrade of the database was interrupted. Run `sapa database upgrade` again, or rename "
-            f"{replaced[-1]} to {cluster} to go back."
+            f"An upgrade of the database was interrupted: {finish}rename {replaced[-1]} to {cluster} to go back."
         )
 
 

@@ -38,7 +38,7 @@ from sapa.runtime.processes import (
     spawn,
     wait_until,
 )
-from sapa.runtime.wal_archive import build_archive_settings, make_archive
+from sapa.runtime.wal_archive import build_archive_settings, has_changes, make_archive
 
 SETTINGS = {
     "listen_addresses": "",
@@ -142,7 +142,7 @@ class EmbeddedServer:
         self._archive_file.write_text(str(archive))
 
     def leave_archive(self) -> None:
-        """The changes of another cluster would have the same names as those in the archive."""
+        """The changes of a new database would have the same names as those in the archive."""
         self._archive_file.unlink(missing_ok=True)
 
     def _prepare(self) -> ProcessUser | None:
@@ -150,6 +150,8 @@ class EmbeddedServer:
         refuse_other_version(self.cluster, self._binaries)
         make_secrets(self.passwords, self.cluster)
         if not self.cluster.exists():
+            if self.cluster.name == CLUSTER and (archive := self.find_archive()) and has_changes(archive):
+                self.leave_archive()
             make_cluster(self.cluster, self.secrets, account)
         write_rules(self.cluster)
         make_private(self.socket_folder, account)

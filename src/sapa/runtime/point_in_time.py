@@ -47,10 +47,8 @@ class BaseCopy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def begin_archive(server: EmbeddedServer, archive: Path) -> None:
-    """Not where another version has left its changes: those of a new cluster have the same names."""
-    versions = {base.major_version for base in list_bases(archive)}
-    is_own = server.find_archive() == archive or versions == {get_major_version(bundled_binaries())}
-    if not is_own and has_changes(archive):
+    """Not where another database has left its changes: those of a new one have the same names."""
+    if server.find_archive() != archive and has_changes(archive):
         raise BackupFailed(f"{archive} has the archive of another database. Name a new folder.")
     server.use_archive(archive)
 
@@ -132,6 +130,7 @@ async def restore_instant(data: Path, archive: Path, until: datetime | None, pas
             await _recover(server)
         finally:
             await server.stop()
+        final.leave_archive()
         server.cluster.rename(final.cluster)
     return base
 
