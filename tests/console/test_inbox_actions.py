@@ -84,6 +84,8 @@ async def test_a_macro_acts_and_its_text_becomes_the_draft(desk: Desk, seat: Sea
     assert ">Ditangani Sari.</textarea>" in await seat.open(path, reply=reply["id"])
     await seat.post(f"{ticket['id']}/draft", 204, body="Sebentar <ya>")
     assert ">Sebentar &lt;ya&gt;</textarea>" in await seat.open(path)
+    await seat.post(f"{ticket['id']}/macro", macro=macro["id"])
+    assert ">Sebentar &lt;ya&gt;\nHalo, saya Sari. Fotonya?</textarea>" in await seat.open(path)
     await seat.post(f"{ticket['id']}/replies", body="Halo, fotonya?")
     assert 'maxlength="65536"' in (page := await seat.open(path))
     assert "Sebentar" not in page, "what was sent is no draft any more"

@@ -1,4 +1,4 @@
-"""Amounts, phone numbers and times as people write them, typed into forms in both languages and stored as meant."""
+"""Amounts, counts, phone numbers and times as people write them, typed into forms in both languages."""
 
 import httpx
 import pytest
@@ -22,6 +22,7 @@ AMOUNTS = {
     ],
 }  # fmt: skip
 PHONES = ["081234567{}", "0812-3456-7{}", "+62 812 3456 7{}", "62812 34567{}", "(0812) 3456 7{}", "+6281234567{}"]
+COUNTS = [("1.000", 1_000), ("1,000", 1_000), ("12.345.678", 12_345_678), ("75", 75)]
 TIMES = [
     ("2030-01-31T09:30", "2030-01-31T02:30:00.000Z"), ("2030-07-01T00:00", "2030-06-30T17:00:00.000Z"),
     ("2031-12-31T23:59", "2031-12-31T16:59:00.000Z"), ("2032-02-29T07:00", "2032-02-29T00:00:00.000Z"),
@@ -42,6 +43,11 @@ async def test_what_people_type_is_stored_as_meant(
             made = await browser.post("/live/products/new", data=typed)
             product = (await api.get(f"/products/{made.headers['location'].rpartition('/')[2]}")).json()["data"]
             assert product["variants"][0]["price"] == meant, text
+        for text, count in COUNTS:
+            typed = form | blank | {"name": text, "variant.title": "", "variant.price": "500", "variant.stock": text}
+            made = await browser.post("/live/products/new", data=typed)
+            product = (await api.get(f"/products/{made.headers['location'].rpartition('/')[2]}")).json()["data"]
+            assert product["variants"][0]["inventoryQuantity"] == count, text
         for number, spelling in enumerate(PHONES):
             typed = form | {"phoneNumber": spelling.format(800 + number)}
             made = await browser.post("/live/customers/new", data=typed)

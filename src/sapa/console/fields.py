@@ -1,6 +1,7 @@
 """Converts form fields into the API's bodies. Fields have the API's names, with dots for nesting."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from sapa.http.errors import Invalid
 from sapa.values.instants import format_instant
 
 MINUTE = len("2026-01-31T09:30")
+_GROUPED = re.compile(r"-?[0-9]{1,3}(?P<mark>[.,])[0-9]{3}(?:(?P=mark)[0-9]{3})*").fullmatch
 
 
 def gather(
@@ -65,6 +67,11 @@ def parse_number(name: str, text: str) -> int | float | None:
     if not math.isfinite(number):
         raise Invalid.field(name, "must be a number, such as 1.5")
     return int(number) if number.is_integer() else number
+
+
+def parse_count(name: str, text: str) -> int | float | None:
+    """Of things that have no halves: 1.000 and 1,000 are a thousand."""
+    return parse_number(name, re.sub(r"[.,]", "", text) if _GROUPED(text) else text)
 
 
 def parse_instant(page: PageRequest, text: str, is_end: bool = False) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.fields import parse_number
+from sapa.console.fields import parse_count
 from sapa.console.listing import read_list
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
@@ -86,7 +86,7 @@ async def adjust_points(page: PageRequest) -> None:
         raise Invalid.field("reason", "is required")
     body = {
         "direction": page.form_value("direction"),
-        "points": parse_number("points", page.form_value("points")),
+        "points": parse_count("points", page.form_value("points")),
         "reason": page.form_value("reason") or None,
         "idempotencyKey": f"console-{once}" if (once := page.form_value("once")) else None,
     }

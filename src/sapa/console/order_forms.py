@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.draft_pages import show_draft
-from sapa.console.fields import gather, parse_money, parse_number, split_words
+from sapa.console.fields import gather, parse_count, parse_money, split_words
 from sapa.console.order_pages import SHIPPING_TITLE, parse_discount, show_order
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import show_person
@@ -159,7 +159,7 @@ async def _list_lines(page: PageRequest) -> list[Json]:
         if not title.strip():
             continue
         at = f"lineItems[{number}]"
-        line: Json = {"quantity": parse_number(f"{at}.quantity", quantity.strip()) or 1}
+        line: Json = {"quantity": parse_count(f"{at}.quantity", quantity.strip()) or 1}
         amount = parse_money(page, f"{at}.price", text=price.strip())
         if amount is not None:
             line |= {"title": title.strip(), "price": amount}

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import parse_money, parse_number
+from sapa.console.fields import parse_count, parse_money, parse_number
 from sapa.console.filter_pages import list_saved
 from sapa.console.listing import NamedFilters, build_tabs, count_cells, read_cells, read_list
 from sapa.console.page_request import PageRequest
@@ -161,7 +161,7 @@ async def gather_edit(page: PageRequest, order: dict[str, Any]) -> dict[str, Any
         if (quantity := _parse_quantity(page, line))
     ]
     if title := page.form_value("title"):
-        line: dict[str, Any] = {"quantity": parse_number("quantity", page.form_value("quantity")) or 1}
+        line: dict[str, Any] = {"quantity": parse_count("quantity", page.form_value("quantity")) or 1}
         if (price := parse_money(page, "price", order["currency"])) is not None:
             line |= {"title": title, "price": price}
         else:
@@ -215,13 +215,13 @@ def parse_discount(page: PageRequest, currency: str) -> dict[str, Any] | None:
 def _parse_quantity(page: PageRequest, line: dict[str, Any]) -> int | float | None:
     """Unchanged where the form has no field for the line."""
     name = f"quantity-{line['id']}"
-    return parse_number(name, page.form_value(name)) if name in page.form else line["quantity"]
+    return parse_count(name, page.form_value(name)) if name in page.form else line["quantity"]
 
 
 def _list_units(page: PageRequest, prefix: str) -> Iterator[dict[str, Any]]:
     for name in page.form:
         action, _, id = name.partition("-")
-        if action == prefix and (quantity := parse_number(name, page.form_value(name))):
+        if action == prefix and (quantity := parse_count(name, page.form_value(name))):
             yield {"id": id, "quantity": quantity}
 
 

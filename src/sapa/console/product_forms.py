@@ -6,7 +6,7 @@ from typing import Any
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from sapa.console.fields import parse_money, parse_number, split_words
+from sapa.console.fields import parse_count, parse_money, split_words
 from sapa.console.form_files import list_files, open_stream
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
@@ -199,5 +199,5 @@ def _build_variant(page: PageRequest, number: int, typed: Json) -> Json:
     if typed["id"]:
         variant["id"] = typed["id"]
     if typed["stock"] != typed["stockBefore"] or not typed["id"]:
-        variant["inventoryQuantity"] = parse_number(f"{at}.inventoryQuantity", typed["stock"])
+        variant["inventoryQuantity"] = parse_count(f"{at}.inventoryQuantity", typed["stock"])
     return variant

@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.fields import gather, parse_money, parse_number, spread
+from sapa.console.fields import gather, parse_count, parse_money, spread
 from sapa.console.listing import read_list
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
@@ -87,7 +87,7 @@ def _build_body(page: PageRequest) -> dict[str, Any]:
     """Free shipping has no value, whatever the field holds."""
     body = gather(page, TEXTS, amounts=["minimumPurchaseAmount"]) | {
         "rewardName": page.form_value("rewardName"),
-        "costToRedeem": parse_number("costToRedeem", page.form_value("costToRedeem")) or 0,
+        "costToRedeem": parse_count("costToRedeem", page.form_value("costToRedeem")) or 0,
         "expirationPreset": page.form_value("expirationPreset") or "NO_EXPIRATION",
     }
     return body | {"discountValue": _parse_discount(page, body["discountType"])}

@@ -10,7 +10,7 @@ from sapa.console.page_request import PageRequest
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.snooze_choices import read_instant
-from sapa.console.ticket_pages import go_to_next, save_draft, show_ticket
+from sapa.console.ticket_pages import find_draft, go_to_next, save_draft, show_ticket
 from sapa.http.endpoints import Base
 
 Json = dict[str, Any]
@@ -64,12 +64,13 @@ async def update_ticket(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/{id}/macro", roles=EVERYBODY, shown_by=show_ticket, says="Macro applied")
 async def apply_macro(page: PageRequest) -> Response:
-    """Its text becomes the draft, for the agent to send."""
+    """Its text becomes the draft, after what is there already, for the agent to send."""
     id, my_id = page.request.path_params["id"], (await read_team(page)).my_id
     path = f"/tickets/{id}/macros/{page.form_value('macro')}"
     applied = (await page.call("POST", path, body={"agentId": my_id}, base=Base.MESSAGING))["data"]
     if applied["reply"]:
-        await save_draft(page, my_id, applied["reply"]["text"])
+        draft = await find_draft(page, id, my_id)
+        await save_draft(page, my_id, "\n".join([*([draft.body] if draft else []), applied["reply"]["text"]]))
         return go_to(path_of(page, id, "#talk"))
     is_gone = applied["ticket"]["status"] == "resolved" or applied["ticket"]["snoozedUntil"]
     return await go_to_next(page, id) if is_gone else go_to(path_of(page, id))

@@ -124,7 +124,7 @@ async def keep_draft(page: PageRequest) -> Response:
     """What is typed and not sent, for this agent on any device. Others see that somebody is writing, and so does the
     customer where the channel shows it."""
     ticket, my_id, text = await get_ticket(page), (await read_team(page)).my_id, page.form_value("body")
-    draft = await _find_draft(page, ticket, my_id)
+    draft = await find_draft(page, ticket["id"], my_id)
     await save_draft(page, my_id, text)
     if text and (draft is None or datetime.now(UTC) - draft.updated_at > timedelta(seconds=drafts.TYPING_SECONDS)):
         await _show_typing(page, ticket)
@@ -139,10 +139,10 @@ async def _show_typing(page: PageRequest, ticket: Json) -> None:
             await page.call("POST", f"/messages/{received[-1]}/typing", base=Base.MESSAGING)
 
 
-async def _find_draft(page: PageRequest, ticket: Json, agent_id: int) -> ReplyDraft | None:
+async def find_draft(page: PageRequest, ticket_id: str, agent_id: int) -> ReplyDraft | None:
     company = await page.api.get_company(page.company_id)
     async with page.context.database.connection() as db:
-        return await drafts.find_draft(db, company, ticket["id"], agent_id)
+        return await drafts.find_draft(db, company, ticket_id, agent_id)
 
 
 @console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
@@ -192,7 +192,7 @@ async def unschedule_reply(page: PageRequest) -> Response:
     ticket, my_id = await get_ticket(page), (await read_team(page)).my_id
     text = next((one.body for one in await _list_scheduled(page, ticket) if one.id == reply_id), "")
     await page.call("DELETE", f"/scheduled-replies/{reply_id}", base=Base.MESSAGING)
-    if await _find_draft(page, ticket, my_id) is None:
+    if await find_draft(page, ticket["id"], my_id) is None:
         await save_draft(page, my_id, text)
     return go_to(path_of(page, id, "#talk"))
 
@@ -313,7 +313,7 @@ async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
         query = {"agentId": str(team.my_id)}
         values["body"] = (await ask(page, f"/tickets/{ticket['id']}/saved-replies/{chosen}", query))["data"]["text"]
     elif team.me and not is_refused:
-        draft = await _find_draft(page, ticket, team.my_id)
+        draft = await find_draft(page, ticket["id"], team.my_id)
         values["body"] = draft.body if draft else ""
     sent = [message for message in ticket["messages"] if message["direction"] == "out"]
     return {

@@ -2,7 +2,7 @@
 "use strict";
 
 const alerts = document.body.dataset.alerts;
-const ALERTS = "sapa-alerts";
+const ALERTS = `sapa-alerts ${alerts}`;
 const plainTitle = document.title;
 const alertWords = JSON.parse(document.body.dataset.alertWords ?? "{}");
 let audio;

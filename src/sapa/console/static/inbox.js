@@ -257,7 +257,11 @@
   const showPhoto = (address, words) => {
     const dialog = make("dialog", { class: "lightbox", "aria-label": words }, make("img", { src: address, alt: words }));
     dialog.addEventListener("click", () => dialog.close());
-    dialog.addEventListener("close", () => dialog.remove());
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      // Its line may have been drawn anew meanwhile.
+      [...document.querySelectorAll(".photo")].find((link) => link.dataset.photo === address)?.focus();
+    });
     document.body.append(dialog);
     dialog.showModal();
   };
