@@ -123,7 +123,9 @@ async def test_a_new_conversation_is_announced_in_the_title_and_a_profile_says_o
         await expect(page.locator("[name=kind][value=order]")).to_be_checked()
         await expect(page.locator("[name=mail]")).not_to_be_checked()
         await expect(page.locator("main")).to_contain_text("this browser")
-        await page.evaluate("localStorage.setItem('sapa-alerts', JSON.stringify({ unassigned: 0 }))")
+        await page.evaluate(
+            "localStorage.setItem('sapa-alerts /console/test/alerts', JSON.stringify({ unassigned: 0 }))"
+        )
         async with connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging:
             await Desk(messaging).receive("Halo kak", "+628123456790")
         await page.goto("/console/test/products")

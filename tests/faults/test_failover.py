@@ -132,11 +132,17 @@ async def test_a_process_whose_address_led_to_a_standby_is_ready_when_it_leads_t
     async with open_moving(fleet, fleet.replicas.standbys[0]) as (forwarder, database):
         transport = httpx.ASGITransport(build_site(health_routes(database)))
         async with httpx.AsyncClient(transport=transport, base_url="http://onlooker") as onlooker:
-            response = await onlooker.get("/readyz")
-            assert response.status_code == 503
-            assert "read-only" in response.text
+
+            async def is_read_only() -> bool:
+                response = await onlooker.get("/readyz")
+                return response.status_code == 503 and "read-only" in response.text
+
+            async def is_ready() -> bool:  # the primary may be full for a moment
+                return (await onlooker.get("/readyz")).status_code == 200
+
+            assert await wait_until(is_read_only, PATIENCE)
             forwarder.move(fleet.replicas.primary.port)
-            assert (await onlooker.get("/readyz")).status_code == 200
+            assert await wait_until(is_ready, PATIENCE)
 
 
 async def test_nobody_waits_for_the_silent_server_behind_an_address_that_moved(fleet: Fleet) -> None:
