@@ -20,7 +20,7 @@ from tests.faults.traffic import PATIENCE
 NAMES = ("one", "two", "three")
 SETTINGS = f"""
 listen_addresses = '127.0.0.1'
-max_connections = 60
+max_connections = 120
 synchronous_standby_names = 'ANY 1 ({", ".join(NAMES)})'
 wal_receiver_timeout = '5s'
 wal_retrieve_retry_interval = '200ms'
