@@ -37,6 +37,7 @@ async def probe_key(database: Database, company: Environments) -> MadeKey:
     return await make_key(database, company.live)
 
 
+@pytest.mark.usefixtures("early_in_a_minute")
 async def test_every_row_of_the_error_table(
     installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
 ) -> None:
@@ -126,6 +127,7 @@ async def test_responses_are_private(api: httpx.AsyncClient) -> None:
     assert (await api.get("/customers")).headers["cache-control"] == "private, no-cache"
 
 
+@pytest.mark.usefixtures("early_in_a_minute")
 async def test_checks_come_in_the_documented_order(
     installation: Installation, database: Database, company: Environments
 ) -> None:

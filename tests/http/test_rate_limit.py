@@ -9,20 +9,11 @@ import pytest
 from sapa.access import actions
 from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn
 from sapa.db.pool import Database
-from tests.conftest import Installation, connect
+from tests.conftest import ENOUGH_OF_A_MINUTE, Installation, connect
 from tests.factories import Environments, MadeKey, make_customer, make_key
 from tests.http.wire import Reply, send, send_many
 
-ENOUGH_SECONDS = 15
-
-
-@pytest.fixture(autouse=True)
-async def early_in_a_minute(database: Database) -> None:
-    """A window that ends in the middle of a test would let more through, and rightly so."""
-    async with database.connection() as db:
-        left = await db.fetchval("SELECT 60 - extract(second FROM clock_timestamp())::float8")
-    if left < ENOUGH_SECONDS:
-        await asyncio.sleep(left)
+pytestmark = pytest.mark.usefixtures("early_in_a_minute")
 
 
 async def limited(
@@ -67,7 +58,7 @@ async def test_headers_have_limit_remaining_and_reset(
         assert reply.status == 200
         assert reply.headers["ratelimit-limit"] == "3"
         assert reply.headers["ratelimit-remaining"] == str(remaining)
-        assert before - ENOUGH_SECONDS <= int(reply.headers["ratelimit-reset"]) <= before + 1
+        assert before - ENOUGH_OF_A_MINUTE <= int(reply.headers["ratelimit-reset"]) <= before + 1
         assert "retry-after" not in reply.headers
 
 

@@ -317,9 +317,9 @@ async def test_every_response_is_documented_and_every_documented_response_occurs
             assert (await caller.call(lesser)).status_code in {401, 403}
         async with connect(allow_list=["192.0.2.7"]) as outsider:
             assert (await caller.call(outsider)).status_code == 403
-        async with connect(rate_limit=1) as hasty:
-            await caller.call(hasty, params={"no-such-parameter": "1"})
-            assert (await caller.call(hasty)).status_code == 429
+        async with connect(rate_limit=1) as hasty:  # three times: a new minute may begin after the first
+            answers = [await caller.call(hasty, params={"no-such-parameter": "1"}) for _ in range(3)]
+            assert 429 in {answer.status_code for answer in answers}
         await provoke_refusals_of_requests(caller)
         if operation.id == "create_import":
             unknown = {**UPLOADS["/imports"]["params"], "source": "spreadsheet", "mapping": MAPPING_ID.example}

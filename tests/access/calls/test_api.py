@@ -79,6 +79,7 @@ async def test_a_call_is_listed_with_its_outcome(caller: httpx.AsyncClient, key:
     }
 
 
+@pytest.mark.usefixtures("early_in_a_minute")
 async def test_refused_calls_are_listed_with_their_code(
     installation: Installation, database: Database, company: Environments, caller: httpx.AsyncClient
 ) -> None:
