@@ -1,11 +1,14 @@
 """Earlier versions, taken from the repository's history: what today's is compared with."""
 
+import shutil
 import subprocess
 import tarfile
 from io import BytesIO
 from pathlib import Path
 
 from bench.machine import ROOT
+
+SERVER = ROOT / "bench" / "first_server.py"
 
 
 def unpack_version(commit: str, folder: Path) -> Path | None:
@@ -17,4 +20,5 @@ def unpack_version(commit: str, folder: Path) -> Path | None:
     tree = folder / "first"
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as opened:
         opened.extractall(tree, filter="data")
+    shutil.copy(SERVER, tree / "bench")
     return tree

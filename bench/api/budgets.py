@@ -5,6 +5,7 @@ from statistics import median
 
 from msgspec import Struct
 
+from bench.api.first_version import COMPARED
 from bench.api.load import Measurement
 from bench.api.processes import MemorySample
 from bench.api.rounds import Results, Value
@@ -21,6 +22,8 @@ class Outcome(Struct, frozen=True):
     memory: list[MemorySample]
     starts: list[float]
     """Seconds to the first answer of `sapa serve`; the first one made the database."""
+    beside_first: dict[str, Spread]
+    """CPU of a request against the first version's, by scenario; empty where that is not at hand."""
 
 
 def judge(outcome: Outcome) -> list[Verdict]:
@@ -30,6 +33,8 @@ def judge(outcome: Outcome) -> list[Verdict]:
         at_most(1.2, "×", "CPU of list 20, against the ceiling", _against(outcome, "list", "ceiling", cpu)),
         at_most(1.35, "×", "CPU of create an order, against the ceiling", _against(outcome, "create", "ceiling", cpu)),
         at_most(1.35, "×", "CPU of update an order, against the ceiling", _against(outcome, "update", "ceiling", cpu)),
+        *(at_most(1, "×", f"CPU of {title}, with PostgreSQL's, against the first version", outcome.beside_first[name])
+          for name, title in COMPARED.items() if name in outcome.beside_first),
         at_least(4, "×", "throughput of get one, against the baseline",
                  _against(outcome, "get", "baseline", throughput)),
         at_least(6, "×", "throughput of list 20, against the baseline",

@@ -10,6 +10,7 @@ from bench.api.alike import check_alike
 from bench.api.budgets import Outcome, judge
 from bench.api.chart import draw
 from bench.api.data import Data, seed
+from bench.api.first_version import compare
 from bench.api.load import find_wrk
 from bench.api.processes import time_starts, watch_memory
 from bench.api.rounds import Bench
@@ -63,7 +64,8 @@ async def _measure(ground: Ground, scenarios: Sequence[Scenario], size: Size, st
         alone = await bench.run_alone([one for one in scenarios if one.is_read], bench.servers[1], size.rounds)
     say(f"memory over {size.memory_requests:,} requests")
     memory = await watch_memory(ground, list(scenarios[:2]), size.memory_requests)
-    return Outcome(crowd, alone, memory, starts)
+    beside_first = await compare(ground, scenarios, size.few, size.rounds)
+    return Outcome(crowd, alone, memory, starts, beside_first)
 
 
 @asynccontextmanager
