@@ -37,10 +37,9 @@ def query_aliases(modules: Modules) -> list[str]:
     return [
         f"{name}:{node.lineno} gives out {ast.unparse(node.value)}"
         for name, module in modules.items()
-        if not name.endswith(".queries")
+        if not name.endswith(".queries") and (names := _query_names(module))
         for node in module.tree.body
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-        if _root(node.value) in _query_names(module)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _root(node.value) in names
     ]
 
 
