@@ -41,6 +41,6 @@ async def _ask(client: httpx.AsyncClient, server: Server, scenario: Scenario) ->
 def _comparable(value: Any, without: frozenset[str]) -> Any:
     """Instants by what they mean: Pydantic prints six fractional digits, Sapa three."""
     if isinstance(value, dict):
-        return {name: datetime.fromisoformat(one) if name.endswith("edAt") else _comparable(one, without)
+        return {name: datetime.fromisoformat(one) if one and name.endswith("At") else _comparable(one, without)
                 for name, one in value.items() if name not in without}  # fmt: skip
     return [_comparable(one, without) for one in value] if isinstance(value, list) else value
