@@ -7,7 +7,6 @@ from msgspec import Struct
 from sapa.customers.profile import Profile
 from sapa.customers.types import Customer, CustomerRef
 from sapa.db.listing import Listing
-from sapa.db.planning import without_sorting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.db.write_columns import WriteColumns
@@ -293,24 +292,21 @@ def stream_all_customers(tx: Tx, company_id: int) -> AsyncIterator[list[Customer
 
 async def lock_customers(tx: Tx, company_id: int, external_ids: Sequence[str], ids: Sequence[str]) -> list[Customer]:
     """The customers found by external id or by id."""
-    async with without_sorting(tx):
-        return await LOCK_MANY.all(tx, company_id, external_ids, ids)
+    return await LOCK_MANY.all(tx, company_id, external_ids, ids)
 
 
 async def lock_customers_by_contact(
     tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
 ) -> list[Customer]:
     """The customers with these e-mail addresses, as they are compared, and phone numbers; some may occur twice."""
-    async with without_sorting(tx):
-        return await LOCK_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
+    return await LOCK_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
 
 
 async def list_shared_by_contact(
     tx: Tx, company_id: int, emails: Sequence[str], phones: Sequence[str]
 ) -> list[Customer]:
     """Like `lock_customers_by_contact`, with shared locks."""
-    async with without_sorting(tx):
-        return await SHARE_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
+    return await SHARE_MANY_BY_CONTACT.all(tx, company_id, sorted(emails), sorted(phones))
 
 
 async def list_shared(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Customer]:

@@ -31,7 +31,8 @@ COLUMNS = ", ".join(
 JOB_COLUMNS = ", ".join(ImportJob.__struct_fields__)
 
 # During a large import the statistics lag behind. Generic plans find each row by its index; custom plans may prefer to
-# read all rows of the company. A sharded database has to know the company before it plans.
+# read all rows of the company. Without sorts, only an index in the order of a statement fits. A sharded database has to
+# know the company before it plans.
 #
 # The commits of batches do not wait for the disk: a batch would have the company's order numbers meanwhile. PostgreSQL
 # writes them within a second, in order, and the commit that finishes the import waits for all of them. After a crash
@@ -40,7 +41,8 @@ PREPARE_BATCH = sql(
     """
     SELECT set_config('plan_cache_mode', CASE WHEN to_regclass('pg_dist_partition') IS NULL
                                               THEN 'force_generic_plan' ELSE 'auto' END, true),
-           set_config('synchronous_commit', 'off', true)"""
+           set_config('synchronous_commit', 'off', true),
+           set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)"""
 )
 
 IS_PAST = sql("SELECT $2::timestamptz <= statement_timestamp() + clock_offset FROM companies WHERE company_id = $1")

@@ -1,6 +1,7 @@
 """Turns records into rows of a resource, each with its line; a bad record becomes a problem."""
 
 import asyncio
+import time
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -30,6 +31,7 @@ MOST_COLUMNS = 1_000
 # Yields to other tasks of the event loop: above all to the one that stores the rows before, whose next statement must
 # not wait for the reader.
 BYTES_BETWEEN_YIELDS = 1_024
+BUSY_SECONDS, AWAY_SECONDS = 0.0001, 0.002
 
 Prepare = Callable[[Any], msgspec.Struct]
 """Computes what a row's resource needs later; it runs while the database stores the rows before. Raises Invalid."""
@@ -138,6 +140,15 @@ CONVERTED = FileHeader("", [], 0, 0)
 """Of a converted file, which has no header."""
 
 
+async def _give_way() -> None:
+    """Lets other tasks run first. While they have something to do the reader stays away for longer, so that it works
+    during the long statements of the batch before, not between the short ones."""
+    before = time.perf_counter()
+    await asyncio.sleep(0)
+    if time.perf_counter() - before > BUSY_SECONDS:
+        await asyncio.sleep(AWAY_SECONDS)
+
+
 class RowReader:
     """Batches of rows, from the job's position on."""
 
@@ -177,7 +188,7 @@ class RowReader:
                 parts.append(Part(found, records.position, records.line))
             if records.position - yielded_at > BYTES_BETWEEN_YIELDS:
                 yielded_at = records.position
-                await asyncio.sleep(0)
+                await _give_way()
         return Batch(parts, records.position, records.line, is_last=record is None)
 
     def _converted_row(self, record: FileRecord) -> FileRow | Problem:

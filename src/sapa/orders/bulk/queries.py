@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import Struct
 
 from sapa.customers.types import CustomerRef
-from sapa.db.planning import without_sorting
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
@@ -115,8 +114,7 @@ INSERT_HISTORY = sql(
 
 
 async def list_by_order_ids(db: Tx, company_id: int, order_ids: Sequence[str]) -> list[Order]:
-    async with without_sorting(db):
-        return await LIST_BY_ORDER_IDS.all(db, company_id, order_ids)
+    return await LIST_BY_ORDER_IDS.all(db, company_id, order_ids)
 
 
 async def get_clock(db: Connection, company_id: int) -> OrderClock:
