@@ -103,8 +103,10 @@ from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.support.away_mail import jobs as away_mail_jobs
 from sapa.support.business_hours import api as business_hours
+from sapa.support.drafts import api as drafts
 from sapa.support.labels import api as ticket_labels
 from sapa.support.macros import api as macros
+from sapa.support.mentions import api as mentions
 from sapa.support.notification_settings import api as notification_settings
 from sapa.support.presence import api as presence
 from sapa.support.ratings import api as ratings
@@ -189,6 +191,8 @@ ROUTES: list[Routes] = [
     views.routes,
     macros.routes,
     macros.ticket_routes,
+    drafts.routes,
+    mentions.routes,
     business_hours.routes,
     sla_policies.routes,
     ratings.routes,

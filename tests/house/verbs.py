@@ -146,7 +146,7 @@ FORMS: dict[str, Endpoint | OnlyForPeople] = {
     "/inbox/views": f"POST {MESSAGING}/views",
     "/inbox/{id}/assign": f"POST {MESSAGING}/tickets/{{id}}/assign",
     "/inbox/{id}/customer": f"PUT {MESSAGING}/tickets/{{id}}/customer",
-    "/inbox/{id}/draft": OnlyForPeople("keeps what a person types in the console and has not sent"),
+    "/inbox/{id}/draft": f"PUT {MESSAGING}/tickets/{{id}}/drafts/{{agentId}}",
     "/inbox/{id}/handover": f"POST {MESSAGING}/tickets/{{id}}/handover",
     "/inbox/{id}/macro": f"POST {MESSAGING}/tickets/{{id}}/macros/{{macroId}}",
     "/inbox/{id}/merge": f"POST {MESSAGING}/tickets/{{id}}/merge",

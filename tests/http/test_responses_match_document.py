@@ -180,6 +180,10 @@ class Caller:
         if "/agents/{id}" in self.operation.path or "agentId" in (self.body or {}):
             self.agent_id = int(await an_agent(self.client))
             self.made[f"/agents/{AGENT_ID.example}"] = f"/agents/{self.agent_id}"
+        if "/drafts/{agentId}" in self.operation.path:
+            self.made[f"/drafts/{AGENT_ID.example}"] = f"/drafts/{await an_agent(self.client)}"
+        if self.operation.id == "delete_agent_mention":
+            self.made[TICKET_ID.example] = await a_ticket(self.client)
 
     async def _find_labels(self) -> bool | None:
         """The worker makes the file."""

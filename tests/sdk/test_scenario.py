@@ -248,6 +248,13 @@ class Shop:
         later = self.sapa.scheduled_replies.create(ticket_id, agent_id=agent_id, body="Sudah tiba?", send_at=tomorrow)
         assert [one.body for one in self.sapa.scheduled_replies.list(ticket_id)] == ["Sudah tiba?"]
         self.sapa.scheduled_replies.delete(later.id)
+        draft = self.sapa.reply_drafts.set(ticket_id, agent_id, body="Sudah, Kak.")
+        assert self.sapa.reply_drafts.list(ticket_id) == [draft]
+        self.sapa.reply_drafts.delete(ticket_id, agent_id)
+        colleague = self.sapa.agents.create(name=f"Budi {uuid4().hex}")
+        self.sapa.tickets.add_note(ticket_id, agent_id=agent_id, body=f"@{colleague.name}, tolong.")
+        assert [one.ticket_id for one in self.sapa.agents.list_mentions(colleague.id)] == [ticket_id]
+        self.sapa.agents.delete_mention(colleague.id, ticket_id)
         view = self.sapa.views.create(name=uuid4().hex, filters=types.ViewFiltersIn(priority="high"))
         assert view.id in [one.id for one in self.sapa.views.list(agent_id=agent_id)]
         assert self.sapa.business_hours.get().time_zone == "Asia/Jakarta"

@@ -1,5 +1,7 @@
 """Drafts of replies, kept for each agent and ticket, and who is writing."""
 
+import httpx
+
 from sapa.access.actions import get_company
 from sapa.db.pool import Database
 from sapa.support.drafts import actions
@@ -26,3 +28,23 @@ async def test_drafts_are_kept_for_each_agent(desk: Desk, database: Database, co
         await actions.save(tx, own, ticket_id, sari, "  ")
         assert await actions.find_draft(tx, own, ticket_id, sari) is None
         assert await actions.find_draft(tx, own, ticket_id, budi) is not None
+
+
+async def test_a_program_suggests_a_reply(desk: Desk) -> None:
+    sari, budi = await desk.create_agent(), await desk.create_agent("Budi")
+    ticket_id = (await desk.receive())["id"]
+    place = f"/tickets/{ticket_id}/drafts"
+
+    async def put(agent_id: int, body: str) -> httpx.Response:
+        return await desk.client.put(f"{place}/{agent_id}", json={"body": body})
+
+    async def list_drafts() -> list[tuple[int, str]]:
+        return [(draft["agentId"], draft["body"]) for draft in (await desk.client.get(place)).json()["data"]]
+
+    assert (await put(sari, "Halo")).json()["data"]["agentId"] == sari
+    assert [(await put(*draft)).status_code for draft in ((budi, "Baik"), (sari, "Halo Ayu"))] == [200, 200]
+    assert await list_drafts() == [(sari, "Halo Ayu"), (budi, "Baik")]
+    assert (await put(sari, "")).status_code == 400
+    assert (await put(budi + 1, "Halo")).status_code == 404
+    assert [(await desk.client.delete(f"{place}/{id}")).status_code for id in (sari, sari, budi + 1)] == [204, 204, 404]
+    assert await list_drafts() == [(budi, "Baik")]

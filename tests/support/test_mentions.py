@@ -26,6 +26,9 @@ async def test_a_note_tells_whom_it_mentions(desk: Desk, database: Database, com
     async with database.transaction() as tx:
         await actions.move(tx, await get_company(tx, company.test), second["id"], first["id"])
     assert await count() == [1, 1, 0, 0]
-    async with database.transaction() as tx:
-        await actions.mark_read(tx, company.test, dewi, first["id"])
+    place = f"/agents/{dewi}/mentions"
+    listed = (await desk.client.get(place)).json()
+    assert [(one["ticketId"], one["agentId"]) for one in listed["data"]] == [(first["id"], dewi)]
+    assert listed["meta"]["total"] == 1
+    assert (await desk.client.delete(f"{place}/{first['id']}")).status_code == 204
     assert await count() == [1, 0, 0, 0]

@@ -152,6 +152,32 @@ export const OPERATIONS: Record<string, OperationExample> = {
    }
   }
  },
+ "agents.listMentions": {
+  "method": "GET",
+  "path": "/messaging/v1/agents/{id}/mentions",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+     "agentId": 12,
+     "createdAt": "2026-01-31T09:30:00.000Z"
+    }
+   ],
+   "meta": {
+    "page": 1,
+    "limit": 20,
+    "total": 1,
+    "hasNextPage": false
+   }
+  }
+ },
+ "agents.deleteMention": {
+  "method": "DELETE",
+  "path": "/messaging/v1/agents/{id}/mentions/{ticketId}",
+  "status": 204,
+  "body": null
+ },
  "analytics.agents": {
   "method": "GET",
   "path": "/messaging/v1/analytics/agents",
@@ -4535,6 +4561,40 @@ export const OPERATIONS: Record<string, OperationExample> = {
     }
    }
   }
+ },
+ "replyDrafts.list": {
+  "method": "GET",
+  "path": "/messaging/v1/tickets/{id}/drafts",
+  "status": 200,
+  "body": {
+   "data": [
+    {
+     "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+     "agentId": 12,
+     "body": "Pesanan Kakak kami kirim hari ini.",
+     "updatedAt": "2026-01-31T09:30:00.000Z"
+    }
+   ]
+  }
+ },
+ "replyDrafts.set": {
+  "method": "PUT",
+  "path": "/messaging/v1/tickets/{id}/drafts/{agentId}",
+  "status": 200,
+  "body": {
+   "data": {
+    "ticketId": "tkt_01jc9y3q5me8w92v7x4t6r0n1k",
+    "agentId": 12,
+    "body": "Pesanan Kakak kami kirim hari ini.",
+    "updatedAt": "2026-01-31T09:30:00.000Z"
+   }
+  }
+ },
+ "replyDrafts.delete": {
+  "method": "DELETE",
+  "path": "/messaging/v1/tickets/{id}/drafts/{agentId}",
+  "status": 204,
+  "body": null
  },
  "rewards.list": {
   "method": "GET",

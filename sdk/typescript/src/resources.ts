@@ -26,6 +26,14 @@ export interface AgentsListQuery {
   userId?: number | undefined;
 }
 
+/** The parameters of `agents.listMentions`. */
+export interface AgentsListMentionsQuery {
+  /** The page to read, from 1. */
+  page?: number | undefined;
+  /** How many items a page holds. */
+  limit?: number | undefined;
+}
+
 /** The parameters of `analytics.agents`. */
 export interface AnalyticsAgentsQuery {
   /** Included. Defaults to 30 days before endAt. */
@@ -813,6 +821,24 @@ export class AgentsResource extends Resource {
    */
   updateNotificationSettings(id: number, body: models.AgentNotificationSettingsPatch = {}, options?: RequestOptions): Promise<models.AgentNotificationSettings> {
     return this.call({ method: "PUT", path: path`/messaging/v1/agents/${id}/notification-settings`, body }, options);
+  }
+
+  /**
+   * List the tickets whose notes mention an agent and that the agent has not opened since, newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  listMentions(id: number, query: AgentsListMentionsQuery = {}, options?: RequestOptions): PagedList<models.TicketMention, models.TicketMentionPage> {
+    return this.paged("page", path`/messaging/v1/agents/${id}/mentions`, query, options);
+  }
+
+  /**
+   * Mark a mention as read: the agent is no longer told of it.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  deleteMention(id: number, ticketId: string, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/agents/${id}/mentions/${ticketId}` }, options);
   }
 }
 
@@ -2224,6 +2250,39 @@ export class RedemptionsResource extends Resource {
   }
 }
 
+/** Conversations with customers: replies, notes, assignment, resolution, and the settings of support. */
+export class ReplyDraftsResource extends Resource {
+  /**
+   * List what agents have typed in a ticket and not sent, the newest first.
+   *
+   * Needs the scope `messages:READ`.
+   */
+  list(id: string, options?: RequestOptions): Promise<models.ReplyDraft[]> {
+    return this.call({ method: "GET", path: path`/messaging/v1/tickets/${id}/drafts` }, options);
+  }
+
+  /**
+   * Set an agent's draft of a reply, for example to suggest one.
+   *
+   * The console shows it in the reply box when the agent opens the ticket. It takes the place of what the agent had
+   * typed there.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  set(id: string, agentId: number, body: models.ReplyDraftIn, options?: RequestOptions): Promise<models.ReplyDraft> {
+    return this.call({ method: "PUT", path: path`/messaging/v1/tickets/${id}/drafts/${agentId}`, body }, options);
+  }
+
+  /**
+   * Delete an agent's draft of a reply, if there is one.
+   *
+   * Needs the scope `messages:WRITE`.
+   */
+  delete(id: string, agentId: number, options?: RequestOptions): Promise<void> {
+    return this.call({ method: "DELETE", path: path`/messaging/v1/tickets/${id}/drafts/${agentId}` }, options);
+  }
+}
+
 /** What points are redeemed for, and redemptions with their vouchers. */
 export class RewardsResource extends Resource {
   /**
@@ -3483,6 +3542,7 @@ export class Resources {
   readonly products: ProductsResource;
   readonly ratings: RatingsResource;
   readonly redemptions: RedemptionsResource;
+  readonly replyDrafts: ReplyDraftsResource;
   readonly rewards: RewardsResource;
   readonly sandbox: SandboxResource;
   readonly savedReplies: SavedRepliesResource;
@@ -3522,6 +3582,7 @@ export class Resources {
     this.products = new ProductsResource(transport);
     this.ratings = new RatingsResource(transport);
     this.redemptions = new RedemptionsResource(transport);
+    this.replyDrafts = new ReplyDraftsResource(transport);
     this.rewards = new RewardsResource(transport);
     this.sandbox = new SandboxResource(transport);
     this.savedReplies = new SavedRepliesResource(transport);

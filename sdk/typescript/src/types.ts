@@ -3913,6 +3913,19 @@ export interface ReplyButtonIn {
   title: string;
 }
 
+/** What an agent has typed and not sent. */
+export interface ReplyDraft {
+  ticketId: string;
+  agentId: number;
+  body: string;
+  updatedAt: string;
+}
+
+/** The text of a draft. */
+export interface ReplyDraftIn {
+  body: string;
+}
+
 /** A reply to the customer: a text, files, or both. */
 export interface ReplyIn {
   agentId: number;
@@ -5499,6 +5512,19 @@ export interface TicketMatch {
   ticket: Ticket;
   /** The message that has the words; null for others. */
   text: string | null;
+}
+
+/** A ticket with a note that mentions the agent, who has not opened it since. */
+export interface TicketMention {
+  ticketId: string;
+  agentId: number;
+  createdAt: string;
+}
+
+/** One page of a list. */
+export interface TicketMentionPage {
+  data: TicketMention[];
+  meta: PageMeta;
 }
 
 /** One page of a list. */

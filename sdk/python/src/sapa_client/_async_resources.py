@@ -200,6 +200,36 @@ class AsyncAgentsResource(AsyncResource):
             ),
         )
 
+    def list_mentions(
+        self, id: int, *, page: int | None = None, limit: int | None = None
+    ) -> AsyncPagedList[models.TicketMention, models.TicketMentionPage]:
+        """List the tickets whose notes mention an agent and that the agent has not opened since, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(
+            models.TicketMentionPage,
+            "page",
+            build_path("/messaging/v1/agents/{}/mentions", id),
+            {"page": page, "limit": limit},
+        )
+
+    async def delete_mention(self, id: int, ticket_id: str, *, idempotency_key: str | None = None) -> None:
+        """Mark a mention as read: the agent is no longer told of it.
+
+        Needs the scope `messages:WRITE`.
+        """
+        await self._run(
+            Request(
+                "DELETE",
+                build_path("/messaging/v1/agents/{}/mentions/{}", id, ticket_id),
+                idempotency_key=idempotency_key,
+            )
+        )
+
 
 class AsyncAnalyticsResource(AsyncResource):
     """How many tickets agents handled, and how fast they responded."""
@@ -3235,6 +3265,50 @@ class AsyncRedemptionsResource(AsyncResource):
         )
 
 
+class AsyncReplyDraftsResource(AsyncResource):
+    """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
+
+    async def list(self, id: str) -> List[models.ReplyDraft]:
+        """List what agents have typed in a ticket and not sent, the newest first.
+
+        Needs the scope `messages:READ`.
+        """
+        return await self._call(
+            List[models.ReplyDraft], Request("GET", build_path("/messaging/v1/tickets/{}/drafts", id))
+        )
+
+    async def set(self, id: str, agent_id: int, *, body: str, idempotency_key: str | None = None) -> models.ReplyDraft:
+        """Set an agent's draft of a reply, for example to suggest one.
+
+        The console shows it in the reply box when the agent opens the ticket. It takes the place of what the
+        agent had typed there.
+
+        Needs the scope `messages:WRITE`.
+        """
+        return await self._call(
+            models.ReplyDraft,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/tickets/{}/drafts/{}", id, agent_id),
+                body=models.ReplyDraftIn(body=body),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    async def delete(self, id: str, agent_id: int, *, idempotency_key: str | None = None) -> None:
+        """Delete an agent's draft of a reply, if there is one.
+
+        Needs the scope `messages:WRITE`.
+        """
+        await self._run(
+            Request(
+                "DELETE",
+                build_path("/messaging/v1/tickets/{}/drafts/{}", id, agent_id),
+                idempotency_key=idempotency_key,
+            )
+        )
+
+
 class AsyncRewardsResource(AsyncResource):
     """What points are redeemed for, and redemptions with their vouchers."""
 
@@ -6080,6 +6154,7 @@ class AsyncResources:
         self.products = AsyncProductsResource(transport)
         self.ratings = AsyncRatingsResource(transport)
         self.redemptions = AsyncRedemptionsResource(transport)
+        self.reply_drafts = AsyncReplyDraftsResource(transport)
         self.rewards = AsyncRewardsResource(transport)
         self.sandbox = AsyncSandboxResource(transport)
         self.saved_replies = AsyncSavedRepliesResource(transport)

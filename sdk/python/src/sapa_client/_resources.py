@@ -198,6 +198,36 @@ class AgentsResource(Resource):
             ),
         )
 
+    def list_mentions(
+        self, id: int, *, page: int | None = None, limit: int | None = None
+    ) -> PagedList[models.TicketMention, models.TicketMentionPage]:
+        """List the tickets whose notes mention an agent and that the agent has not opened since, newest first.
+
+        Needs the scope `messages:READ`.
+
+        - page: The page to read, from 1.
+        - limit: How many items a page holds.
+        """
+        return self._list(
+            models.TicketMentionPage,
+            "page",
+            build_path("/messaging/v1/agents/{}/mentions", id),
+            {"page": page, "limit": limit},
+        )
+
+    def delete_mention(self, id: int, ticket_id: str, *, idempotency_key: str | None = None) -> None:
+        """Mark a mention as read: the agent is no longer told of it.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(
+            Request(
+                "DELETE",
+                build_path("/messaging/v1/agents/{}/mentions/{}", id, ticket_id),
+                idempotency_key=idempotency_key,
+            )
+        )
+
 
 class AnalyticsResource(Resource):
     """How many tickets agents handled, and how fast they responded."""
@@ -3215,6 +3245,48 @@ class RedemptionsResource(Resource):
         )
 
 
+class ReplyDraftsResource(Resource):
+    """Conversations with customers: replies, notes, assignment, resolution, and the settings of support."""
+
+    def list(self, id: str) -> List[models.ReplyDraft]:
+        """List what agents have typed in a ticket and not sent, the newest first.
+
+        Needs the scope `messages:READ`.
+        """
+        return self._call(List[models.ReplyDraft], Request("GET", build_path("/messaging/v1/tickets/{}/drafts", id)))
+
+    def set(self, id: str, agent_id: int, *, body: str, idempotency_key: str | None = None) -> models.ReplyDraft:
+        """Set an agent's draft of a reply, for example to suggest one.
+
+        The console shows it in the reply box when the agent opens the ticket. It takes the place of what the
+        agent had typed there.
+
+        Needs the scope `messages:WRITE`.
+        """
+        return self._call(
+            models.ReplyDraft,
+            Request(
+                "PUT",
+                build_path("/messaging/v1/tickets/{}/drafts/{}", id, agent_id),
+                body=models.ReplyDraftIn(body=body),
+                idempotency_key=idempotency_key,
+            ),
+        )
+
+    def delete(self, id: str, agent_id: int, *, idempotency_key: str | None = None) -> None:
+        """Delete an agent's draft of a reply, if there is one.
+
+        Needs the scope `messages:WRITE`.
+        """
+        self._run(
+            Request(
+                "DELETE",
+                build_path("/messaging/v1/tickets/{}/drafts/{}", id, agent_id),
+                idempotency_key=idempotency_key,
+            )
+        )
+
+
 class RewardsResource(Resource):
     """What points are redeemed for, and redemptions with their vouchers."""
 
@@ -6046,6 +6118,7 @@ class Resources:
         self.products = ProductsResource(transport)
         self.ratings = RatingsResource(transport)
         self.redemptions = RedemptionsResource(transport)
+        self.reply_drafts = ReplyDraftsResource(transport)
         self.rewards = RewardsResource(transport)
         self.sandbox = SandboxResource(transport)
         self.saved_replies = SavedRepliesResource(transport)

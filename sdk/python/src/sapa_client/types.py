@@ -3891,6 +3891,21 @@ class ReplyButtonIn(Struct, kw_only=True):
     title: str
 
 
+class ReplyDraft(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What an agent has typed and not sent."""
+
+    ticket_id: str
+    agent_id: int
+    body: str
+    updated_at: datetime
+
+
+class ReplyDraftIn(Struct, kw_only=True):
+    """The text of a draft."""
+
+    body: str
+
+
 class ReplyIn(Struct, kw_only=True, rename="camel"):
     """A reply to the customer: a text, files, or both."""
 
@@ -5639,6 +5654,21 @@ class TicketMatch(Struct, kw_only=True, frozen=True):
     ticket: Ticket
     text: str | None = None
     """The message that has the words; null for others."""
+
+
+class TicketMention(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A ticket with a note that mentions the agent, who has not opened it since."""
+
+    ticket_id: str
+    agent_id: int
+    created_at: datetime
+
+
+class TicketMentionPage(Struct, kw_only=True, frozen=True):
+    """One page of a list."""
+
+    data: list[TicketMention] = []
+    meta: PageMeta
 
 
 class TicketPage(Struct, kw_only=True, frozen=True):

@@ -1,4 +1,4 @@
-"""Keeps drafts for the console, and tells who is writing. They have no public API: nobody else types in the console."""
+"""Keeps drafts of replies, and tells who is writing."""
 
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.messaging.tickets import build_tickets_channel
@@ -18,6 +18,17 @@ async def save(tx: Tx, company: Company, ticket_id: str, agent_id: int, body: st
         await queries.set_draft(tx, company.id, ticket_id, agent_id, text)
     else:
         await queries.delete_draft(tx, company.id, ticket_id, agent_id)
+    notify_after_commit(tx, build_tickets_channel(company.id))
+
+
+async def set_draft(tx: Tx, company: Company, ticket_id: str, agent_id: int, body: str) -> ReplyDraft:
+    draft = await queries.set_draft(tx, company.id, ticket_id, agent_id, body)
+    notify_after_commit(tx, build_tickets_channel(company.id))
+    return draft
+
+
+async def delete_draft(tx: Tx, company: Company, ticket_id: str, agent_id: int) -> None:
+    await queries.delete_draft(tx, company.id, ticket_id, agent_id)
     notify_after_commit(tx, build_tickets_channel(company.id))
 
 

@@ -4,17 +4,25 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.support.drafts.types import ReplyDraft, TypingAgent
 
-FIND = sql(
-    "SELECT body, updated_at FROM reply_drafts WHERE company_id = $1 AND ticket_id = $2 AND agent_id = $3",
+COLUMNS = ", ".join(ReplyDraft.__struct_fields__)
+
+LIST = sql(
+    f"SELECT {COLUMNS} FROM reply_drafts WHERE company_id = $1 AND ticket_id = $2 ORDER BY updated_at DESC, agent_id",
     row=ReplyDraft,
 )
 
+FIND = sql(
+    f"SELECT {COLUMNS} FROM reply_drafts WHERE company_id = $1 AND ticket_id = $2 AND agent_id = $3", row=ReplyDraft
+)
+
 SET = sql(
-    """
+    f"""
     INSERT INTO reply_drafts AS d (company_id, ticket_id, agent_id, body) VALUES ($1, $2, $3, $4)
         ON CONFLICT (company_id, ticket_id, agent_id) DO UPDATE
        SET body = excluded.body, updated_at = excluded.updated_at
-     WHERE d.company_id = $1"""
+     WHERE d.company_id = $1
+    RETURNING {COLUMNS}""",
+    row=ReplyDraft,
 )
 
 DELETE = sql("DELETE FROM reply_drafts WHERE company_id = $1 AND ticket_id = $2 AND agent_id = $3")
@@ -32,12 +40,17 @@ LIST_TYPING = sql(
 )
 
 
+async def list_drafts(db: Connection, company_id: int, ticket_id: str) -> list[ReplyDraft]:
+    return await LIST.all(db, company_id, ticket_id)
+
+
 async def find_draft(db: Connection, company_id: int, ticket_id: str, agent_id: int) -> ReplyDraft | None:
     return await FIND.find(db, company_id, ticket_id, agent_id)
 
 
-async def set_draft(tx: Tx, company_id: int, ticket_id: str, agent_id: int, body: str) -> None:
-    await SET.run(tx, company_id, ticket_id, agent_id, body)
+async def set_draft(tx: Tx, company_id: int, ticket_id: str, agent_id: int, body: str) -> ReplyDraft:
+    (draft,) = await SET.all(tx, company_id, ticket_id, agent_id, body)
+    return draft
 
 
 async def delete_draft(tx: Tx, company_id: int, ticket_id: str, agent_id: int) -> None:

@@ -1,15 +1,26 @@
-"""Drafts of replies, which the console keeps for each agent and ticket."""
+"""Drafts of replies, kept for each agent and ticket."""
 
-from datetime import datetime
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from sapa.http.responses import Timestamp
+from sapa.support.types import AgentId, TicketId, Words
 
 
-class ReplyDraft(Struct, frozen=True):
+class ReplyDraft(Struct, frozen=True, rename="camel"):
     """What an agent has typed and not sent."""
 
-    body: str
-    updated_at: datetime
+    ticket_id: TicketId
+    agent_id: AgentId
+    body: Annotated[str, Meta(examples=["Pesanan Kakak kami kirim hari ini."])]
+    updated_at: Timestamp
+
+
+class ReplyDraftIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """The text of a draft."""
+
+    body: Words
 
 
 class TypingAgent(Struct, frozen=True):

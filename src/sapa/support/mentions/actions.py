@@ -1,4 +1,4 @@
-"""Keeps whom notes mention until they open the ticket. They have no public API: only the console shows what is new."""
+"""Keeps whom notes mention until they open the ticket."""
 
 import re
 from collections.abc import Iterable

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.support.mentions.types import MentionedAgent
+from sapa.support.mentions.types import MentionedAgent, TicketMention
 
 LIST_CANDIDATES = sql(
     """
@@ -19,6 +19,16 @@ INSERT = sql(
     INSERT INTO ticket_mentions (company_id, agent_id, ticket_id)
     SELECT $1, agent_id, $2 FROM unnest($3::bigint[]) AS agent_id
         ON CONFLICT (company_id, agent_id, ticket_id) DO NOTHING"""
+)
+
+LIST = sql(
+    """
+    SELECT ticket_id, agent_id, created_at
+      FROM ticket_mentions
+     WHERE company_id = $1 AND agent_id = $2
+     ORDER BY created_at DESC, ticket_id DESC
+     LIMIT $3 OFFSET $4""",
+    row=TicketMention,
 )
 
 COUNT = sql("SELECT count(*) FROM ticket_mentions WHERE company_id = $1 AND agent_id = $2")
@@ -41,6 +51,10 @@ async def list_candidates(db: Connection, company_id: int, text: str) -> list[Me
 
 async def insert(tx: Tx, company_id: int, ticket_id: str, agent_ids: Sequence[int]) -> None:
     await INSERT.run(tx, company_id, ticket_id, list(agent_ids))
+
+
+async def list_mentions(db: Connection, company_id: int, agent_id: int, limit: int, offset: int) -> list[TicketMention]:
+    return await LIST.all(db, company_id, agent_id, limit, offset)
 
 
 async def count(db: Connection, company_id: int, agent_id: int) -> int:
