@@ -79,8 +79,10 @@ async def test_every_change_is_noted_and_no_secret_is_seen_again(
         ("key.created", "shop"), ("key.rotated", "shop"), ("key.revoked", "shop"),
         ("webhook.created", URL), ("webhook.changed", URL), ("webhook.rotated", URL), ("webhook.paused", URL),
         ("webhook.resumed", URL), ("webhook.deleted", URL),
-        ("person.invited", invited), ("person.link", invited), ("person.joined", invited),
-        ("person.role", f"{invited}: developer"), ("person.removed", invited),
+        ("person.invited", invited), ("agent.activated", "Budi"), ("agent.activated", "Budi"),
+        ("person.link", invited), ("person.joined", invited),
+        ("person.role", f"{invited}: developer"), ("person.removed", invited), ("agent.deactivated", "Budi"),
+        ("agent.deactivated", "Budi"),
     ]  # fmt: skip
     assert {name for name, action, _, _ in noted if action != "person.joined"} == {"Sari owner"}
     pages = [(await owner.get(f"/live/{name}")).text for name in ("keys", "webhooks", "people", "audit", "requests")]

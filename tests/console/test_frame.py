@@ -17,6 +17,7 @@ from sapa.people.types import Role
 from tests.conftest import Installation
 from tests.console.people import PASSWORD, choose, find_token, make_person, open_browser, read_token
 from tests.factories import Environments, make_customer, make_order
+from tests.support.ticket_steps import Desk
 
 assert PARTS
 _ONCE = re.compile(r'name="once" value="(\w+)"')
@@ -139,6 +140,29 @@ async def test_an_invited_agent_gets_conversations_before_they_join(
     assert (await owner.post("/live/people", data=form | {"role": "agent"})).status_code == 200
     for environment in ("live", "test"):
         assert "Budi Santoso" in (await owner.get(f"/{environment}/settings/agents")).text
+
+
+async def test_conversations_of_a_person_who_leaves_wait_for_others_until_they_come_back(
+    company: Environments, owner: httpx.AsyncClient, desk: Desk
+) -> None:
+    token = await read_token(owner)
+    form = {"token": token, "email": f"budi-{company.live}@toko.example", "name": "Budi Santoso", "role": "agent"}
+    assert (await owner.post("/test/people", data=form)).status_code == 200
+    (budi,) = await desk.get("/agents", search="Budi")
+    ticket = await desk.receive()
+    await desk.act(ticket, "assign", agentId=budi["id"])
+    removed = await owner.post(f"/test/people/{budi['userId']}/remove", data={"token": token})
+    assert removed.status_code == 303, removed.text
+    assert [agent["active"] for agent in await desk.get("/agents", search="Budi")] == [False]
+    waiting = await desk.look(ticket)
+    assert (waiting["status"], waiting["agentId"]) == ("open", None)
+    invited = await owner.post("/test/people", data=form)
+    assert invited.status_code == 200, invited.text
+    assert [(agent["id"], agent["active"]) for agent in await desk.get("/agents", search="Budi")] == [
+        (budi["id"], True)
+    ]
+    log = (await owner.get("/test/audit")).text
+    assert (log.count("agent.activated"), log.count("agent.deactivated")) == (4, 2), "in both environments"
 
 
 async def test_an_invited_person_keeps_the_language_of_the_invitation(

@@ -17,7 +17,7 @@ from tests.messaging.channels.mail_server import MailServer, open_mail_server
 from tests.messaging.conftest import connect_messaging
 
 SEEN_LONG_AGO = """
-    UPDATE sessions SET seen_at = now() - interval '11 minutes'
+    UPDATE memberships SET seen_at = now() - interval '11 minutes'
      WHERE organisation_id = (SELECT organisation_id FROM companies WHERE company_id = $1)"""
 
 
@@ -34,6 +34,13 @@ async def write_to_the_chat(installation: Installation, owner: httpx.AsyncClient
         assert answer.status_code == 200, answer.text
 
 
+async def leave_a_tab_open(installation: Installation, email: str) -> None:
+    """Its scripts go on asking, and nobody is there."""
+    async with open_browser(installation, email) as tab:
+        for path in ("/live/alerts", "/live/inbox/events", "/live/inbox?part=live"):
+            assert (await tab.get(path)).status_code in {200, 303}
+
+
 async def test_who_is_away_and_wants_it_is_mailed_once(
     installation: Installation, database: Database, company: Environments
 ) -> None:
@@ -46,6 +53,7 @@ async def test_who_is_away_and_wants_it_is_mailed_once(
         kinds = {"kind": ["unassigned", "order", "shipment"], "mail": "1"}
         form = {"token": await read_token(agent)}
         assert (await agent.post("/profile/alerts", data=form | kinds)).status_code == 303
+        assert (await agent.post("/sign-out", data=form)).status_code == 303
         await write_to_the_chat(installation, owner)
     key = (await make_key(database, company.live)).raw
     async with connect(installation, key) as api, connect_messaging(installation, key) as messaging:
@@ -68,11 +76,12 @@ async def test_who_is_away_and_wants_it_is_mailed_once(
         assert [mail for mail in office.mails if mail["To"] in {away, quiet}] == [], "they were there a moment ago"
         async with database.connection() as db:
             await db.execute(SEEN_LONG_AGO, company.live)
+        await leave_a_tab_open(installation, away)
         await mail_waiting(context)
         await mail_waiting(context)
         (mail,) = [mail for mail in office.mails if mail["To"] in {away, quiet}]
         assert mail["To"] == away
         assert mail["Subject"].endswith("2 waiting for you")
         body = mail.get_content()
-        assert "1 customers wait in conversations that nobody has taken" in body
-        assert "1 orders were paid and wait to be shipped" in body
+        assert "1 customer waits in a conversation that nobody has taken" in body
+        assert "1 order was paid and waits to be shipped" in body

@@ -14,7 +14,7 @@ PATHS = {"unassigned": "/inbox", "order": "/orders", "shipment": "/shipments"}
 """The entry of the menu that counts each kind."""
 
 
-@console.get("/{environment}/alerts", roles=EVERYBODY)
+@console.get("/{environment}/alerts", roles=EVERYBODY, is_background=True)
 async def count_alerts(page: PageRequest) -> Response:
     session = page.session
     async with page.context.database.connection() as db:

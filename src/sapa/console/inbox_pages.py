@@ -146,7 +146,7 @@ async def save_view(page: PageRequest) -> Response:
     return go_to(page.path(f"/inbox?saved={view['id']}"))
 
 
-@console.get("/{environment}/inbox/events", roles=EVERYBODY)
+@console.get("/{environment}/inbox/events", roles=EVERYBODY, is_background=True)
 async def watch_inbox(page: PageRequest) -> Response:
     """A stream for the page's script; other visitors are redirected to the page."""
 

@@ -5,15 +5,14 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, OWNERS
-from sapa.console.routes import console, go_to
+from sapa.console.routes import ENVIRONMENTS, console, go_to
 from sapa.console.team_pages import show_team
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people import mail
 from sapa.people.types import Purpose, Role
-from sapa.support.agents import actions as agents
-from sapa.support.types import AgentIn
+from sapa.support import members
 
 
 @console.get("/{environment}/people", roles=OWNERS)
@@ -28,18 +27,32 @@ async def invite(page: PageRequest) -> Response:
         secret = await people.invite(
             tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
         )
-        if role is Role.AGENT:
-            await _add_agents(page, tx)
         await page.record(tx, "person.invited", page.form_value("email"))
+        if role is Role.AGENT:
+            await _activate_agents(page, tx)
     return await _deliver(page, Purpose.INVITATION, page.form_value("email"), page.form_value("name"), secret)
 
 
-async def _add_agents(page: PageRequest, tx: Tx) -> None:
+async def _activate_agents(page: PageRequest, tx: Tx) -> None:
     """Conversations can be assigned to an invited agent at once, in both environments."""
     member = await people.get_member_by_email(tx, page.session.organisation_id, page.form_value("email"))
-    for company_id in (page.session.live_company_id, page.session.test_company_id):
-        company = await access.get_company(tx, company_id)
-        await agents.create(tx, company, AgentIn(name=member.name, user_id=member.id))
+    for environment in ENVIRONMENTS:
+        company = await access.get_company(tx, page.session.company_id(environment))
+        agent = await members.activate(tx, company, member.id, member.name)
+        await _record(page, tx, environment, "agent.activated", agent.name)
+
+
+async def _deactivate_agents(page: PageRequest, tx: Tx, user_id: int) -> None:
+    """The conversations of somebody who leaves go back to the queue."""
+    for environment in ENVIRONMENTS:
+        company = await access.get_company(tx, page.session.company_id(environment))
+        agent = await members.deactivate(tx, company, user_id)
+        if agent is not None:
+            await _record(page, tx, environment, "agent.deactivated", agent.name)
+
+
+async def _record(page: PageRequest, tx: Tx, environment: str, action: str, subject: str) -> None:
+    await people.record(tx, page.session, environment, action, subject, page.address)
 
 
 @console.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
@@ -70,6 +83,7 @@ async def remove(page: PageRequest) -> Response:
         member = await people.get_member(tx, page.session.organisation_id, user_id)
         await people.remove(tx, page.session.organisation_id, user_id)
         await page.record(tx, "person.removed", member.email)
+        await _deactivate_agents(page, tx, user_id)
     return go_to(page.path("/settings/team"))
 
 

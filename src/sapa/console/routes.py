@@ -53,6 +53,8 @@ BROWSER_COOKIE = "sapa_browser"
 """Tells a browser in which a person has signed in from one of a stranger."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
+LIVE = "live"
+"""The part of a page that its script fetches when something has changed."""
 MARK_SECONDS = 60.0
 MOST_MARKED = 10_000
 PARAMETER, PAGES = "/{}", "/"
@@ -96,6 +98,8 @@ class ConsoleRoute(Struct, frozen=True):
     has_file: bool = False
     says: str = ""
     """What a form did, for the page that it leads to."""
+    is_background: bool = False
+    """Fetched by scripts on their own: nobody needs to be there."""
 
     @property
     def is_open(self) -> bool:
@@ -108,8 +112,8 @@ class ConsoleRoutes:
     def __init__(self) -> None:
         self.pages: list[ConsoleRoute] = []
 
-    def get(self, path: str, roles: Sequence[Role] | None) -> Callable[[Handler], Handler]:
-        return self._declare("GET", path, roles, None, False)
+    def get(self, path: str, roles: Sequence[Role] | None, is_background: bool = False) -> Callable[[Handler], Handler]:
+        return self._declare("GET", path, roles, None, False, is_background=is_background)
 
     def post(
         self,
@@ -145,9 +149,10 @@ class ConsoleRoutes:
         shown_by: Handler | None,
         has_file: bool,
         says: str = "",
+        is_background: bool = False,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by, has_file, says))
+            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by, has_file, says, is_background))
             return handler
 
         return declare
@@ -287,7 +292,8 @@ async def _admit(context: AppContext, counts: MenuCounts, route: ConsoleRoute, p
         async with context.database.connection() as db:
             page.signed_in = await people.find_session(db, page.secret)
     if page.signed_in is not None:
-        await _SEEN.mark(context, page.secret)
+        if not (route.is_background or page.request.query_params.get("part") == LIVE):
+            await _SEEN.mark(context, page.secret)
         page.language = page.signed_in.language
         page.environment = _find_environment(page.request)
         page.company = await page.api.get_company(page.company_id)

@@ -27,7 +27,7 @@ from sapa.console.inbox_queue import (
 from sapa.console.page_request import PageRequest
 from sapa.console.reply_parts import split_reply
 from sapa.console.roles import EVERYBODY
-from sapa.console.routes import console, go_to
+from sapa.console.routes import LIVE, console, go_to
 from sapa.console.snooze_choices import list_choices, read_instant
 from sapa.console.template_forms import is_plain, list_places
 from sapa.console.ticket_lines import build_lines
@@ -45,7 +45,6 @@ from sapa.support.types import AnsweredMeanwhile
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send approved templates only."""
 MAX_NAME_LENGTH = 255
-LIVE = "live"
 COMPOSER = "composer"
 PARTS = {LIVE: "inbox_live.html", COMPOSER: "composer.html"}
 """What the script asks for: what others change, or the form to reply with."""
@@ -102,7 +101,7 @@ async def _mark_read(page: PageRequest, ticket: Json, my_id: int) -> None:
         await mentions.mark_read(tx, page.company_id, my_id, ticket["id"])
 
 
-@console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
+@console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY, is_background=True)
 async def watch_ticket(page: PageRequest) -> Response:
     """A stream for the page's script; other visitors are redirected to the page."""
     if not is_script(page):

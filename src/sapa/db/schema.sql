@@ -1331,6 +1331,8 @@ CREATE TABLE memberships (
     alerts           json,
     -- When they were last mailed about what waits.
     alerted_at       timestamptz(3),
+    -- When they last did something at the console, in any session.
+    seen_at          timestamptz(3),
     CONSTRAINT memberships_pkey PRIMARY KEY (organisation_id, user_id),
     CONSTRAINT memberships_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
     CONSTRAINT memberships_user_fkey FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,

@@ -136,6 +136,14 @@ LOCK_ACTIVE_OF = sql(
     row=LockedTicket,
 )
 
+LOCK_ASSIGNED_TO = sql(
+    """
+    SELECT id FROM tickets
+     WHERE company_id = $1 AND agent_id = $2 AND status = 'assigned'
+     ORDER BY id
+       FOR UPDATE"""
+)
+
 MOVE = sql(
     """
     UPDATE tickets
@@ -344,6 +352,10 @@ async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contac
 
 async def lock_active_of(tx: Tx, company_id: int, first: str, contact_ids: Sequence[str]) -> list[LockedTicket]:
     return await LOCK_ACTIVE_OF.all(tx, company_id, first, list(contact_ids))
+
+
+async def lock_assigned_to(tx: Tx, company_id: int, agent_id: int) -> list[str]:
+    return [row[0] for row in await tx.fetch(LOCK_ASSIGNED_TO.text, company_id, agent_id)]
 
 
 async def move_tickets(tx: Tx, company_id: int, contact_id: str, others: Sequence[str]) -> None:

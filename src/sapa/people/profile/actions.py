@@ -33,7 +33,7 @@ async def end_session(tx: Tx, user_id: int, id: str) -> None:
 
 
 async def mark_seen(db: Connection, secret: str) -> None:
-    """Somebody is there, in the browser that has this secret."""
+    """Somebody does something in the browser that has this secret."""
     await queries.mark_seen(db, hash_secret(secret), SEEN_SECONDS)
 
 

@@ -22,8 +22,14 @@ END_SESSION = sql("DELETE FROM sessions WHERE user_id = $1 AND hash = $2", cross
 
 MARK_SEEN = sql(
     """
-    UPDATE sessions SET seen_at = now()
-     WHERE hash = $1 AND (seen_at IS NULL OR seen_at < now() - make_interval(secs => $2))""",
+    WITH seen AS (
+        UPDATE sessions SET seen_at = now()
+         WHERE hash = $1 AND (seen_at IS NULL OR seen_at < now() - make_interval(secs => $2))
+        RETURNING organisation_id, user_id
+    )
+    UPDATE memberships m SET seen_at = now()
+      FROM seen
+     WHERE m.organisation_id = seen.organisation_id AND m.user_id = seen.user_id""",
     crosses=DIRECTORY,
 )
 
@@ -39,16 +45,13 @@ SAVE_ALERTS = sql(
 LIST_AWAY = sql(
     """
     SELECT u.id AS user_id, u.email, u.name, u.language, o.id AS organisation_id, o.name AS organisation, c.company_id,
-           convert_to(m.alerts::text, 'UTF8') AS alerts, greatest(seen.at, m.alerted_at) AS since
+           convert_to(m.alerts::text, 'UTF8') AS alerts, greatest(m.seen_at, m.alerted_at) AS since
       FROM memberships m
       JOIN users u ON u.id = m.user_id
       JOIN organisations o ON o.id = m.organisation_id
       JOIN companies c ON c.organisation_id = o.id AND c.environment = 'live'
-     CROSS JOIN LATERAL (
-           SELECT max(s.seen_at) AS at FROM sessions s
-            WHERE s.user_id = m.user_id AND s.organisation_id = m.organisation_id) AS seen
      WHERE m.joined_at IS NOT NULL AND (m.alerts IS NULL OR m.alerts ->> 'mail' = 'true')
-       AND seen.at < now() - make_interval(secs => $1)
+       AND m.seen_at < now() - make_interval(secs => $1)
        AND (m.alerted_at IS NULL OR m.alerted_at < now() - make_interval(secs => $2))
      ORDER BY m.organisation_id, m.user_id
      LIMIT $3""",

@@ -64,6 +64,10 @@ async def find_agent(db: Connection, company: Company, id: int | None) -> Agent 
     return None if id is None else await queries.find_agent(db, company.id, id)
 
 
+async def find_agent_of(db: Connection, company: Company, user_id: int) -> Agent | None:
+    return await queries.find_agent_of(db, company.id, user_id)
+
+
 async def list_existing(db: Connection, company: Company, ids: Sequence[int]) -> set[int]:
     """Those of the ids that are agents, active or not."""
     return await queries.list_existing(db, company.id, ids)

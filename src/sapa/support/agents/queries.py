@@ -16,6 +16,8 @@ SETTINGS_COLUMNS = ", ".join(SupportSettings.__struct_fields__)
 
 FIND = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2", row=Agent)
 
+FIND_OF_USER = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND user_id = $2", row=Agent)
+
 LOCK = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Agent)
 
 INSERT = sql(
@@ -119,6 +121,10 @@ def build_cell(type: AgentType, active: bool) -> str:
 
 async def find_agent(db: Connection, company_id: int, id: int) -> Agent | None:
     return await FIND.find(db, company_id, id)
+
+
+async def find_agent_of(db: Connection, company_id: int, user_id: int) -> Agent | None:
+    return await FIND_OF_USER.find(db, company_id, user_id)
 
 
 async def get_agent(db: Connection, company_id: int, id: int) -> Agent:

@@ -60,8 +60,9 @@ def build_mail(address: str, member: AwayMember, waiting: Mapping[str, int]) -> 
     """`waiting` has the number of each kind."""
     texts = TEXTS[member.language]
     lines = [
-        f"- {line.format(n=waiting[kind])}:\n  {address}/console/live{path}"
-        for kind, (line, path) in texts.lines.items()
+        f"- {(line.one if waiting[kind] == 1 else line.several).format(n=waiting[kind])}:\n"
+        f"  {address}/console/live{line.path}"
+        for kind, line in texts.lines.items()
         if kind in waiting
     ]
     body = texts.body.format(

@@ -4,11 +4,24 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+INBOX = "/inbox"
+UNASSIGNED = "/inbox?view=unassigned"
+TO_SHIP = "/orders?status=active&financialStatus=paid"
+STUCK = "/shipments?needsAction=true"
+
+
+class WaitingLine(Struct, frozen=True):
+    """What waits, for one and for several, and the page that it leads to."""
+
+    one: str
+    several: str
+    path: str
+
 
 class WaitingText(Struct, frozen=True):
     subject: str
-    lines: Mapping[str, tuple[str, str]]
-    """A line for each kind of alert, and the page that it leads to."""
+    lines: Mapping[str, WaitingLine]
+    """For each kind of alert."""
     body: str
 
 
@@ -16,11 +29,21 @@ TEXTS = {
     "en": WaitingText(
         subject="{organisation}: {count} waiting for you",
         lines={
-            "assigned": ("{n} customers wait for an answer in your conversations", "/inbox"),
-            "unassigned": ("{n} customers wait in conversations that nobody has taken", "/inbox?view=unassigned"),
-            "mentioned": ("{n} conversations mention you", "/inbox"),
-            "order": ("{n} orders were paid and wait to be shipped", "/orders?status=active&financialStatus=paid"),
-            "shipment": ("{n} parcels need somebody", "/shipments?needsAction=true"),
+            "assigned": WaitingLine(
+                "1 customer waits for an answer in your conversations",
+                "{n} customers wait for an answer in your conversations",
+                INBOX,
+            ),
+            "unassigned": WaitingLine(
+                "1 customer waits in a conversation that nobody has taken",
+                "{n} customers wait in conversations that nobody has taken",
+                UNASSIGNED,
+            ),
+            "mentioned": WaitingLine("1 conversation mentions you", "{n} conversations mention you", INBOX),
+            "order": WaitingLine(
+                "1 order was paid and waits to be shipped", "{n} orders were paid and wait to be shipped", TO_SHIP
+            ),
+            "shipment": WaitingLine("1 parcel needs you", "{n} parcels need you", STUCK),
         },
         body="""\
 Hello {name},
@@ -35,11 +58,14 @@ Choose what you hear of: {settings}
     "id": WaitingText(
         subject="{organisation}: {count} menunggu Anda",
         lines={
-            "assigned": ("{n} pelanggan menunggu balasan di percakapan Anda", "/inbox"),
-            "unassigned": ("{n} pelanggan menunggu di percakapan yang belum ditangani", "/inbox?view=unassigned"),
-            "mentioned": ("Anda disebut di {n} percakapan", "/inbox"),
-            "order": ("{n} pesanan sudah dibayar dan menunggu dikirim", "/orders?status=active&financialStatus=paid"),
-            "shipment": ("{n} paket butuh tindakan", "/shipments?needsAction=true"),
+            kind: WaitingLine(line, line, path)
+            for kind, line, path in (
+                ("assigned", "{n} pelanggan menunggu balasan di percakapan Anda", INBOX),
+                ("unassigned", "{n} pelanggan menunggu di percakapan yang belum ditangani", UNASSIGNED),
+                ("mentioned", "Anda disebut di {n} percakapan", INBOX),
+                ("order", "{n} pesanan sudah dibayar dan menunggu dikirim", TO_SHIP),
+                ("shipment", "{n} paket butuh tindakan", STUCK),
+            )
         },
         body="""\
 Halo {name},
