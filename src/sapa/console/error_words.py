@@ -1,15 +1,22 @@
 """Errors in the reader's words: by their code, and at the field that they are about."""
 
 import re
+from collections.abc import Mapping
+from functools import cache
+from string import Formatter
 
 from markupsafe import Markup, escape
 from msgspec import Struct, field
 
-from sapa.console.translations import build_translator, read_translations, translate_error
-from sapa.http.errors import ApiError, Invalid, NotFound
+from sapa.console.formats import Formats
+from sapa.console.translations import build_translator, read_error_words, read_translations, translate_error
+from sapa.http.errors import ApiError, Invalid
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 REQUIRED = "is required"
+QUOTED = ("reason", "advice", "obstacle")
+"""Names in messages for what a carrier, a channel or a library said in English."""
 
 
 class FieldProblem(Struct, frozen=True):
@@ -49,15 +56,19 @@ def build_error_page(language: str, error: ApiError | None) -> ErrorPage | None:
 
 
 def _say(language: str, error: ApiError, details: list[FieldProblem]) -> Markup:
+    """By what the message says, if it is about this one request, else by the error's class or code."""
     say = build_translator(language)
-    is_about_fields = isinstance(error, Invalid) and bool(details)
-    if is_about_fields:
+    if isinstance(error, Invalid) and details:
         return escape(say("Check the marked fields.") if len(details) > 1 else say("Check the marked field."))
-    by_code = read_translations(language).get(f"error {error.code}")
-    is_specific = isinstance(error, NotFound) and error.message != error.summary()
-    if by_code is None or is_specific:
+    is_specific = error.message != error.summary()
+    if is_specific and (translated := translate_message(language, error.message)) is not None:
+        return translated
+    words = read_error_words(language)
+    general = words.get(f"error {type(error).__name__}") or words.get(f"error {error.code}")
+    if general is None or (is_specific and language == "en"):
         return show_error(language, error.message)
-    return escape(by_code.replace("#", error.headers.get("Retry-After", "60")))
+    shown = escape(general.replace("#", error.headers.get("Retry-After", "60")))
+    return shown + Markup(" ") + show_error(language, error.message) if is_specific else shown
 
 
 def show_problem(language: str, name: str, message: str) -> Markup:
@@ -70,13 +81,58 @@ def show_problem(language: str, name: str, message: str) -> Markup:
 def name_field(language: str, name: str) -> str:
     """The field's words, else its name as words."""
     last = re.sub(r"\[\d+\]", "", name).rpartition(".")[2]
-    named = read_translations(language).get(f"field {last}")
+    named = read_error_words(language).get(f"field {last}")
     return named or _CAMEL.sub(" ", last).lower().removesuffix(" id")
 
 
 def show_error(language: str, text: str) -> Markup:
     """An untranslated error is shown in English and marked as such."""
-    translated = translate_error(language, text)
-    if translated is not None or language == "en":
-        return escape(translated or text)
+    translated = translate_message(language, text)
+    if translated is None:
+        return escape(text) if language == "en" else _mark_english(text)
+    return translated
+
+
+def translate_message(language: str, text: str) -> Markup | None:
+    """A message of the API in the reader's words; None if there are none. In English it may be good as it is."""
+    if (translated := translate_error(language, text)) is not None:
+        return escape(translated)
+    for pattern, words in _list_patterns(language):
+        if (found := pattern.fullmatch(text)) is not None:
+            return Markup(escape(words)).format(**_show_values(language, found.groupdict()))  # noqa: S704 - escaped
+    if language == "en" and translate_message("id", text) is not None:
+        return escape(text)
+    return None
+
+
+@cache
+def _list_patterns(language: str) -> list[tuple[re.Pattern[str], str]]:
+    """Messages with {names}: the longest first, which says most."""
+    messages = [text for text in read_error_words(language) if "{" in text]
+    return [
+        (_build_pattern(text), read_error_words(language)[text]) for text in sorted(messages, key=len, reverse=True)
+    ]
+
+
+def _build_pattern(text: str) -> re.Pattern[str]:
+    parts = (
+        re.escape(literal) + (f"(?P<{name}>.+?)" if name else "") for literal, name, _, _ in Formatter().parse(text)
+    )
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _show_values(language: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Numbers as the reader writes them, states in words, and what others said as they said it."""
+    return {name: _show_value(language, name, value) for name, value in values.items()}
+
+
+def _show_value(language: str, name: str, value: str) -> str:
+    if name in QUOTED and language != "en":
+        return _mark_english(value)
+    if _NUMBER.fullmatch(value):
+        return Formats(language).number(value)
+    return read_translations(language).get(value, value)
+
+
+def _mark_english(text: str) -> Markup:
     return Markup('<span lang="en">{}</span>').format(text)

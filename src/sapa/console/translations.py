@@ -17,7 +17,17 @@ _NUMBER = re.compile(r"\d[\d,.]*(?<![,.])")
 
 @cache
 def read_translations(language: str) -> dict[str, str]:
-    file = _FOLDER / f"{language}.json"
+    return _read(f"{language}.json")
+
+
+@cache
+def read_error_words(language: str) -> dict[str, str]:
+    """The words of errors by code or class, those of fields, and messages of the API, with {names} for what differs."""
+    return _read(f"errors.{language}.json")
+
+
+def _read(name: str) -> dict[str, str]:
+    file = _FOLDER / name
     return msgspec.json.decode(file.read_bytes(), type=dict[str, str]) if file.exists() else {}
 
 
@@ -47,7 +57,7 @@ def translate(language: str, text: str, **values: object) -> str:
 
 def translate_error(language: str, text: str) -> str | None:
     """Translates an error's message, with # for its numbers; None if it is not translated."""
-    translations = read_translations(language)
+    translations = read_translations(language) | read_error_words(language)
     translated = translations.get(text) or translations.get(_NUMBER.sub("#", text))
     numbers = iter(_NUMBER.findall(text))
     return translated and re.sub("#", lambda _: next(numbers, "#"), translated)
