@@ -176,10 +176,10 @@ async def test_people_and_ai_agents_are_compared_and_settings_made(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("from=yesterday", "from: must be a date, such as 2026-01-31"),
+        ("from=yesterday", "the first day: must be a date, such as 2026-01-31"),
         ("from=2026-02-01&to=2026-01-01", "must not be after the last day"),
         ("from=2001-01-01&to=2026-01-01", "must be at most 1830 days before the last day"),
-        ("days=8", "days: must be one of 7, 30, 90, 365"),
+        ("days=8", "the period: choose one of the options"),
     ],
 )
 async def test_an_unusable_date_range_shows_an_error_and_the_default(

@@ -85,6 +85,13 @@ def name_field(language: str, name: str) -> str:
     return named or _CAMEL.sub(" ", last).lower().removesuffix(" id")
 
 
+def name_column(language: str, path: str) -> str:
+    """The words of a field of a file, else those of the last step to it, else that step."""
+    steps = [step for step in path.split(".") if not step.isdigit()]
+    words = read_translations(language)
+    return words.get(f"column {'.'.join(steps)}") or words.get(f"column {steps[-1]}") or steps[-1]
+
+
 def show_error(language: str, text: str) -> Markup:
     """An untranslated error is shown in English and marked as such."""
     translated = translate_message(language, text)
@@ -129,6 +136,8 @@ def _show_values(language: str, values: Mapping[str, str]) -> dict[str, str]:
 def _show_value(language: str, name: str, value: str) -> str:
     if name in QUOTED and language != "en":
         return _mark_english(value)
+    if name == "fields":
+        return f" {build_translator(language)('or')} ".join(name_field(language, one) for one in value.split(" or "))
     if _NUMBER.fullmatch(value):
         return Formats(language).number(value)
     return read_translations(language).get(value, value)

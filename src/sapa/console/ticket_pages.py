@@ -11,7 +11,6 @@ from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
-from sapa.console.error_words import show_error
 from sapa.console.form_files import list_files, open_stream
 from sapa.console.inbox_pages import is_script, path_of, read_screen, watch
 from sapa.console.inbox_queue import (
@@ -77,7 +76,6 @@ async def show_ticket(page: PageRequest) -> Response:
         "pane": params.get("pane", ""),
         "typing": typing,
         "scheduled": scheduled,
-        "show_reason": partial(show_error, page.language),
         "lines": build_lines(ticket, team.names, is_latest),
         "mark_names": _build_name_marker(team),
         "files": await _read_files(page, ticket),
