@@ -228,6 +228,14 @@ async def test_another_receiver_needs_the_headers_again(
     assert 'id="headers-problem"' in refused.text
     assert "Authorization" in refused.text
     assert "swordfish" not in refused.text
+    assert f'value="{elsewhere}"' in refused.text, "what was entered stays"
+    nowhere = await submit(owner, path, url="hooks", description="Gudang", event="order.created", auto_resume="1")
+    assert nowhere.status_code == 400
+    assert 'id="url-problem"' in nowhere.text
+    assert 'value="Gudang"' in nowhere.text
+    assert re.findall(r'name="event" value="([^"]+)" checked', nowhere.text) == ["order.created"]
+    nothing = await submit(owner, path, url=endpoint.url)
+    assert (nothing.status_code, 'id="event-problem"' in nothing.text) == (400, True)
     assert (await submit(owner, path, url=elsewhere, all="1", headers="Authorization")).status_code == 400
     assert endpoint.url in (await owner.get(path)).text
     again = await submit(owner, path, url=elsewhere, all="1", headers="X-Token: 1\r\nX-Shop: melati")
@@ -237,3 +245,22 @@ async def test_another_receiver_needs_the_headers_again(
     assert (moved.url, moved.headers) == (elsewhere, ["X-Token", "X-Shop"])
     assert (await submit(owner, path, url=station.url("hooks"), all="1", no_headers="1")).status_code == 303
     assert "X-Token" not in (await owner.get(path)).text
+
+
+async def test_a_new_webhook_has_headers_of_its_own_and_failures_are_in_the_readers_words(
+    post: Database, client: Environments, seal: Vault, station: Station, owner: httpx.AsyncClient
+) -> None:
+    form = {"url": station.url("hooks"), "all": "1", "headers": "X-Token: swordfish"}
+    assert "X-Token" not in (await owner.get("/live/webhooks/new")).text
+    refused = await submit(owner, "/live/webhooks", **form | {"headers": "X-Token"})
+    assert (refused.status_code, 'id="headers-problem"' in refused.text) == (400, True)
+    made = await submit(owner, "/live/webhooks", **form)
+    assert made.status_code == 200, made.text
+    listed = (await owner.get("/live/webhooks")).text
+    found = re.search(r"/console(/live/webhooks/whe_\w+)", listed)
+    assert found is not None, listed
+    assert "own headers: X-Token" in (await owner.get(found[1])).text
+    station.answer = answer_with(404)
+    await submit(owner, "/language", language="id", next="/console/live")
+    tested = await submit(owner, f"{found[1]}/test", event="order.created")
+    assert "menjawab 404: tidak ada apa-apa di alamat ini" in tested.text

@@ -15,7 +15,7 @@ from sapa.http.errors import ApiError, Invalid
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 REQUIRED = "is required"
-QUOTED = ("reason", "advice", "obstacle")
+QUOTED = ("reason", "advice")
 """Names in messages for what a carrier, a channel or a library said in English."""
 
 
@@ -92,6 +92,11 @@ def name_column(language: str, path: str) -> str:
     return words.get(f"column {'.'.join(steps)}") or words.get(f"column {steps[-1]}") or steps[-1]
 
 
+def name_warning(language: str, code: str) -> str:
+    """What a channel warns of; a word that is not known is written as words."""
+    return read_translations(language).get(f"warning {code}") or code.replace("_", " ").capitalize()
+
+
 def show_error(language: str, text: str) -> Markup:
     """An untranslated error is shown in English and marked as such."""
     translated = translate_message(language, text)
@@ -136,6 +141,8 @@ def _show_values(language: str, values: Mapping[str, str]) -> dict[str, str]:
 def _show_value(language: str, name: str, value: str) -> str:
     if name in QUOTED and language != "en":
         return _mark_english(value)
+    if name == "failure":
+        return show_error(language, value)
     if name == "fields":
         return f" {build_translator(language)('or')} ".join(name_field(language, one) for one in value.split(" or "))
     if _NUMBER.fullmatch(value):

@@ -3,7 +3,6 @@
 from asyncio import gather
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from starlette.responses import Response
 
 from sapa.console.charts import Chart, build_stacks
@@ -44,6 +44,16 @@ SNIPPETS = {
 """How a receiver checks a signature."""
 
 
+class WebhookForm(Struct, frozen=True):
+    """What the form of a webhook shows: what is stored, or what was entered."""
+
+    url: str = ""
+    description: str = ""
+    events: Sequence[str] = ()
+    all: bool = False
+    auto_resume: bool = True
+
+
 @console.get("/{environment}/webhooks", roles=DEVELOPERS)
 async def list_webhooks(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
@@ -58,23 +68,35 @@ async def show_new_webhook(page: PageRequest) -> Response:
     return page.show(
         "webhook_new.html",
         kinds=list_kinds(),
-        chosen=page.form_values("event"),
-        given={
-            "url": page.form_value("url"),
-            "description": page.form_value("description"),
-            "auto_resume": bool(page.form_value("auto_resume")) or not page.form,
-        },
+        given=_read_given(page) if page.form else WebhookForm(all=True),
     )
+
+
+def _read_given(page: PageRequest) -> WebhookForm:
+    return WebhookForm(
+        page.form_value("url"),
+        page.form_value("description"),
+        page.form_values("event"),
+        bool(page.form_value("all")),
+        bool(page.form_value("auto_resume")),
+    )
+
+
+def _list_events(page: PageRequest) -> list[str]:
+    """The chosen events; none of them for all."""
+    if page.form_value("all"):
+        return []
+    if not (events := page.form_values("event")):
+        raise Invalid.field("event", "choose at least one, or all of them")
+    return events
 
 
 @console.post("/{environment}/webhooks", roles=DEVELOPERS, shown_by=show_new_webhook)
 async def create_webhook(page: PageRequest) -> Response:
-    events = page.form_values("event")
-    if not events and not page.form_value("all"):
-        raise Invalid.field("event", "choose at least one, or all of them")
     body = WebhookEndpointIn(
         url=page.form_value("url"),
-        events=[] if page.form_value("all") else events,
+        events=_list_events(page),
+        headers=_parse_headers(page.form_value("headers")),
         description=page.form_value("description") or None,
         auto_resume=bool(page.form_value("auto_resume")),
     )
@@ -123,7 +145,13 @@ async def show_webhook(page: PageRequest) -> Response:
             ),
             None,
         ),
-        given={name: page.form_value(name) for name in ("since", "until")},
+        period={name: page.form_value(name) for name in ("since", "until")},
+        is_changed="url" in page.form,
+        given=_read_given(page)
+        if "url" in page.form
+        else WebhookForm(
+            endpoint.url, endpoint.description or "", endpoint.events, not endpoint.events, endpoint.auto_resume
+        ),
     )
 
 
@@ -140,7 +168,7 @@ async def change_webhook(page: PageRequest) -> Response:
     description = page.form_value("description") or None
     patch = WebhookEndpointPatch(
         url=page.form_value("url") or UNSET,
-        events=[] if page.form_value("all") else page.form_values("event") or UNSET,
+        events=_list_events(page),
         description=description,
         headers={} if page.form_value("no_headers") else _parse_headers(page.form_value("headers")) or UNSET,
         auto_resume=bool(page.form_value("auto_resume")),

@@ -4,7 +4,3 @@
 SET LOCAL lock_timeout = '1s';
 
 ALTER TABLE memberships ADD COLUMN seen_at timestamptz(3);
-
-UPDATE memberships m
-   SET seen_at = (SELECT max(s.seen_at) FROM sessions s
-                   WHERE s.organisation_id = m.organisation_id AND s.user_id = m.user_id);
