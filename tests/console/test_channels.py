@@ -193,4 +193,4 @@ async def test_a_test_message_says_what_became_of_it(
         assert (bad.status_code, 'id="to-problem"' in bad.text) == (400, True)
         closed = await owner.post(f"{page}/message", data={"token": token, "to": "+12015550122", "message": "Halo"})
         assert closed.status_code == 409
-        assert "The reply window is closed" in closed.text
+        assert "The reply window has closed" in closed.text

@@ -139,7 +139,7 @@ async def test_what_happened_in_a_time_is_delivered_once_more(
     await submit(owner, f"{path}/pause")
     paused = await submit(owner, f"{path}/replay", since="2026-01-01T00:00")
     assert paused.status_code == 409
-    assert "resume it first" in paused.text
+    assert "Resume it first" in paused.text
     assert 'value="2026-01-01T00:00"' in paused.text
     assert len(station.arrivals) == 4
 

@@ -115,7 +115,7 @@ async def test_the_words_of_consent_are_changed_and_a_mistake_is_shown(
     assert (await owner.post(page, data=form)).status_code == 303
     wrong = await owner.post(page, data=form | {"startWords": "cukup"})
     assert wrong.status_code == 400
-    assert "already has the opposite meaning" in wrong.text
+    assert "this word means the opposite" in wrong.text
     assert "Jangan kirim" in wrong.text
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
         settings = (await api.get("/consent-settings")).json()["data"]

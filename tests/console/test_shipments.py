@@ -168,7 +168,7 @@ async def test_shipments_are_found_filtered_and_drafts_discarded(
     assert (ayu["id"] in listed, budi["id"] in listed) == (True, False)
     confirmed = (await owner.get("/test/shipments", params={"status": "confirmed"})).text
     assert (ayu["id"] in confirmed, budi["id"] in confirmed) == (False, True)
-    assert "must be" in (await owner.get("/test/shipments", params={"status": "nowhere"})).text
+    assert "choose one" in (await owner.get("/test/shipments", params={"status": "nowhere"})).text
     assert "No shipments yet" in (await owner.get("/live/shipments")).text
     assert (await submit(owner, f"/shipments/{ayu['id']}/discard")).status_code == 303
     assert (await owner.get(f"/test/shipments/{ayu['id']}")).status_code == 404

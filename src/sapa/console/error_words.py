@@ -14,7 +14,16 @@ from sapa.http.errors import ApiError, Invalid
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-REQUIRED = "is required"
+EMPTY = {
+    "is required",
+    "must be a string, not null",
+    "must have at least 1 characters",
+    "must have at least 1 items",
+    "must not be blank",
+    "must not be blank or contain a NUL character",
+    "must not be empty",
+}
+"""What the API says about a field that was left empty."""
 QUOTED = ("reason", "advice")
 """Names in messages for what a carrier, a channel or a library said in English."""
 
@@ -73,7 +82,7 @@ def _say(language: str, error: ApiError, details: list[FieldProblem]) -> Markup:
 
 def show_problem(language: str, name: str, message: str) -> Markup:
     """An empty field asks for its input."""
-    if message == REQUIRED:
+    if message in EMPTY:
         return escape(build_translator(language)("Enter {field}", field=name_field(language, name)))
     return show_error(language, message)
 

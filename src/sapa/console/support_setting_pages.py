@@ -197,9 +197,11 @@ def _read(page: PageRequest, one: SettingField) -> Any:
         return [_parse_number(one, value) for value in values] if one.is_number else values
     if one.options == "booleans":
         return {"true": True, "false": False}.get(text)
+    if one.is_required and not text:
+        raise Invalid.field(one.name, "is required")
     if text and (one.kind == "number" or one.is_number):
         return _parse_number(one, text)
-    return text or ("" if one.is_required else None)
+    return text or None
 
 
 def _parse_number(one: SettingField, text: str) -> int:
