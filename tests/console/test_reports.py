@@ -21,6 +21,7 @@ from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_endpoint, make_key, make_order
 from tests.messaging.conftest import connect_messaging
+from tests.shipping import parcels
 from tests.support.ticket_steps import Desk
 
 
@@ -261,7 +262,7 @@ def test_charts_stay_inside_their_frame() -> None:
 
 
 async def test_figures_are_compared_and_broken_down_to_their_rows(
-    api: httpx.AsyncClient, owner: httpx.AsyncClient
+    database: Database, company: Environments, api: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     lines = [{"title": "Kopi Gayo", "price": 85_000, "quantity": 2}, {"title": "Mug", "price": 40_000, "quantity": 1}]
     await make_order(api, lineItems=lines)
@@ -275,8 +276,35 @@ async def test_figures_are_compared_and_broken_down_to_their_rows(
     for by in ("products", "channels", "carriers"):
         assert (await owner.get("/live/reports/breakdown", params={"by": by})).status_code == 200
     assert "Nothing in this window" not in (await owner.get("/live/reports/breakdown")).text
+    older = await make_order(api, lineItems=[{"title": "Kopi Gayo", "price": 85_000, "quantity": 1}])
+    async with database.connection() as db:
+        aged = "UPDATE orders SET created_at = created_at - interval '40 days' WHERE company_id = $1 AND id = $2"
+        await db.execute(aged, company.live, older["id"])
+    sold = unescape((await owner.get("/live/reports/breakdown")).text).replace("\u00a0", " ")
+    row = sold[sold.index("Kopi Gayo") :].partition("</tr>")[0]
+    assert ("Rp 170,000" in row, "Rp 85,000" in row, "+100 %" in row) == (True, True, True), row
     await owner.post("/live/settings/agents", data={"token": await read_token(owner), "name": "Sari", "type": "human"})
     assert "00:00:00" not in (await owner.get("/live/reports/agents")).text
+
+
+async def test_each_row_of_a_breakdown_leads_to_its_rows(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient, desk: Desk
+) -> None:
+    agent = await desk.create_agent("Sari")
+    ticket = await desk.receive()
+    await desk.reply(ticket, agent)
+    async with connect(installation, (await make_key(database, company.test)).raw) as sandbox:
+        parcel = await parcels.create(sandbox, "custom", delivery={"name": "Ayu", "address": "Jl. Satu"})
+    rows = {
+        "breakdown?by=channels": (r'href="/console(/test/inbox\?[^"]+)">WhatsApp', ticket["id"]),
+        "breakdown?by=carriers": (r'href="/console(/test/shipments\?[^"]+provider=custom[^"]*)"', parcel["id"]),
+        "agents": (r'href="/console(/test/inbox\?[^"]+)">Sari', ticket["id"]),
+    }
+    for report, (link, id) in rows.items():
+        page = (await owner.get(f"/test/reports/{report}")).text
+        found = re.search(link, page)
+        assert found is not None, page
+        assert id in (await owner.get(unescape(found[1]))).text
 
 
 async def test_products_of_very_many_orders_are_refused(

@@ -6,11 +6,12 @@ from starlette.responses import Response
 
 from sapa.console.page_request import PageRequest
 from sapa.console.rendering import HEADERS
-from sapa.console.report_pages import build_csv, get_company, get_frame, read_window
+from sapa.console.report_pages import build_csv, build_period, get_company, get_frame, read_window
 from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
+from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
 from sapa.reports.types import ReportWindow
 from sapa.values.company import Company
@@ -21,6 +22,9 @@ GROUPS = {
     "carriers": ("label", "shipments", "delivered", "problems", "fees"),
 }
 """Each with the columns of its file."""
+KEYS = {"products": "name", "channels": "source", "carriers": "provider"}
+CHANNELS_BY_SOURCE = {str(source): name for name, sources in reversed(CHANNEL_NAMES.items()) for source in sources}
+"""The filter of the inbox for a channel: the name that means fewest others."""
 LIST_ROWS: dict[str, Callable[[Connection, Company, ReportWindow], Awaitable[Sequence[object]]]] = {
     "products": reports.list_products,
     "channels": reports.list_channels,
@@ -34,12 +38,14 @@ async def show_breakdown(page: PageRequest) -> Response:
     window = await read_window(page, company)
     by = page.request.query_params.get("by", "")
     by = by if by in GROUPS else "products"
-    rows: Sequence[object] = []
-    try:
-        async with page.context.long_reads.snapshot(company.id) as db:
+    rows, earlier = [], []
+    async with page.context.long_reads.snapshot(company.id) as db:
+        before = await reports.get_previous_window(db, company, window)
+        try:
             rows = await LIST_ROWS[by](db, company, window)
-    except Invalid as error:
-        page.error = error
+            earlier = await LIST_ROWS[by](db, company, before)
+        except Invalid as error:
+            page.error = None if rows else error
     if page.request.query_params.get("file") and page.error is None:
         lines = [GROUPS[by], *([getattr(row, name) for name in GROUPS[by]] for row in rows)]
         name = f"{by}-{window.first}-{window.last}.csv"
@@ -49,6 +55,10 @@ async def show_breakdown(page: PageRequest) -> Response:
         "report_breakdown.html",
         rows=rows,
         by=by,
+        before=before,
+        earlier={getattr(row, KEYS[by]): row for row in earlier},
+        period=build_period(window.start, window.end),
+        channel_names=CHANNELS_BY_SOURCE,
         groups=list(GROUPS),
         currency=company.currency,
         **get_frame(page, window),

@@ -67,12 +67,18 @@ async def show_overview(page: PageRequest) -> Response:
 
 @console.get("/{environment}/reports/agents", roles=DEVELOPERS)
 async def show_agents(page: PageRequest) -> Response:
-    window = await read_window(page, await get_company(page))
+    company = await get_company(page)
+    window = await read_window(page, company)
     channel = _read_channel(page)
     records, kinds = await _compare(page, window, channel)
+    async with page.context.database.connection() as db:
+        before = await reports.get_previous_window(db, company, window)
+    earlier, _ = await _compare(page, before, channel)
     return page.show(
         "report_agents.html",
         records=records,
+        handled_before={record.agent_id: record.tickets_handled for record in earlier},
+        before=before,
         kinds=kinds,
         names=KINDS,
         drawn=_draw_agents(page, kinds),
@@ -181,10 +187,13 @@ def _link_orders(page: PageRequest, window: ReportWindow, currency: str, step: i
 
 
 def link_orders(page: PageRequest, currency: str, start: datetime, end: datetime) -> str:
-    """The list of the orders that were placed in this time; instants have milliseconds."""
-    until = end - timedelta(milliseconds=1)
-    query = {"createdFrom": format_instant(start), "createdTo": format_instant(until), "currency": currency}
-    return page.path(f"/orders?{urlencode(query)}")
+    """The list of the orders that were placed in this time."""
+    return page.path(f"/orders?{urlencode(build_period(start, end) | {'currency': currency})}")
+
+
+def build_period(start: datetime, end: datetime) -> dict[str, str]:
+    """The filters of a list for this time; instants have milliseconds."""
+    return {"createdFrom": format_instant(start), "createdTo": format_instant(end - timedelta(milliseconds=1))}
 
 
 def _link_transactions(page: PageRequest, window: ReportWindow, currency: str, step: int, kind: str = "") -> str:

@@ -52,6 +52,8 @@ FILTERS = (
     "storeLocationId",
     "codState",
     "returnOf",
+    "createdFrom",
+    "createdTo",
 )
 
 
