@@ -45,11 +45,19 @@ async def owner(
         yield client
 
 
+def list_done(page: str) -> list[str]:
+    """The steps of the guide that are done."""
+    return re.findall(r'<li class="done">.*?<strong>([^<]+)', page)
+
+
 async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:
     form, page = {"token": await read_token(owner), **WHATSAPP}, "/live/channels/MSGAPP_CLOUD"
     bad = await owner.post(page, data=form | {"phone_number": "0812"})
     assert bad.status_code == 400
     assert 'id="phone_number-problem"' in bad.text
+    assert list_done(bad.text) == ["2. The app and the number", "3. The token"], "what they yield was entered"
+    half = await owner.post(page, data={name: value for name, value in form.items() if name != "access_token"})
+    assert list_done(half.text) == ["2. The app and the number"]
     peer.answers = [(401, {"error": {"message": f"bad token {WHATSAPP['access_token']}", "code": 190}})]
     refused = await owner.post(page, data=form)
     assert refused.status_code == 409

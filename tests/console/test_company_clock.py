@@ -32,3 +32,20 @@ def test_the_next_target_is_the_reply_then_the_resolution_then_none() -> None:
     assert find_due(waiting) == waiting["sla"]["firstResponseDue"]
     assert find_due(answered) == answered["sla"]["resolutionDue"]
     assert find_due(build_ticket(5, 60, status="resolved")) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "resolution", "is_answered", "due"),
+    [(None, 30, False, 30), (60, 30, False, 30), (20, 30, False, 20), (20, 30, True, 30), (20, None, True, None)],
+)
+def test_of_the_targets_that_run_the_nearest_counts(
+    first: int | None, resolution: int | None, is_answered: bool, due: int | None
+) -> None:
+    now = CLOCK.now
+
+    def after(minutes: int | None) -> str | None:
+        return None if minutes is None else (now + timedelta(minutes=minutes)).isoformat()
+
+    answered = now.isoformat() if is_answered else None
+    sla = {"firstResponseDue": after(first), "resolutionDue": after(resolution), "firstRespondedAt": answered}
+    assert find_due({"sla": sla, "status": "assigned"}) == after(due)

@@ -26,6 +26,9 @@ from tests.support.ticket_steps import NUMBER, Desk
 EVENTS = {"accept": "text/event-stream"}
 _ONCE = re.compile(r'name="once" value="(\w+)"')
 
+MANY_TICKETS = """
+    INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'tickets', 'resolved/MAIL', 10001)"""
+
 
 async def test_a_new_person_chooses_the_name_of_their_agent(
     installation: Installation, database: Database, company: Environments, desk: Desk
@@ -36,7 +39,7 @@ async def test_a_new_person_chooses_the_name_of_their_agent(
         assert 'value="Sari agent"' in await new.open()
         assert "Reply as" not in await new.open(f"/{ticket['id']}")
         refused = await new.post(f"{ticket['id']}/replies", 409, body="Masih.")
-        assert "choose a name to answer customers with" in refused.text
+        assert "Choose the name that customers see" in refused.text
         response = await new.post("agent", name="Sari", ticket=ticket["id"])
         assert response.headers["location"] == f"/console/test/inbox/{ticket['id']}"
         assert "Reply as Sari" in await new.open(f"/{ticket['id']}")
@@ -73,6 +76,10 @@ async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
     assert list_shown(await seat.open(search="lestari")) == [waiting["id"]]
     assert "No conversations match" in await seat.open(search="somebody else")
     assert "Type at least three letters" in await seat.open(search="le")
+    assert "Search results" in await seat.open(search="masih ada")
+    async with database.connection() as db:
+        await db.execute(MANY_TICKETS, company.test)
+    assert "Found in the newest conversations" in await seat.open(search="masih ada"), "not in all of so many"
     found = await seat.browser.get("/test/inbox", params={"search": done["id"]})
     assert found.headers["location"] == f"/console/test/inbox/{done['id']}"
 
@@ -82,6 +89,11 @@ async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: 
     ticket = await desk.receive("Halo?")
     path = f"/{ticket['id']}"
     await seat.post(f"{ticket['id']}/notes", note="Pelanggan VIP")
+    await desk.create_agent("Cuti", active=False)
+    await desk.create_agent("Robot", type="ai")
+    await seat.post(f"{ticket['id']}/notes", note="@Sari @Cuti @Robot")
+    marked = await seat.open(f"/{ticket['id']}")
+    assert re.findall("<mark>(.*?)</mark>", marked) == ["@Sari"], "nobody else hears of it"
     await seat.post(f"{ticket['id']}/replies", body="Masih, kak.\r\nKirim ke mana?")
     await seat.wait_for(path, "tick read")
     await seat.post(f"{ticket['id']}/handover", agentId="")
@@ -339,7 +351,7 @@ async def test_an_agent_picks_the_file_of_a_template(desk: Desk, seat: Seat) -> 
     data = {"token": await read_token(seat.browser), "template": template["id"], "param": ["Ayu", "INV-1"]}
     path = f"/test/inbox/{ticket['id']}/template"
     missing = await seat.browser.post(path, data=data, files=[("files", ("", b""))])
-    assert (missing.status_code, "has a header of the type image" in read(missing.text)) == (400, True)
+    assert (missing.status_code, "this template needs a file" in read(missing.text)) == (400, True)
     refused = await seat.browser.post(path, data=data, files=[("files", ("nota.pdf", PDF))])
     assert (refused.status_code, "It accepts image up to 5 MB" in read(refused.text)) == (400, True)
     sent = await seat.browser.post(path, data=data, files=[("files", ("foto.jpg", make_image("JPEG")))])

@@ -58,6 +58,11 @@ async def test_a_customer_is_added_changed_and_deleted(api: httpx.AsyncClient, o
     assert (made["phoneNumber"], made["tags"]) == ("+6281234567801", ["vip", "reseller"])
     assert (made["addresses"][0]["city"], made["addresses"][0]["mainAddress"]) == ("Bandung", True)
     assert "Jl. Merdeka 17" in (await owner.get(f"/live/customers/{id}/edit")).text
+    blank = {f"address__{name}": "" for name in ("id", "address1", "address2", "province", "zip", "country")}
+    lost = await send(owner, f"/customers/{id}/edit", email="ayu@toko.example", address__city="Garut", **blank)
+    assert lost.status_code == 400, "an address without its street is not dropped"
+    assert "enter the street and number, or empty the address" in lost.text
+    assert 'value="Garut"' in lost.text
     changed = await send(owner, f"/customers/{id}/edit", firstName="Ayunda", email="ayu@toko.example", tags="")
     assert changed.status_code == 303
     after = (await api.get(f"/customers/{id}")).json()["data"]

@@ -15,6 +15,7 @@ from sapa.http.errors import NotFound
 from sapa.messaging.channel_events import actions as channel_events
 from sapa.messaging.channel_events.types import ChannelEvent
 from sapa.messaging.channel_status import actions as channel_status
+from sapa.messaging.channels.guide import GuideStep
 from sapa.messaging.channels.interface import BadAccount
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.connections.environment import get_environment
@@ -63,6 +64,7 @@ async def show_channel(page: PageRequest) -> Response:
         channel=channel,
         info=info,
         guide=channel.guide,
+        done=[_is_done(page, step, info) for step in channel.guide.steps],
         has_received=received["meta"]["total"] > 0,
         snippet=snippet,
         forms=FORMS,
@@ -84,6 +86,15 @@ async def show_channel(page: PageRequest) -> Response:
         },
         sent=await _find_sent(page),
     )
+
+
+def _is_done(page: PageRequest, step: GuideStep, info: ChannelConnection | None) -> bool:
+    """This server has its address; or what the step yields is stored or was entered, and nothing is wrong with it."""
+    if not step.fields:
+        return page.is_secure
+    stored = {*info.account, *info.secrets} if info is not None and info.status == "connected" else set()
+    refused = {problem.field for problem in page.error.details or []} if page.error else set()
+    return all((name in stored or page.form_value(name)) and name not in refused for name in step.fields)
 
 
 @console.post("/{environment}/channels/{id}", roles=DEVELOPERS, shown_by=show_channel)

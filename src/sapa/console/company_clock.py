@@ -46,9 +46,9 @@ class CompanyTime(Struct, frozen=True):
 
 
 def find_due(ticket: Mapping[str, Any]) -> str | None:
-    """The target that comes next: the first response, then the resolution."""
+    """The target that comes next, of those that run: the first response until it was given, and the resolution."""
     sla = ticket["sla"]
     if sla is None or ticket["status"] == "resolved":
         return None
-    due: str | None = sla["resolutionDue"] if sla["firstRespondedAt"] else sla["firstResponseDue"]
-    return due
+    targets = [sla["resolutionDue"]] if sla["firstRespondedAt"] else [sla["firstResponseDue"], sla["resolutionDue"]]
+    return min(filter(None, targets), key=datetime.fromisoformat, default=None)

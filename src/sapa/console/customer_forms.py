@@ -88,12 +88,16 @@ def _name_existing(page: PageRequest) -> str:
 
 
 def _gather_body(page: PageRequest) -> Json:
-    addresses = [address for address in _list_typed(page) if address["address1"]]
+    typed = _list_typed(page)
+    for number, address in enumerate(typed):
+        if not (address["address1"] or address["id"]) and any(address[name] for name in ADDRESS):
+            raise Invalid.field(f"addresses[{number}].address1", "enter the street and number, or empty the address")
+    addresses = [address for address in typed if address["address1"]]
     return gather(page, TEXTS) | {"tags": split_words(page.form_value("tags")), "addresses": addresses}
 
 
 def _list_typed(page: PageRequest) -> list[Json]:
-    """The form's addresses; an address with nothing in its first line is removed."""
+    """The form's addresses; one that is stored is removed by emptying its first line."""
     columns = [page.form_values(f"address.{name}") for name in ADDRESS]
     main = page.form_value("mainAddress")
     return [

@@ -17,6 +17,8 @@ from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.widget import visits
 from sapa.support.inbox import actions as inbox
 from sapa.support.inbox.types import InboxChoices
+from sapa.support.search import actions as ticket_search
+from sapa.values.json import encode
 
 VIEWS = ("mine", "unassigned", "all", "snoozed", "resolved")
 FILTERS = ("channel", "labelId", "teamId", "agentId", "priority")
@@ -178,10 +180,13 @@ async def _search(page: PageRequest, text: str) -> Json:
     words = text[:200].removeprefix(translate(page.language, "Visitor {id}", id=""))
     if len(words) < SHORTEST_SEARCH:
         return {"name": "Type at least three letters", "items": [], "total": 0, "texts": {}}
-    found = (await ask(page, "/tickets/search", {"query": words}))["data"]
+    company = await page.api.get_company(page.company_id)
+    async with page.calls, page.context.database.connection() as db:
+        searched = await ticket_search.search(db, company, words)
+    found = msgspec.json.decode(encode(searched.matches))
     texts = {match["ticket"]["id"]: match["text"] for match in found if match["text"]}
     return {
-        "name": "Search results",
+        "name": "Found in the newest conversations" if searched.is_newest_only else "Search results",
         "items": [match["ticket"] for match in found],
         "total": len(found),
         "texts": texts,

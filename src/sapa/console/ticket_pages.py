@@ -372,7 +372,8 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
 
 def _build_name_marker(team: Team) -> Any:
     """Marks the agents whom a note mentions."""
-    pattern = mentions.build_pattern(str(escape(agent["name"])) for agent in team.agents)
+    people = (agent["name"] for agent in team.agents if agent["active"] and agent["type"] == "human")
+    pattern = mentions.build_pattern(str(escape(name)) for name in people)
 
     def mark(text: str) -> Markup:
         escaped = str(escape(text))

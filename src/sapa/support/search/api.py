@@ -33,4 +33,4 @@ async def search_tickets(call: Call, query: SearchQuery) -> list[TicketMatch]:
     Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
     of tickets and customers; and messages that have all the words. Case is ignored.
     """
-    return await actions.search(call.db, call.company, query.query)
+    return (await actions.search(call.db, call.company, query.query)).matches

@@ -165,8 +165,9 @@ async def has_most_tickets(db: Connection, company_id: int) -> bool:
 
 async def list_message_matches(
     db: Connection, company_id: int, words: Sequence[str], has_most: bool
-) -> list[MessageMatch]:
-    """For each ticket the newest message that has all the words, one of which the index must be able to find."""
+) -> tuple[list[MessageMatch], bool]:
+    """For each ticket the newest message that has all the words, one of which the index must be able to find; and
+    whether only the newest tickets were looked through."""
     patterns = [contains(word) for word in words]
     total, *counts = await _list_values(db, COUNT_WORDS.text, company_id, ["%", *patterns])
     indexed = [(count, -len(word), word) for count, word in zip(counts, words, strict=True) if is_indexed(word)]
@@ -175,13 +176,13 @@ async def list_message_matches(
     if count <= total * (MOST_RARE if len(indexed) == 1 else MOST_RARE_BESIDE_OTHERS):
         gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
         if not gathered or gathered[0].gathered < MOST_GATHERED:
-            return [MessageMatch(match.ticket_id, match.text) for match in gathered]
+            return [MessageMatch(match.ticket_id, match.text) for match in gathered], False
     tickets = NEWEST_TICKETS_OF_A_WORD if len(words) == 1 else NEWEST_TICKETS
     newest = await WALK_MESSAGES.all(db, company_id, patterns, tickets)
     if len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
-        return newest
+        return newest, True
     gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
-    return [*(MessageMatch(match.ticket_id, match.text) for match in gathered), *newest]
+    return [*(MessageMatch(match.ticket_id, match.text) for match in gathered), *newest], False
 
 
 def is_indexed(word: str) -> bool:

@@ -17,6 +17,14 @@ class TicketMatch(Struct, frozen=True, rename="camel"):
     ]
 
 
+class TicketSearch(Struct, frozen=True):
+    """What a search found, and whether it ended before it saw all."""
+
+    matches: list[TicketMatch]
+    is_newest_only: bool = False
+    """Older tickets may have the words, too: they are too common to be looked for everywhere."""
+
+
 class MessageMatch(Struct, frozen=True):
     """The newest message of a ticket that has the words."""
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sapa.messaging.channels import meta, social, social_callbacks
 from sapa.messaging.channels.files import FileRule, OutgoingFile
-from sapa.messaging.channels.guide import ChannelGuide
+from sapa.messaging.channels.guide import ChannelGuide, GuideStep
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -29,15 +29,16 @@ IGSID = IdentityKind("igsid", build_parser(social.SCOPED_ID, "must be the id by 
 
 GUIDE = ChannelGuide(
     (
-        (
+        GuideStep(
             "What you need",
             "An Instagram account of the type business or creator that allows access to its messages, and a "
             "developer account at Meta. This server must have a public https address.",
         ),
-        (
+        GuideStep(
             "The app and the token",
             "At developers.facebook.com create an app with the use case Instagram. Use cases > Customize > "
             "API setup with Instagram login has the app secret and generates the token.",
+            ("app_secret", "access_token"),
         ),
     ),
     "On the same page enter the callback address and the verify token, and subscribe to messages.",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from sapa.messaging.channels.files import FileRule
-from sapa.messaging.channels.guide import ChannelGuide
+from sapa.messaging.channels.guide import ChannelGuide, GuideStep
 from sapa.messaging.channels.identities import EMAIL
 from sapa.messaging.channels.interface import (
     MEDIA_TYPES,
@@ -36,14 +36,15 @@ def _optional(name: str, label: str, pattern: str = r".*") -> AccountField:
 
 GUIDE = ChannelGuide(
     (
-        (
+        GuideStep(
             "What you need",
             "An email address, and the server that sends for it. To receive answers, a way to have mail "
             "posted to a web address. This server must have a public https address.",
         ),
-        (
+        GuideStep(
             "The server that sends",
             "Your provider names the SMTP server, the port, the user and the password.",
+            ("address", "smtp_host"),
         ),
     ),
     "Let the server of your domain post incoming mail to the callback address.",

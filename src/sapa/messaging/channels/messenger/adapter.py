@@ -6,7 +6,7 @@ from typing import Any
 
 from sapa.messaging.channels import meta, social, social_callbacks
 from sapa.messaging.channels.files import FileRule, OutgoingFile
-from sapa.messaging.channels.guide import ChannelGuide
+from sapa.messaging.channels.guide import ChannelGuide, GuideStep
 from sapa.messaging.channels.identities import build_parser
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -34,15 +34,16 @@ PSID = IdentityKind(
 
 GUIDE = ChannelGuide(
     (
-        (
+        GuideStep(
             "What you need",
             "A Facebook page that you control, and the business portfolio at Meta that owns it. This server "
             "must have a public https address.",
         ),
-        (
+        GuideStep(
             "The app and the token",
             "At developers.facebook.com create an app with the use case Messenger. App settings > Basic has "
             "the app secret; a system user of the portfolio generates the page's token.",
+            ("app_secret", "access_token"),
         ),
     ),
     "In the app open Messenger > Webhooks. Enter the callback address and the verify token, and subscribe the "

@@ -8,7 +8,7 @@ import msgspec
 
 from sapa.messaging.channels.abilities import Renewal
 from sapa.messaging.channels.files import FileRule, OutgoingFile
-from sapa.messaging.channels.guide import ChannelGuide
+from sapa.messaging.channels.guide import ChannelGuide, GuideStep
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
@@ -36,14 +36,15 @@ DAY = 86_400.0
 
 GUIDE = ChannelGuide(
     (
-        (
+        GuideStep(
             "What you need",
             "A TikTok business account that accepts messages from everybody, and a developer account at "
             "business-api.tiktok.com. This server must have a public https address.",
         ),
-        (
+        GuideStep(
             "The app and the token",
             "In the portal create an app and ask for Business Messaging. Sign in with the account to get its tokens.",
+            ("app_secret", "access_token"),
         ),
     ),
     "In the portal enter the callback address for messages.",

@@ -10,7 +10,7 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.account_reports import AccountReport
 from sapa.messaging.channels.files import OutgoingFile
-from sapa.messaging.channels.guide import ChannelGuide
+from sapa.messaging.channels.guide import ChannelGuide, GuideStep
 from sapa.messaging.channels.identities import PHONE, WA_ID
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -56,22 +56,24 @@ CAPABILITIES = Capabilities(
 
 GUIDE = ChannelGuide(
     (
-        (
+        GuideStep(
             "What you need",
             "A business portfolio at Meta, and a phone number that is not in use on WhatsApp. This server "
             "must have a public https address.",
         ),
-        (
+        GuideStep(
             "The app and the number",
             "At developers.facebook.com create an app with the use case WhatsApp and publish it. App settings "
             "> Basic has the app secret; Use cases > Customize > API Setup has the phone number ID and the "
             "WhatsApp Business Account ID.",
+            ("app_secret", "phone_number_id", "waba_id"),
         ),
-        (
+        GuideStep(
             "The token",
             "At business.facebook.com/settings add a system user, assign the app and the WhatsApp account to "
             "it, and generate a token that never expires, with whatsapp_business_messaging and "
             "whatsapp_business_management.",
+            ("access_token",),
         ),
     ),
     "In the app open Use cases > Customize > Configuration. Enter the callback address and the verify token, "

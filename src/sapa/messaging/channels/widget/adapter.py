@@ -8,7 +8,7 @@ import asyncpg
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.messaging.channels.files import FileRule
-from sapa.messaging.channels.guide import ChannelGuide
+from sapa.messaging.channels.guide import ChannelGuide, GuideStep
 from sapa.messaging.channels.interface import (
     MEDIA_TYPES,
     Capabilities,
@@ -32,7 +32,7 @@ SIMULATED_PREFIX = "sim_"
 
 GUIDE = ChannelGuide(
     (
-        (
+        GuideStep(
             "What you need",
             "A site into which you can put a line of HTML. The web chat needs no account. This server must "
             "have a public https address.",
