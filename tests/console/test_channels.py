@@ -137,10 +137,18 @@ async def test_a_channels_page_shows_what_it_reported(
 
 
 async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClient) -> None:
-    form = {"token": await read_token(owner), "title": "Halo"}
-    created = await owner.post("/live/channels/WIDGET", data=form)
+    look = {"title": "Halo", "hours": "Senin–Sabtu 9–17", "agent": "Tim Melati", "greeting": "Ada yang bisa dibantu?"}
+    created = await owner.post("/live/channels/WIDGET", data={"token": await read_token(owner), **look})
     assert "&lt;script" in created.text
     assert 'id="made-secret"' in created.text
+    key = re.search(r"data-key=&#34;([^&]+)&#34;", created.text)
+    assert key is not None
+    shown = await owner.get("http://probe/widget/v1/look", headers={"x-widget-key": key[1]})
+    assert {name: shown.json()["data"][name] for name in look} == look, "visitors see what the form says"
+    page = (await owner.get("/live/channels/WIDGET")).text
+    for text in look.values():
+        assert f'value="{text}"' in page
+        assert f">{text}</text>" in page, "also in the preview"
 
 
 async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:

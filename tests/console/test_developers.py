@@ -264,3 +264,28 @@ async def test_a_new_webhook_has_headers_of_its_own_and_failures_are_in_the_read
     await submit(owner, "/language", language="id", next="/console/live")
     tested = await submit(owner, f"{found[1]}/test", event="order.created")
     assert "menjawab 404: tidak ada apa-apa di alamat ini" in tested.text
+
+
+async def test_a_key_is_edited_and_works_as_it_says_from_then_on(
+    post_office: Installation, post: Database, client: Environments, owner: httpx.AsyncClient
+) -> None:
+    key = await make_key(post, client.live)
+    path = f"/live/keys/{key.id}/edit"
+    form = {"name": "Gudang", "scope": ["orders:READ"], "allow_list": "127.0.0.0/8, ::1", "rate_limit": "90"}
+    assert 'value="test key"' in (await owner.get(path)).text
+    for wrong, field in (({"scope": []}, "scope"), ({"rate_limit": "x"}, "rate_limit"), ({"name": ""}, "name")):
+        refused = await submit(owner, path, **form | wrong)
+        assert (refused.status_code, f'id="{field}-problem"' in refused.text) == (400, True), refused.text
+    assert 'value="90"' in refused.text, "what was entered stays"
+    assert (await submit(owner, path, **form)).status_code == 303
+    edited = (await owner.get(path)).text
+    assert 'value="Gudang"' in edited
+    assert "127.0.0.0/8 ::1" in edited
+    async with connect(post_office, key.raw) as api:
+        assert (await api.get("/orders")).status_code == 200
+        assert (await api.post("/customers", json={"email": "ayu@toko.example"})).status_code == 403
+    assert "key.changed" in (await owner.get("/live/audit")).text
+    elsewhere = {**form, "allow_list": "192.0.2.1"}
+    assert (await submit(owner, path, **elsewhere)).status_code == 303
+    async with connect(post_office, key.raw) as api:
+        assert (await api.get("/orders")).json()["error"]["code"] == "IP_NOT_ALLOWED"

@@ -7,10 +7,13 @@ import pytest
 
 from sapa.backups.types import BackupState
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from sapa.people.types import Role
+from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser
 from tests.console.seats import Seat, read
-from tests.factories import Environments, make_order, make_product
+from tests.factories import Environments, make_key, make_order, make_product
+from tests.http.wire import eventually
+from tests.shipping import parcels
 from tests.support.ticket_steps import Desk
 
 
@@ -51,6 +54,33 @@ async def test_home_compares_today_and_says_what_runs_out(
     curves = re.findall(r"The last 14 days: ([^\"]+)", shown)
     assert [len(curve.split(", ")) for curve in curves] == [14, 14]
     assert sum(int(count) for count in curves[1].split(", ")) == 3
+
+
+async def test_home_says_what_failed_and_what_is_left_to_set_up(
+    installation: Installation, database: Database, company: Environments, desk: Desk
+) -> None:
+    async with open_browser(installation, await make_person(database, company)) as owner:
+        new = read((await owner.get("/live")).text)
+        assert "Nothing needs you right now Set up your shop 0 of 4" in new
+        async with connect(installation, (await make_key(database, company.live)).raw) as api:
+            await make_product(api)
+        await make_person(database, company, Role.AGENT)
+        assert "Set up your shop 2 of 4" in read((await owner.get("/live")).text)
+        async with connect(installation, (await make_key(database, company.test)).raw) as sandbox:
+            await parcels.create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+        await desk.post("/sandbox/channel-status", source="MSGAPP_CLOUD", warning="ACCOUNT_VIOLATION")
+
+        async def is_shown() -> bool:
+            shown = read((await owner.get("/test")).text)
+            return "1 parcel needs you" in shown and "WhatsApp warns you" in shown
+
+        await eventually(is_shown)
+        warned = read((await owner.get("/test/channels/MSGAPP_CLOUD")).text)
+        assert "The channel's rules were broken warning" in warned
+        async with database.connection() as db:
+            older = "UPDATE companies SET created_at = now() - interval '8 days' WHERE company_id = $1"
+            await db.execute(older, company.live)
+        assert "Set up your shop" not in read((await owner.get("/live")).text)
 
 
 @pytest.mark.parametrize(("hours", "is_late"), [(None, True), (1, False), (47, False), (49, True)])

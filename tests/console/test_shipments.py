@@ -11,6 +11,7 @@ from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
+from tests.console.seats import read
 from tests.factories import Environments, make_company, make_key, make_order
 from tests.shipping import parcels
 
@@ -138,6 +139,11 @@ async def test_a_form_that_is_refused_keeps_what_was_typed_and_says_where(
     fields = RECEIVER | {"provider": "aggregator_carrier", "storeLocationId": store["id"]}
     unpriced = await submit(agent, "/shipments/new", step="prices", **fields)
     assert 'id="storeLocationId-problem"' in unpriced.text
+    areas = {name: "" for name in fields if name.startswith("delivery.k") or name == "delivery.area"}
+    half = await submit(agent, "/shipments/new", step="prices", **fields | areas | {"delivery.areaSearch": "sukajadi"})
+    assert "choose the district of this address" in half.text, "nothing is quoted for a half-chosen area"
+    assert 'value="sukajadi"' in half.text
+    assert "districtId" not in read(half.text)
     nowhere = await submit(agent, "/shipments", **fields | {"storeLocationId": ""})
     assert nowhere.status_code == 400
     assert "choose the store that it is picked up from" in nowhere.text
