@@ -38,7 +38,8 @@ async def show_breakdown(page: PageRequest) -> Response:
     window = await read_window(page, company)
     by = page.request.query_params.get("by", "")
     by = by if by in GROUPS else "products"
-    rows, earlier = [], []
+    rows: Sequence[object] = []
+    earlier: Sequence[object] = []
     async with page.context.long_reads.snapshot(company.id) as db:
         before = await reports.get_previous_window(db, company, window)
         try:
