@@ -19,15 +19,15 @@ async def test_drafts_are_kept_for_each_agent(desk: Desk, database: Database, co
         await actions.save(tx, own, ticket_id, sari, "Halo\0 Ayu")
         await actions.save(tx, own, ticket_id, budi, "Baik")
     async with database.transaction() as tx:
-        found = await actions.find_draft(tx, own, ticket_id, sari)
+        found = await actions.find_typed(tx, own, ticket_id, sari)
         assert found is not None
         assert found.body == "Halo Ayu"
         assert [agent.name for agent in await actions.list_typing(tx, own, ticket_id, sari)] == ["Budi"]
         await tx.execute(AGE, own.id)
         assert await actions.list_typing(tx, own, ticket_id, sari) == []
         await actions.save(tx, own, ticket_id, sari, "  ")
-        assert await actions.find_draft(tx, own, ticket_id, sari) is None
-        assert await actions.find_draft(tx, own, ticket_id, budi) is not None
+        assert await actions.find_typed(tx, own, ticket_id, sari) is None
+        assert await actions.find_typed(tx, own, ticket_id, budi) is not None
 
 
 async def test_a_program_suggests_a_reply(desk: Desk) -> None:

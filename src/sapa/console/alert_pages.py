@@ -1,5 +1,7 @@
 """What waits, in numbers: for the tab's title, the sound and the desktop notification of the script."""
 
+from typing import Any
+
 from starlette.responses import JSONResponse, Response
 
 from sapa.console.inbox_queue import ask
@@ -12,6 +14,15 @@ from sapa.support.mentions import actions as mentions
 
 PATHS = {"unassigned": "/inbox", "order": "/orders", "shipment": "/shipments"}
 """The entry of the menu that counts each kind."""
+PLACES = {
+    "unassigned": "/inbox?view=unassigned",
+    "assigned": "/inbox?view=mine",
+    "mentioned": "/inbox",
+    "order": "/orders?status=active&financialStatus=paid&fulfillmentStatus=unfulfilled",
+    "shipment": "/shipments?needsAction=true",
+}
+"""What a notification of each kind opens, if it is not one conversation."""
+NEWEST = {"waiting": "true", "sort": "waitingSince:desc", "limit": "1"}
 
 
 @console.get("/{environment}/alerts", roles=EVERYBODY, is_background=True)
@@ -20,19 +31,23 @@ async def count_alerts(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         alerts = await profile.get_alerts(db, session.organisation_id, session.user_id)
     counts = {kind: page.counts[path].number if path in page.counts else 0 for kind, path in PATHS.items()}
-    counts |= await _count_own(page)
-    wanted = {kind: count for kind, count in counts.items() if kind in alerts.kinds}
-    body = {"counts": wanted, "sound": alerts.sound, "desktop": alerts.desktop}
+    newest = {"unassigned": (await ask(page, "/tickets", {"status": "open", "snoozed": "false", **NEWEST}))["data"]}
+    found = (await ask(page, "/agents", {"userId": str(page.session.user_id)}))["data"]
+    counts |= {"assigned": 0, "mentioned": 0}
+    if found:
+        own = await ask(page, "/tickets", {"agentId": str(found[0]["id"]), "status": "assigned", **NEWEST})
+        newest["assigned"], counts["assigned"] = own["data"], own["meta"]["total"]
+        async with page.context.database.connection() as db:
+            counts["mentioned"] = await mentions.count(db, page.company_id, found[0]["id"])
+    body = {
+        "counts": {kind: count for kind, count in counts.items() if kind in alerts.kinds},
+        "newest": {kind: tickets[0]["waitingSince"] for kind, tickets in newest.items() if tickets},
+        "places": {kind: page.path(_name_place(kind, newest.get(kind, []))) for kind in counts},
+        "sound": alerts.sound,
+        "desktop": alerts.desktop,
+    }
     return JSONResponse(body, headers=HEADERS)
 
 
-async def _count_own(page: PageRequest) -> dict[str, int]:
-    """Customers who wait in the person's own conversations, and conversations that mention the person."""
-    found = (await ask(page, "/agents", {"userId": str(page.session.user_id)}))["data"]
-    if not found:
-        return {"assigned": 0, "mentioned": 0}
-    id = found[0]["id"]
-    query = {"agentId": str(id), "status": "assigned", "waiting": "true", "limit": "1"}
-    async with page.context.database.connection() as db:
-        mentioned = await mentions.count(db, page.company_id, id)
-    return {"assigned": (await ask(page, "/tickets", query))["meta"]["total"], "mentioned": mentioned}
+def _name_place(kind: str, tickets: list[Any]) -> str:
+    return f"/inbox/{tickets[0]['id']}" if tickets else PLACES[kind]

@@ -76,11 +76,11 @@ def _show_form(page: PageRequest, customer: Json | None) -> Response:
     if len(addresses) < MOST_ADDRESSES:
         addresses = [*addresses, dict.fromkeys((*ADDRESS, "mainAddress"), "")]
     return page.show(
-        "customer_form.html", customer=customer, values=values, addresses=addresses, existing=_name_existing(page)
+        "customer_form.html", customer=customer, values=values, addresses=addresses, existing=name_existing(page)
     )
 
 
-def _name_existing(page: PageRequest) -> str:
+def name_existing(page: PageRequest) -> str:
     """The customer who has the phone number or email that was entered."""
     if not isinstance(page.error, CustomerExists):
         return ""

@@ -12,7 +12,9 @@ from sapa.access import actions as access
 from sapa.console.company_clock import CompanyTime, find_due
 from sapa.console.inbox_queue import (
     FILTERS,
+    LATER,
     PRIORITIES,
+    STATUSES,
     VIEWS,
     QueueQuery,
     Team,
@@ -133,10 +135,10 @@ async def save_view(page: PageRequest) -> Response:
     filters: Json = {name: query[name] for name in FILTERS if name in query}
     if "agentId" in filters:
         filters["agentId"] = parse_agent(filters["agentId"])
-    status = {"unassigned": "open", "resolved": "resolved"}.get(query.get("view", ""))
-    filters |= {"status": status} if status else {}
-    filters |= {"snoozed": query.get("view") == "snoozed"} if status != "resolved" else {}
-    filters |= {"mine": True} if query.get("view") == "mine" else {}
+    view = query.get("view", "")
+    filters |= {"status": status} if (status := STATUSES.get(view) or LATER.get(view, {}).get("status")) else {}
+    filters |= {"snoozed": view == "snoozed"} if view != "resolved" else {}
+    filters |= {"mine": True} if view == "mine" else {}
     body = {
         "name": page.form_value("name"),
         "filters": filters,

@@ -43,15 +43,16 @@ async def list_keys(page: PageRequest) -> Response:
 
 @console.get("/{environment}/keys/new", roles=DEVELOPERS)
 async def show_new_key(page: PageRequest) -> Response:
-    preset = page.request.query_params.get("preset", "")
+    """A preset ticks its scopes and leaves what was typed."""
+    preset, is_typed = page.form_value("preset"), page.form and "preset" not in page.form
     return page.show(
         "key_new.html",
         scopes=list(Scope),
         products=list(KeyProduct),
         presets=PRESETS,
         preset=preset,
-        chosen=page.form_values("scope") if page.form else PRESETS.get(preset, []),
-        chosen_products=page.form_values("product") if page.form else list(KeyProduct) if preset == "Shop" else [],
+        chosen=page.form_values("scope") if is_typed else PRESETS.get(preset, []),
+        chosen_products=page.form_values("product") if is_typed else list(KeyProduct) if preset == "Shop" else [],
         given={name: page.form_value(name) for name in ("name", "allow_list", "expires_at")},
         rate_limit=page.form_value("rate_limit") or DEFAULT_RATE_LIMIT,
         allows_mcp=page.form_value("mcp") == "1" if page.form else False,
@@ -62,6 +63,8 @@ async def show_new_key(page: PageRequest) -> Response:
 @console.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
 async def create_key(page: PageRequest) -> Response:
     """Only this response has the raw key; a reload says that it was shown."""
+    if "preset" in page.form:
+        return await show_new_key(page)
     body = KeyIn(
         name=page.form_value("name"),
         scopes=page.form_values("scope"),

@@ -13,7 +13,7 @@ from sapa.console.rendering import show_person
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.suggestion_pages import choose_article, choose_customer
-from sapa.http.errors import Invalid, NotFound
+from sapa.http.errors import ApiError, Invalid, NotFound
 
 CONTACT = ("firstName", "lastName", "email", "phoneNumber")
 LINE = ("title", "productVariantId", "price", "quantity")
@@ -40,9 +40,14 @@ async def create_order(page: PageRequest) -> Response:
         return await show_new_order(page)
     made = await page.call("POST", "/orders", body=await _gather_body(page))
     order = made["data"]
-    if page.form_value("isPaid"):
-        await page.call("PUT", f"/orders/{order['id']}", body={"financialStatus": "paid"})
-    page.say("Order #{number} created", number=order["orderNumber"])
+    try:
+        if page.form_value("isPaid"):
+            await page.call("PUT", f"/orders/{order['id']}", body={"financialStatus": "paid"})
+        page.say("Order #{number} created", number=order["orderNumber"])
+    except ApiError:  # it is made: the form must not offer to make another
+        page.say(
+            "Order #{number} created, but not marked as paid. Record the payment here.", number=order["orderNumber"]
+        )
     return go_to(page.path(f"/orders/{order['id']}"))
 
 

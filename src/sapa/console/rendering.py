@@ -24,6 +24,7 @@ from sapa.console.menu import MENU, MenuCount, name_section
 from sapa.console.translations import LANGUAGES, build_translator
 from sapa.people.types import Role
 from sapa.values.json import encode
+from sapa.values.money import DIGITS
 
 HERE = Path(__file__).parent
 POLICY = "; ".join(
@@ -235,6 +236,7 @@ _templates.globals |= {
     "draw_face": draw_face,
     "initials": build_initials,
     "show_json": show_json,
+    "count_digits": DIGITS.__getitem__,
     "sum_amounts": sum_amounts,
     "build_curl": build_curl,
     "colour_json": colour_json,

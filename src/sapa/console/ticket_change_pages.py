@@ -4,6 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from sapa.console.customer_forms import TEXTS as CONTACT
+from sapa.console.fields import gather
 from sapa.console.inbox_pages import parse_agent, path_of
 from sapa.console.inbox_queue import read_team
 from sapa.console.page_request import PageRequest
@@ -70,7 +72,8 @@ async def apply_macro(page: PageRequest) -> Response:
     applied = (await page.call("POST", path, body={"agentId": my_id}, base=Base.MESSAGING))["data"]
     if applied["reply"]:
         draft = await find_draft(page, id, my_id)
-        await save_draft(page, my_id, "\n".join([*([draft.body] if draft else []), applied["reply"]["text"]]))
+        typed = [draft.body] if draft and draft.body else []
+        await save_draft(page, my_id, "\n".join([*typed, applied["reply"]["text"]]))
         return go_to(path_of(page, id, "#talk"))
     is_gone = applied["ticket"]["status"] == "resolved" or applied["ticket"]["snoozedUntil"]
     return await go_to_next(page, id) if is_gone else go_to(path_of(page, id))
@@ -86,6 +89,16 @@ async def link_customer(page: PageRequest) -> Response:
     id = page.request.path_params["id"]
     body = {"customerId": page.form_value("customer")}
     await page.call("PUT", f"/tickets/{id}/customer", body=body, base=Base.MESSAGING)
+    return go_to(path_of(page, id))
+
+
+@console.post("/{environment}/inbox/{id}/save", roles=EVERYBODY, shown_by=show_ticket, says="Customer added")
+async def save_as_customer(page: PageRequest) -> Response:
+    """A customer of the contact, with the phone number or email that the agent asked for."""
+    id, body = page.request.path_params["id"], gather(page, CONTACT)
+    customer = (await page.call("POST", "/customers", body=body))["data"]
+    link = {"customerId": customer["id"]}
+    await page.call("PUT", f"/tickets/{id}/customer", body=link, base=Base.MESSAGING)
     return go_to(path_of(page, id))
 
 

@@ -10,6 +10,8 @@ from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
+from sapa.console.customer_forms import TEXTS as CONTACT
+from sapa.console.customer_forms import name_existing
 from sapa.console.form_files import list_files, open_stream
 from sapa.console.inbox_pages import is_script, path_of, read_screen, watch
 from sapa.console.inbox_queue import (
@@ -34,7 +36,7 @@ from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
 from sapa.support.drafts import actions as drafts
-from sapa.support.drafts.types import ReplyDraft
+from sapa.support.drafts.types import TypedTexts
 from sapa.support.mentions import actions as mentions
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.scheduled_replies.types import ScheduledReply
@@ -80,6 +82,9 @@ async def show_ticket(page: PageRequest) -> Response:
         "files": await _read_files(page, ticket),
         "images": IMAGE_TYPES,
         "sounds": [type for type in sorted(SAFE_TYPES) if type.startswith("audio/")],
+        "videos": [type for type in sorted(SAFE_TYPES) if type.startswith("video/")],
+        "can_resend": can_resend,
+        "today": screen["clock"].now.isoformat(),
         "is_latest": is_latest,
         "snoozes": list_choices(page, screen["clock"].now),
         "macros": team.choices.macros,
@@ -117,9 +122,13 @@ async def watch_ticket(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/{id}/draft", roles=EVERYBODY)
 async def keep_draft(page: PageRequest) -> Response:
-    """What is typed and not sent, for this agent on any device. Others see that somebody is writing, and so does the
-    customer where the channel shows it."""
+    """What is typed and not sent, for this agent on any device: a reply, a note or both. Others see that somebody is
+    writing a reply, and so does the customer where the channel shows it."""
     ticket, my_id, text = await get_ticket(page), (await read_team(page)).my_id, page.form_value("body")
+    if "note" in page.form:
+        await save_note_draft(page, my_id, page.form_value("note"))
+    if "body" not in page.form:
+        return Response(status_code=204)
     draft = await find_draft(page, ticket["id"], my_id)
     await save_draft(page, my_id, text)
     if text and (draft is None or datetime.now(UTC) - draft.updated_at > timedelta(seconds=drafts.TYPING_SECONDS)):
@@ -135,10 +144,10 @@ async def _show_typing(page: PageRequest, ticket: Json) -> None:
             await page.call("POST", f"/messages/{received[-1]}/typing", base=Base.MESSAGING)
 
 
-async def find_draft(page: PageRequest, ticket_id: str, agent_id: int) -> ReplyDraft | None:
+async def find_draft(page: PageRequest, ticket_id: str, agent_id: int) -> TypedTexts | None:
     company = await page.api.get_company(page.company_id)
     async with page.context.database.connection() as db:
-        return await drafts.find_draft(db, company, ticket_id, agent_id)
+        return await drafts.find_typed(db, company, ticket_id, agent_id)
 
 
 @console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket, has_file=True)
@@ -159,6 +168,7 @@ async def reply_to_ticket(page: PageRequest) -> Response:
         except ApiError:
             if number:  # what was sent is in the conversation, and is not offered again
                 page.form = FormData()
+                await save_draft(page, my_id, "")
             raise
     await save_draft(page, my_id, "")
     if not page.form_value("resolve"):
@@ -188,7 +198,8 @@ async def unschedule_reply(page: PageRequest) -> Response:
     ticket, my_id = await get_ticket(page), (await read_team(page)).my_id
     text = next((one.body for one in await _list_scheduled(page, ticket) if one.id == reply_id), "")
     await page.call("DELETE", f"/scheduled-replies/{reply_id}", base=Base.MESSAGING)
-    if await find_draft(page, ticket["id"], my_id) is None:
+    draft = await find_draft(page, ticket["id"], my_id)
+    if draft is None or not draft.body:
         await save_draft(page, my_id, text)
     return go_to(path_of(page, id, "#talk"))
 
@@ -223,14 +234,38 @@ async def _upload_files(page: PageRequest) -> list[Json]:
     ]  # fmt: skip
 
 
+def can_resend(message: Json) -> bool:
+    """A reply that failed; a template has parameters that are not kept."""
+    is_content = bool(message["body"] or message["attachments"])
+    return message["direction"] == "out" and message["status"] == "failed" and not message["templateId"] and is_content
+
+
+@console.post("/{environment}/inbox/{id}/again", roles=EVERYBODY, shown_by=show_ticket, says="Sent again")
+async def send_again(page: PageRequest) -> Response:
+    """The text and the files of a message that failed, as a new one."""
+    id, my_id = page.request.path_params["id"], (await read_team(page)).my_id
+    message = (await ask(page, f"/messages/{page.form_value('message')}"))["data"]
+    if message["ticketId"] != id or not can_resend(message):
+        raise NotFound
+    body = {
+        "agentId": my_id,
+        "body": message["body"],
+        "attachmentIds": [file["id"] for file in message["attachments"]],
+    }
+    await page.call("POST", f"/tickets/{id}/replies", body=body, base=Base.MESSAGING)
+    return go_to(path_of(page, id, "#talk"))
+
+
 @console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket, says="Note added")
 async def add_note(page: PageRequest) -> Response:
     id, text = page.request.path_params["id"], page.form_value("note").replace("\r\n", "\n")
-    body = {"agentId": (await read_team(page)).my_id, "body": text}
+    my_id = (await read_team(page)).my_id
+    body = {"agentId": my_id, "body": text}
     try:
         await page.call("POST", f"/tickets/{id}/notes", body=body, base=Base.MESSAGING)
     except Invalid as error:
         raise Invalid.field("note", error.details[0].message if error.details else error.message) from None
+    await save_note_draft(page, my_id, "")
     return go_to(path_of(page, id, "#talk"))
 
 
@@ -286,6 +321,12 @@ async def save_draft(page: PageRequest, agent_id: int, text: str) -> None:
         await drafts.save(tx, company, page.request.path_params["id"], agent_id, text)
 
 
+async def save_note_draft(page: PageRequest, agent_id: int, text: str) -> None:
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.transaction() as tx:
+        await drafts.save_note(tx, company, page.request.path_params["id"], agent_id, text)
+
+
 async def _read_typing(page: PageRequest, ticket: Json, team: Team) -> Json:
     """The other agents who are writing here, and whether the customer is, where the channel shows it."""
     company = await page.api.get_company(page.company_id)
@@ -301,16 +342,17 @@ async def _list_scheduled(page: PageRequest, ticket: Json) -> list[ScheduledRepl
 
 
 async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
-    """The form to reply with: what was refused, else a saved reply that was chosen, else the draft."""
-    params = page.request.query_params
+    """The form to reply with: what was refused, else a saved reply that was chosen, else the drafts."""
+    chosen = page.request.query_params.get("reply")
     values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl", "sendAt")}
-    is_refused = "body" in page.form
-    if team.me and not is_refused and (chosen := params.get("reply")):
+    draft = await find_draft(page, ticket["id"], team.my_id) if team.me else None
+    if draft and "note" not in page.form:
+        values["note"] = draft.note
+    if team.me and chosen and "body" not in page.form:
         query = {"agentId": str(team.my_id)}
         values["body"] = (await ask(page, f"/tickets/{ticket['id']}/saved-replies/{chosen}", query))["data"]["text"]
-    elif team.me and not is_refused:
-        draft = await find_draft(page, ticket["id"], team.my_id)
-        values["body"] = draft.body if draft else ""
+    elif draft and "body" not in page.form:
+        values["body"] = draft.body
     sent = [message for message in ticket["messages"] if message["direction"] == "out"]
     return {
         "given": {"name": page.form_value("name") or page.session.name, **values},
@@ -347,7 +389,11 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     id, find = ticket["customerId"], page.request.query_params.get("find", "").strip()
     empty: Json = {"customer": None, "orders": [], "order_total": 0, "wallet": None, "parcels": [], "earlier": []}
     found = (await page.call("GET", "/customers", {"search": find, "limit": "8"}))["data"] if find else []
-    empty |= {"find": find, "found": found}
+    contact = {name: page.form_value(name) for name in CONTACT}
+    if not page.form:
+        contact["firstName"], _, contact["lastName"] = (ticket["clientName"] or "").partition(" ")
+    empty |= {"find": find, "found": found, "contact": contact, "existing": name_existing(page)}
+    empty["server"] = page.context.settings.server.address
     if id is None:
         return empty
     try:

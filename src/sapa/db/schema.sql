@@ -2732,6 +2732,7 @@ CREATE TABLE reply_drafts (
     agent_id    bigint         NOT NULL,
     body        text           NOT NULL,
     updated_at  timestamptz(3) NOT NULL DEFAULT now(),
+    note        text           NOT NULL DEFAULT '',
     CONSTRAINT reply_drafts_pkey PRIMARY KEY (company_id, ticket_id, agent_id)
 );
 

@@ -51,6 +51,7 @@ from sapa.support.types import (
     DifferentCustomers,
     Note,
     Priority,
+    StatusFilter,
     Ticket,
     TicketCounts,
     TicketDetail,
@@ -60,7 +61,6 @@ from sapa.support.types import (
     TicketStatus,
     build_cell,
 )
-from sapa.values.enum_names import EnumName
 from sapa.values.ids import CUSTOMER_ID
 
 routes = Routes(
@@ -81,7 +81,6 @@ STARTING = (
     *REFUSALS,
 )
 TrueOrFalse = Literal["true", "false"]
-StatusFilter = Annotated[Literal["open", "assigned", "resolved", "active"], EnumName("TicketStatusFilter")]
 STATUSES: Mapping[StatusFilter | None, Sequence[TicketStatus]] = {
     "open": ["open"],
     "assigned": ["assigned"],

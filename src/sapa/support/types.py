@@ -36,6 +36,7 @@ AgentPathId = Annotated[str, AGENT_ID]
 AgentType = Annotated[Literal["human", "ai"], EnumName("AgentType")]
 Priority = Annotated[Literal["low", "normal", "high", "urgent"], EnumName("TicketPriority")]
 TicketStatus = Annotated[Literal["open", "assigned", "resolved"], EnumName("TicketStatus")]
+StatusFilter = Annotated[Literal["open", "assigned", "resolved", "active"], EnumName("TicketStatusFilter")]
 TicketSort = Annotated[
     Literal[
         "createdAt:desc",

@@ -10,6 +10,7 @@ let audio;
 const beep = () => {
   try {
     audio ??= new AudioContext();
+    if (audio.state === "suspended") return audio.resume(); // before the page was touched; a tone of now would come late
     const tone = audio.createOscillator(), volume = audio.createGain();
     tone.frequency.value = 880;
     volume.gain.setValueAtTime(0.08, audio.currentTime);
@@ -22,23 +23,39 @@ const beep = () => {
   }
 };
 
+// Browsers of phones take notifications from a service worker only, and throw here; they have the sound, the title and the badge.
+const notify = (kinds, place) => {
+  try {
+    const body = kinds.map((kind) => alertWords[kind]).join("\n");
+    const shown = new Notification(document.querySelector(".brand span").firstChild.textContent, { body, tag: "sapa", renotify: true });
+    shown.addEventListener("click", () => {
+      shown.close();
+      focus();
+      location.assign(place);
+    });
+  } catch {
+    // This browser does not.
+  }
+};
+
 const lookForAlerts = async () => {
   const answer = await fetch(alerts).catch(() => null);
   if (!answer?.ok || answer.redirected) return;
-  const { counts, sound, desktop } = await answer.json();
+  const { counts, newest, places, sound, desktop } = await answer.json();
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   // The inbox counts its own conversations there.
   if (!document.querySelector(".inbox")) document.title = all ? `(${all}) ${plainTitle}` : plainTitle;
   navigator.setAppBadge?.(all).catch(() => {});
   // The tabs of a browser share what was announced: one of them announces.
   const before = JSON.parse(localStorage.getItem(ALERTS) ?? "{}");
-  localStorage.setItem(ALERTS, JSON.stringify(counts));
-  const grown = Object.keys(counts).filter((kind) => kind in before && counts[kind] > before[kind]);
+  localStorage.setItem(ALERTS, JSON.stringify({ ...counts, newest }));
+  // One may have been answered when another came.
+  const isNew = (kind) => counts[kind] > before[kind] || newest[kind] > before.newest?.[kind];
+  const grown = Object.keys(counts).filter((kind) => kind in before && isNew(kind));
   if (!grown.length) return;
   document.body.dataset.alerted = grown.join(" ");
   if (sound) beep();
-  if (desktop && window.Notification?.permission === "granted" && document.hidden)
-    new Notification(document.querySelector(".brand span").firstChild.textContent, { body: grown.map((kind) => alertWords[kind]).join("\n"), tag: "sapa" });
+  if (desktop && window.Notification?.permission === "granted" && document.hidden) notify(grown, places[grown[0]]);
 };
 
 if (alerts) {

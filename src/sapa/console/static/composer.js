@@ -81,11 +81,16 @@ const composer = (() => {
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
   const insertReply = async (option, typed) => {
-    const text = await (await fetch(option.dataset.fill)).text();
-    const page = new DOMParser().parseFromString(text, "text/html");
-    const field = inbox.querySelector("#reply textarea");
-    insert(field, typed, page.querySelector("[name=body]").value);
+    const { ticket } = inbox.dataset;
+    const answer = await fetch(option.dataset.fill).catch(() => null);
+    if (!answer?.ok || inbox.dataset.ticket !== ticket) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    insert(inbox.querySelector("#reply textarea"), typed, page.querySelector("[name=body]").value);
   };
+  inbox.addEventListener("click", (event) => {
+    const { insert: text } = event.target.closest("[data-insert]")?.dataset ?? {};
+    if (text) insert(inbox.querySelector("#reply textarea"), "", text);
+  });
   const choose = (field, option) => {
     const typed = findTyped(field)[1];
     if (option.dataset.mention) insert(field, `@${typed}`, `@${option.dataset.mention} `);

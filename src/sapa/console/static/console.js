@@ -50,12 +50,30 @@ const ask = (button) => {
   dialog.showModal();
 };
 
+// Being offline is said; what was typed stays in the page, and what was sent goes out, once, when the browser is online again.
+const offline = document.querySelector("[data-offline]");
+const waiting = new Set();
+const setOffline = () => {
+  if (!offline) return;
+  offline.hidden = navigator.onLine;
+  offline.textContent = waiting.size ? offline.dataset.waiting : offline.dataset.offline;
+};
+addEventListener("offline", setOffline);
+addEventListener("online", () => {
+  const buttons = [...waiting];
+  waiting.clear();
+  setOffline();
+  for (const button of buttons) if (button.isConnected) button.form.requestSubmit(button);
+});
+setOffline();
+
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (!button) return;
   if (!navigator.onLine) {
     event.preventDefault();
-    addEventListener("online", () => button.form.requestSubmit(button), { once: true });
+    waiting.add(button);
+    setOffline();
   } else if (button.dataset.sure && !button.dataset.isSure) {
     event.preventDefault();
     ask(button);
@@ -71,38 +89,45 @@ addEventListener("pageshow", () => {
 });
 
 // What was typed into a form survives a session that expired: the sign-in page and the page of an expired form keep it, and
-// the form's own page takes it back. Passwords and files are never kept.
+// the form's own page takes it back, each field by its place among those of its name. Passwords and files are never kept.
 const KEPT = "sapa-typed";
 const isRefuge = document.querySelector("[data-keeps-input]") !== null;
+const listAlike = (form) => [...document.forms].filter((other) => new URL(other.action).pathname === new URL(form.action).pathname);
+const listFields = (form, name) => [...form.elements].filter((field) => field.name === name);
+const isKept = ({ name, type }) => name && !/^(token|once|seen)$/.test(name) && !/^(password|file|submit|button|fieldset)$/.test(type);
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post" || isRefuge || form.querySelector("[type=password]")) return;
-  const fields = [...form.elements].filter((field) => field.name && /^(text|search|email|tel|url|number|datetime-local|date|textarea|select-one)$/.test(field.type));
-  const values = fields.map((field) => [field.name, field.value]);
-  sessionStorage.setItem(KEPT, JSON.stringify({ page: location.pathname, action: new URL(form.action).pathname, values }));
+  const values = {};
+  for (const field of [...form.elements].filter(isKept)) (values[field.name] ??= []).push([field.value, field.checked]);
+  const action = new URL(form.action).pathname;
+  sessionStorage.setItem(KEPT, JSON.stringify({ action, place: listAlike(form).indexOf(form), values }));
 });
+const restore = (form, values) => {
+  for (const [name, typed] of Object.entries(values)) {
+    // Rows that were added to the form are added again.
+    const row = listFields(form, name).at(-1)?.closest("[data-row]");
+    for (let more = typed.length - listFields(form, name).length; row && more > 0; more--) row.after(row.cloneNode(true));
+    listFields(form, name).slice(0, typed.length).forEach((field, place) => {
+      [field.value, field.checked] = typed[place];
+    });
+  }
+  for (const folded of document.querySelectorAll("details")) if (folded.contains(form)) folded.open = true;
+  for (const folded of form.querySelectorAll("details"))
+    if ([...folded.querySelectorAll("input")].some((field) => field.value !== field.defaultValue)) folded.open = true;
+  form.querySelector("textarea, input:not([type=hidden])")?.focus();
+};
 const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
 if (kept && isRefuge) {
   sessionStorage.setItem(KEPT, JSON.stringify({ ...kept, isLost: true }));
 } else if (kept) {
   sessionStorage.removeItem(KEPT);
-  const form = kept.isLost && [...document.forms].find((other) => new URL(other.action).pathname === kept.action);
-  if (form) {
-    for (const [name, value] of kept.values) if (form.elements[name] instanceof HTMLElement) form.elements[name].value = value;
-    for (const folded of document.querySelectorAll("details")) if (folded.contains(form)) folded.open = true;
-    form.querySelector("textarea, input:not([type=hidden])")?.focus();
-  }
+  const alike = [...document.forms].filter((form) => new URL(form.action).pathname === kept.action);
+  if (kept.isLost && alike.length) restore(alike[kept.place] ?? alike[0], kept.values);
 }
 
 // What a form did is said for six seconds.
 for (const toast of document.querySelectorAll(".toasts p")) setTimeout(() => toast.remove(), 6000);
-
-// Being offline is said; what was typed stays in the page.
-const offline = document.querySelector("[data-offline]");
-const setOffline = () => offline && (offline.hidden = navigator.onLine);
-addEventListener("online", setOffline);
-addEventListener("offline", setOffline);
-setOffline();
 
 // Ctrl K: one search over everything, with the results of its page.
 const jump = document.querySelector("[data-palette]");
@@ -256,32 +281,40 @@ for (const field of document.querySelectorAll("[data-areas]")) {
   input.addEventListener("blur", close);
 }
 
-// An amount is echoed as it will be stored: people group thousands, and a mistake of three zeros is seen at once.
-const readAmount = (text, language, currency) => {
-  const typed = text.replace(/^\s*(rp\.?|[a-z]{3})/i, "").replace(/\s/g, "").match(/^([0-9][0-9.,]*?)(?:,-|\.-)?(rb|ribu|k|jt|juta)?$/i);
-  if (!typed) return null;
-  const unit = { rb: 1e3, ribu: 1e3, k: 1e3, jt: 1e6, juta: 1e6 }[typed[2]?.toLowerCase()] ?? 1;
-  const marks = typed[1].match(/[.,]/g) ?? [];
-  const isGrouped = /^[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*$/.test(typed[1]);
-  const group = language === "id" ? "." : ",";
-  let plain = typed[1];
-  if (isGrouped && (marks.length > 1 || marks[0] === group || (unit === 1 && currency === "IDR"))) plain = plain.replaceAll(marks[0], "");
-  else if (marks.length) {
-    const last = plain.lastIndexOf(marks.at(-1));
-    plain = `${plain.slice(0, last).replace(/[.,]/g, "")}.${plain.slice(last + 1)}`;
-  }
-  return Number(plain) * unit;
+// An amount is echoed as it will be stored: people group thousands, and a mistake of three zeros is seen at once. It is read as
+// amounts.py reads it; what the server refuses has no echo.
+const UNITS = { rb: 3, ribu: 3, k: 3, jt: 6, juta: 6 };
+const isGrouped = (number) => /^[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*$/.test(number);
+const readNumber = (number, group, isWhole) => {
+  const marks = number.match(/[.,]/g) ?? [], last = marks.at(-1);
+  if (!marks.length) return number;
+  if (new Set(marks).size === 1 && isGrouped(number) && (marks.length > 1 || isWhole || last === group)) return number.replaceAll(last, "");
+  const place = number.lastIndexOf(last), whole = number.slice(0, place), decimals = number.slice(place + 1);
+  if (!decimals || whole.includes(last) || (marks.length > 1 && !isGrouped(whole))) return null;
+  return `${whole.replace(/[.,]/g, "")}.${decimals}`;
+};
+const readAmount = (text, language, currency, digits) => {
+  let plain = text.replace(/\s+/g, " ").trim();
+  for (const symbol of ["rp.", "rp", currency.toLowerCase()]) if (plain.toLowerCase().startsWith(symbol)) plain = plain.slice(symbol.length).trim();
+  const typed = plain.match(/^([0-9][0-9., ]*?)(?:,-|\.-)?\s*(rb|ribu|k|jt|juta)?$/i);
+  if (!typed || plain.replace(/[^0-9]/g, "").length > 15) return null;
+  const zeros = UNITS[typed[2]?.toLowerCase()] ?? 0;
+  const number = readNumber(typed[1].replaceAll(" ", ""), language === "id" ? "." : ",", !zeros && (currency === "IDR" || digits === 0));
+  if (number === null) return null;
+  const decimals = number.split(".")[1] ?? "", amount = Number(`${number}e${zeros}`);
+  return decimals.replace(/0+$/, "").length - zeros > digits || amount >= 1e15 ? null : amount;
 };
 for (const input of document.querySelectorAll("[data-money]")) {
-  const { money, language } = input.dataset;
+  const { money, language, digits, when } = input.dataset, [name, value] = when?.split(" ") ?? [];
   const echo = make("p", { class: "echo", role: "status" });
   (input.closest("label") ?? input).after(echo);
   const show = () => {
-    const amount = input.value.trim() ? readAmount(input.value, language, money) : null;
+    const isMoney = !when || input.form.elements[name].value === value;
+    const amount = isMoney ? readAmount(input.value, language, money, Number(digits)) : null;
     echo.hidden = amount === null;
     if (amount !== null) echo.textContent = `= ${money === "IDR" ? "Rp" : money}\u00a0${amount.toLocaleString(language === "id" ? "id-ID" : "en-GB", { maximumFractionDigits: 4 })}`;
   };
-  input.addEventListener("input", show);
+  (when ? input.form : input).addEventListener("input", show);
   show();
 }
 

@@ -6,24 +6,7 @@
   const inbox = document.querySelector(".inbox");
   const find = (selector) => inbox.querySelector(selector);
   const parse = (text) => new DOMParser().parseFromString(text, "text/html");
-  const getReply = () => find("#reply textarea");
   let stream, isLooking, isDue, number = 0;
-
-  // Drafts: what is typed is kept on the server, and others see that somebody is writing.
-  let draftTimer, draftText;
-  const saveDraft = () => {
-    clearTimeout(draftTimer);
-    draftTimer = null;
-    const form = find("#reply");
-    if (!form || form.elements.body.value === draftText) return;
-    draftText = form.elements.body.value;
-    const body = new URLSearchParams({ token: form.elements.token.value, body: draftText });
-    fetch(form.dataset.draft, { method: "POST", body, keepalive: true }).catch(() => (draftText = undefined));
-  };
-  inbox.addEventListener("input", (event) => {
-    if (event.target === getReply()) draftTimer ??= setTimeout(saveDraft, 1000);
-  });
-  addEventListener("pagehide", saveDraft);
 
   // What others change, too: a stream says when, and the parts that differ are put in place. Rows are matched by their id,
   // so that a screen reader hears of the new ones only; a part that somebody uses is left alone.
@@ -149,15 +132,21 @@
   document.addEventListener("visibilitychange", connect);
 
   // Opens what an address shows: the queue stays where it is, the conversation and the customer are replaced.
+  const main = document.querySelector("main");
   const showNotices = (page) => {
-    const main = document.querySelector("main");
-    for (const old of main.querySelectorAll(":scope > .toasts, :scope > .alert")) old.remove();
+    for (const old of main.querySelectorAll(":scope > .toasts, :scope > .alert:not(.unsent)")) old.remove();
     for (const fresh of [...page.querySelectorAll("main > .toasts, main > .alert")].reverse()) main.prepend(document.adoptNode(fresh));
     for (const toast of main.querySelectorAll(".toasts p")) setTimeout(() => toast.remove(), 6000);
+    main.querySelector(`.unsent[data-ticket="${inbox.dataset.ticket}"]`)?.remove();
+  };
+  const say = (words) => {
+    const toasts = make("div", { class: "toasts", role: "status" }, make("p", {}, words));
+    main.prepend(toasts);
+    setTimeout(() => toasts.remove(), 6000);
   };
 
-  const show = (page) => {
-    const fresh = page.querySelector(".inbox");
+  const show = (page, asked) => {
+    const fresh = page.querySelector(".inbox"), was = drafts.leave();
     for (const name of ["view", "ticket", "events", "part", "seen"]) {
       if (fresh.dataset[name] === undefined) delete inbox.dataset[name];
       else inbox.dataset[name] = fresh.dataset[name];
@@ -178,21 +167,22 @@
     waitingRows = null;
     mergeRows(find("#rows"), document.adoptNode(fresh.querySelector("#rows")));
     document.title = page.title;
-    draftText = getReply()?.value;
+    drafts.enter(was, asked);
     showCounts();
     countDown();
     connect();
   };
 
+  // Resolves to the answer and whether it is shown: another one may have been opened meanwhile. To null if the page is left.
   let searchTimer;
-  const open = async (address, { options, history: step = "pushState" } = {}) => {
+  const open = async (address, { options, sent, history: step = "pushState" } = {}) => {
     clearTimeout(searchTimer); // who opens something meanwhile does not wait for the search
-    saveDraft();
     const mine = ++number;
+    const before = await drafts.settle();
     const answer = await fetch(address, options);
     if (hasLeft(answer)) return null;
     const page = parse(await answer.text());
-    if (mine !== number) return null;
+    if (mine !== number) return { answer, isShown: false };
     if (!page.querySelector(".inbox")) {
       const typed = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
       if (typed) sessionStorage.setItem(KEPT, JSON.stringify({ ...typed, isLost: true }));
@@ -200,26 +190,24 @@
       return null;
     }
     if (answer.ok && step && answer.url !== location.href) history[step](null, "", answer.url);
-    show(page);
-    return answer;
+    show(page, { before, sent, isRefused: !answer.ok });
+    return { answer, isShown: true };
   };
+  const visit = (address, settings) => open(address, settings).catch(() => say(inbox.dataset.away));
 
   // Meanwhile nothing reaches the conversation that is left: what somebody types now is meant for the next one.
-  let opening = 0, wanted = null;
+  let opening = 0, aimed = "", wanted = null;
   const openTicket = async (link) => {
-    for (const row of inbox.querySelectorAll(".ticket[aria-current]")) row.removeAttribute("aria-current");
-    link.setAttribute("aria-current", "true");
+    aimed = link.closest("li").id;
     opening += 1;
     find("#talk").inert = true;
-    try {
-      await open(link.href);
-    } finally {
-      opening -= 1;
-      if (!opening) find("#talk").inert = false;
-    }
+    await visit(link.href);
+    opening -= 1;
+    if (opening) return;
+    aimed = "";
+    find("#talk").inert = false;
     find(".ticket[aria-current]")?.scrollIntoView({ block: "nearest" });
-    if (opening || !wanted) return;
-    write(wanted);
+    if (wanted) write(wanted);
     wanted = null;
   };
 
@@ -245,9 +233,9 @@
     event.preventDefault();
     link.closest("details.pop")?.removeAttribute("open");
     if (link.classList.contains("ticket")) openTicket(link);
-    else open(link.href);
+    else visit(link.href);
   });
-  addEventListener("popstate", () => open(location.href, { history: null }));
+  addEventListener("popstate", () => visit(location.href, { history: null }));
 
   const togglePane = () => {
     if (matchMedia("(min-width: 80.01rem)").matches) inbox.toggleAttribute("data-folded");
@@ -266,9 +254,9 @@
     dialog.showModal();
   };
 
-  // Forms. A reply is shown at once as being sent, and comes back into its field if it was not.
-  const showSending = (text) => {
-    const line = make("li", { class: "line out sending", id: "line-sending" }, make("p", { class: "words" }, text));
+  // Forms. A message is shown at once as being sent, and comes back into its field if it was not.
+  const showSending = ({ form, text }) => {
+    const line = make("li", { class: `line ${form.id === "note" ? "note" : "out"} sending`, id: "line-sending" }, make("p", { class: "words" }, text));
     find("#conversation").append(line);
     return line;
   };
@@ -277,44 +265,51 @@
     if (!toast) return;
     const button = make("button", { type: "button", class: "plain" }, form.dataset.undo);
     button.addEventListener("click", () => {
-      open(form.dataset.undoTo, { options: { method: "POST", body: new URLSearchParams({ token }) } });
+      visit(form.dataset.undoTo, { options: { method: "POST", body: new URLSearchParams({ token }) } });
     });
     toast.append(" ", button);
   };
-
-  document.addEventListener("submit", async (event) => {
-    const form = event.target, button = event.submitter;
-    if (event.defaultPrevented || !inbox.contains(form) || form.method === "dialog") return;
-    if (form.method === "get") {
-      if (form.dataset.stay === undefined) return;
+  // Told until its conversation is opened, whatever else is opened before.
+  const tellUnsent = ({ person, ticket, address }) => {
+    const link = make("a", { href: address }, inbox.dataset.open);
+    link.addEventListener("click", (event) => {
       event.preventDefault();
-      return open(getAddress(form));
-    }
-    event.preventDefault();
+      visit(address);
+    });
+    main.querySelector(`.unsent[data-ticket="${ticket}"]`)?.remove();
+    main.prepend(make("p", { class: "alert unsent", role: "alert", "data-ticket": ticket }, inbox.dataset.unsent.replace("{name}", person), " ", link));
+  };
+
+  const send = async (form, button) => {
     const data = new FormData(form, button);
-    const isReply = form.id === "reply", isWriting = isReply || form.id === "note";
-    const text = isReply ? form.elements.body.value : "", files = form.chosenFiles;
-    const body = form.enctype === "multipart/form-data" ? data : new URLSearchParams(data);
-    const line = isReply && button?.name !== "later" && !files?.length && text.trim() ? showSending(text) : null;
-    if (isReply) {
-      clearTimeout(draftTimer);
-      draftTimer = null;
-      form.elements.body.value = draftText = "";
-    }
-    try {
-      const answer = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options: { method: "POST", body } });
-      if (answer?.ok && form.dataset.undo) addUndo(form, data.get("token"));
-      if (answer && !answer.ok && files?.length && find("#reply")) composer.setFiles(find("#reply"), files);
-      if (isWriting) find(form.id === "note" && !answer?.ok ? "#note textarea" : "#reply textarea")?.focus();
-      else find(".ticket[aria-current]")?.focus({ preventScroll: true });
-      document.querySelector(".inbox [aria-invalid=true]")?.focus();
-    } catch {
+    const options = { method: "POST", body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data) };
+    const sent = form.matches("#reply, #note, #template form") ? drafts.take(form) : null;
+    const line = sent?.text.trim() && !sent.files.length && button?.name !== "later" ? showSending(sent) : null;
+    const outcome = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options, sent }).catch(() => undefined);
+    if (outcome === null) return;
+    const { answer, isShown } = outcome ?? {};
+    if (answer?.ok && isShown && form.dataset.undo) addUndo(form, data.get("token"));
+    if (!isShown && !answer?.ok) {
       line?.remove();
       button?.removeAttribute("aria-busy");
-      if (isReply) form.elements.body.value = text;
-      document.querySelector("main").prepend(make("div", { class: "toasts", role: "status" }, make("p", {}, inbox.dataset.failed)));
-      setTimeout(() => document.querySelector("main > .toasts")?.remove(), 6000);
+      if (sent) drafts.giveBack(sent);
+      if (!sent || sent.ticket === inbox.dataset.ticket) say(inbox.dataset.failed);
+      else tellUnsent(sent);
     }
+    // Who has gone elsewhere meanwhile stays there.
+    if (document.activeElement !== document.body) return;
+    if (sent) find(".composer:has(#kind-note:checked) #note textarea, .composer:not(:has(#kind-note:checked)) #reply textarea")?.focus();
+    else find(".ticket[aria-current]")?.focus({ preventScroll: true });
+    document.querySelector(".inbox [aria-invalid=true]")?.focus();
+  };
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || !inbox.contains(form) || form.method === "dialog") return;
+    if (form.method === "get" && form.dataset.stay === undefined) return;
+    event.preventDefault();
+    if (form.method === "get") visit(getAddress(form));
+    else send(form, event.submitter);
   });
 
   const getAddress = (form) => {
@@ -328,7 +323,7 @@
     const form = event.target.closest("[data-typed]");
     if (!form) return;
     clearTimeout(searchTimer);
-    searchTimer = setTimeout(() => open(getAddress(form), { history: "replaceState" }), 300);
+    searchTimer = setTimeout(() => visit(getAddress(form), { history: "replaceState" }), 300);
   });
 
   // Keys.
@@ -350,7 +345,7 @@
   };
   const step = (by) => {
     const links = [...inbox.querySelectorAll("#rows a.ticket")];
-    const place = links.findIndex((link) => link.hasAttribute("aria-current"));
+    const place = links.findIndex((link) => link.closest("li").id === (aimed || inbox.dataset.ticket));
     const link = links[place < 0 ? 0 : Math.min(links.length - 1, Math.max(0, place + by))];
     if (!link) return;
     link.focus({ preventScroll: true });
@@ -395,6 +390,12 @@
     for (const pop of inbox.querySelectorAll("details.pop[open]")) if (!pop.contains(event.target)) pop.open = false;
   });
 
-  draftText = getReply()?.value;
+  // The keyboard of a phone covers a part of the page where the browser does not make the page smaller for it.
+  const fit = () => {
+    const covered = innerHeight - visualViewport.height * visualViewport.scale;
+    document.documentElement.style.setProperty("--covered", `${Math.max(0, Math.round(covered))}px`);
+  };
+  visualViewport.addEventListener("resize", fit);
+
   connect();
 }

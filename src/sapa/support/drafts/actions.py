@@ -1,9 +1,9 @@
-"""Keeps drafts of replies, and tells who is writing."""
+"""Keeps drafts of replies and notes, and tells who is writing."""
 
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.messaging.tickets import build_tickets_channel
 from sapa.support.drafts import queries
-from sapa.support.drafts.types import ReplyDraft, TypingAgent
+from sapa.support.drafts.types import ReplyDraft, TypedTexts, TypingAgent
 from sapa.values.company import Company
 
 TYPING_SECONDS = 8.0
@@ -12,16 +12,28 @@ MAX_LENGTH = 65_536
 
 
 async def save(tx: Tx, company: Company, ticket_id: str, agent_id: int, body: str) -> None:
-    """Keeps what the agent has typed; a blank text deletes the draft. Pages that show the ticket are notified."""
-    text = body.replace("\0", "")[:MAX_LENGTH]
-    if text.strip():
-        await queries.set_draft(tx, company.id, ticket_id, agent_id, text)
+    """Keeps the reply that the agent has typed; a blank text deletes it."""
+    if text := _clean(body):
+        await set_draft(tx, company, ticket_id, agent_id, text)
     else:
-        await queries.delete_draft(tx, company.id, ticket_id, agent_id)
-    notify_after_commit(tx, build_tickets_channel(company.id))
+        await delete_draft(tx, company, ticket_id, agent_id)
+
+
+async def save_note(tx: Tx, company: Company, ticket_id: str, agent_id: int, note: str) -> None:
+    """Keeps the note that the agent has typed; a blank text deletes it."""
+    if text := _clean(note):
+        await queries.set_note(tx, company.id, ticket_id, agent_id, text)
+    else:
+        await queries.delete_note(tx, company.id, ticket_id, agent_id)
+
+
+def _clean(text: str) -> str:
+    clean = text.replace("\0", "")[:MAX_LENGTH]
+    return clean if clean.strip() else ""
 
 
 async def set_draft(tx: Tx, company: Company, ticket_id: str, agent_id: int, body: str) -> ReplyDraft:
+    """Pages that show the ticket are notified."""
     draft = await queries.set_draft(tx, company.id, ticket_id, agent_id, body)
     notify_after_commit(tx, build_tickets_channel(company.id))
     return draft
@@ -32,8 +44,8 @@ async def delete_draft(tx: Tx, company: Company, ticket_id: str, agent_id: int) 
     notify_after_commit(tx, build_tickets_channel(company.id))
 
 
-async def find_draft(db: Connection, company: Company, ticket_id: str, agent_id: int) -> ReplyDraft | None:
-    return await queries.find_draft(db, company.id, ticket_id, agent_id)
+async def find_typed(db: Connection, company: Company, ticket_id: str, agent_id: int) -> TypedTexts | None:
+    return await queries.find_typed(db, company.id, ticket_id, agent_id)
 
 
 async def list_typing(db: Connection, company: Company, ticket_id: str, except_agent_id: int) -> list[TypingAgent]:

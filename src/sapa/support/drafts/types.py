@@ -1,5 +1,6 @@
-"""Drafts of replies, kept for each agent and ticket."""
+"""Drafts of replies and notes, kept for each agent and ticket."""
 
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -9,7 +10,7 @@ from sapa.support.types import AgentId, TicketId, Words
 
 
 class ReplyDraft(Struct, frozen=True, rename="camel"):
-    """What an agent has typed and not sent."""
+    """A reply that an agent has typed and not sent."""
 
     ticket_id: TicketId
     agent_id: AgentId
@@ -21,6 +22,16 @@ class ReplyDraftIn(Struct, frozen=True, forbid_unknown_fields=True):
     """The text of a draft."""
 
     body: Words
+
+
+class TypedTexts(Struct, frozen=True):
+    """What an agent has typed in the console and not sent."""
+
+    body: str
+    """Of the reply."""
+    note: str
+    updated_at: datetime
+    """When the reply's was changed."""
 
 
 class TypingAgent(Struct, frozen=True):

@@ -7,7 +7,7 @@ from msgspec import Meta, Raw, Struct
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.registry import ChannelName
-from sapa.support.types import AgentId, LabelId, Priority, TeamId, TicketSort, TicketStatus
+from sapa.support.types import AgentId, LabelId, Priority, StatusFilter, TeamId, TicketSort
 from sapa.values.ids import IdKind
 
 VIEW_ID = IdKind("view_")
@@ -18,7 +18,7 @@ ViewName = Annotated[str, Meta(min_length=1, max_length=100, examples=["Retur me
 class ViewFilters(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
 
-    status: TicketStatus | None = None
+    status: Annotated[StatusFilter, Meta(description="active: open and assigned ones.")] | None = None
     mine: Annotated[bool, Meta(description="Only tickets of the agent who looks.")] = False
     agent_id: AgentId | None = None
     channel: ChannelName | None = None
