@@ -3,6 +3,7 @@
 from itertools import zip_longest
 from typing import Any
 
+import asyncpg
 from starlette.responses import Response
 
 from sapa.console.draft_pages import show_draft
@@ -13,6 +14,7 @@ from sapa.console.rendering import show_person
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import console, go_to
 from sapa.console.suggestion_pages import choose_article, choose_customer
+from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError, Invalid, NotFound
 
 CONTACT = ("firstName", "lastName", "email", "phoneNumber")
@@ -44,7 +46,7 @@ async def create_order(page: PageRequest) -> Response:
         if page.form_value("isPaid"):
             await page.call("PUT", f"/orders/{order['id']}", body={"financialStatus": "paid"})
         page.say("Order #{number} created", number=order["orderNumber"])
-    except ApiError:  # it is made: the form must not offer to make another
+    except (ApiError, DatabaseAway, asyncpg.PostgresError):  # it is made: the form must not offer to make another
         page.say(
             "Order #{number} created, but not marked as paid. Record the payment here.", number=order["orderNumber"]
         )

@@ -115,6 +115,7 @@ ASSETS = {
     "console.css": "text/css",
     "console.js": "text/javascript",
     "composer.js": "text/javascript",
+    "drafts.js": "text/javascript",
     "inbox.css": "text/css",
     "inbox.js": "text/javascript",
     "shop.js": "text/javascript",
