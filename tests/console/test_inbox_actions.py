@@ -67,6 +67,13 @@ async def test_several_are_changed_at_once_and_filters_get_a_name(desk: Desk, se
     page = await seat.open(saved=view)
     assert list_shown(page) == ids
     assert "Penting" in page
+    every = await seat.browser.post(
+        "/test/inbox/views?view=all&priority=high", data={"token": await read_token(seat.browser), "name": "Semua"}
+    )
+    await seat.post("bulk", ids=ids[:1], change="resolve")
+    for answer in (saved, every):
+        kept = answer.headers["location"].partition("saved=")[2]
+        assert list_shown(await seat.open(saved=kept)) == ids[1:], "as the queue that was saved"
     await seat.post("bulk", ids=ids, change="resolve")
     assert list_shown(await seat.open(view="mine")) == []
 

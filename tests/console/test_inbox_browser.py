@@ -94,10 +94,13 @@ async def test_a_chat_is_answered_and_the_pages_update_themselves(agent: Page, v
     await expect(agent.locator(".tick.read")).to_have_count(1)
     await expect(agent.locator("#ticket-head")).to_contain_text("With you")
 
+    await visitor.get_by_role("textbox", name="Tulis pesan").press_sequentially("Ki")
+    await expect(agent.locator("#typing")).to_contain_text("The customer is typing")
     await expect(agent.locator("[data-lost]")).to_be_hidden()
     await agent.fill("[name=body]", "Sebentar")
     await write(visitor, "Kirim ke Bandung bisa?")
     await expect(agent.locator(".line.in")).to_have_count(2)
+    await expect(agent.locator("#typing")).to_be_empty()
     assert await agent.input_value("[name=body]") == "Sebentar"
 
     await agent.click("#pop-later summary")

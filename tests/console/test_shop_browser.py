@@ -9,6 +9,7 @@ from tests.conftest import Installation
 from tests.console.people import make_person
 from tests.console.test_workplace_browser import open_seat
 from tests.factories import Environments, make_customer, make_key, make_order, make_product
+from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.shop_site import Chat, open_site
 from tests.support.ticket_steps import Desk
@@ -54,6 +55,9 @@ async def test_an_order_is_made_with_the_keyboard_and_found_and_changed_in_its_l
         await expect(page.locator("[data-bulk-actions]")).to_be_hidden()
         await page.check("[data-all]")
         await page.click("button:text-is('Mark as paid')")
+        await expect(page.locator("dialog h2")).to_have_text("Mark the chosen orders as paid?")
+        assert (await api.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "pending"
+        await page.click("dialog [data-yes]")
         await expect(page.locator(".toasts")).to_contain_text("1 changed")
         assert (await api.get(f"/orders/{order['id']}")).json()["data"]["financialStatus"] == "paid"
         await page.goto("/console/live/orders?status=active&search=ayunda")
@@ -111,23 +115,76 @@ async def test_the_chat_is_dressed_previewed_and_its_snippet_stays_at_hand(
             await expect(page.get_by_role("log")).to_contain_text("Ayu · 0812345678\nMasih buka?")
 
 
-async def test_a_new_conversation_is_announced_in_the_title_and_a_profile_says_of_what(
+# What a browser does for a page that nobody looks at: its notifications, tones and badge are written down.
+WATCH = """
+  window.announced = { notices: [], tones: 0, badge: null };
+  Object.defineProperty(document, "hidden", { get: () => true });
+  window.Notification = class extends EventTarget {
+    static permission = "granted";
+    constructor(title, options) {
+      super();
+      announced.notices.push({ title, notice: this, ...options });
+    }
+    close() {}
+  };
+  const started = OscillatorNode.prototype.start;
+  OscillatorNode.prototype.start = function () { announced.tones += 1; started.call(this); };
+  navigator.setAppBadge = async (count) => { announced.badge = count; };
+"""
+SAY = "() => ({ ...announced, notices: announced.notices.map((one) => one.body) })"
+
+
+async def test_what_is_new_is_announced_once_and_a_notification_opens_it(
     browser: Browser, installation: Installation, database: Database, company: Environments, email: str
 ) -> None:
-    async with open_seat(browser, installation, database, email) as page:
+    """In the title, on the badge, by a sound and on the desktop, as the profile says."""
+    async with (
+        open_seat(browser, installation, database, email) as page,
+        connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging,
+    ):
+        desk = Desk(messaging)
+        await page.add_init_script(WATCH)
         await page.goto("/console/profile")
         await page.check("[name=kind][value=order]")
         await page.uncheck("[name=mail]")
+        for name in ("sound", "desktop"):
+            await page.check(f"[name={name}]")
         await page.click("#alerts button.main")
         await expect(page.locator(".toasts")).to_be_visible()
         await expect(page.locator("[name=kind][value=order]")).to_be_checked()
         await expect(page.locator("[name=mail]")).not_to_be_checked()
         await expect(page.locator("main")).to_contain_text("this browser")
-        await page.evaluate(
-            "localStorage.setItem('sapa-alerts /console/test/alerts', JSON.stringify({ unassigned: 0 }))"
-        )
-        async with connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging:
-            await Desk(messaging).receive("Halo kak", "+628123456790")
         await page.goto("/console/test/products")
-        await expect(page).to_have_title("(1) Products – Sapa")
+        await page.evaluate("lookForAlerts()")
+        first = await desk.receive("Halo kak", "+628123456790")
+        await page.mouse.click(5, 5)  # a page plays nothing before it was touched
+        await look_until(page, "(1) Products – Sapa")
         await expect(page.locator("body")).to_have_attribute("data-alerted", "unassigned")
+        said = {"notices": ["A new conversation waits"], "tones": 1, "badge": 1}
+        assert await page.evaluate(SAY) == said
+        await page.evaluate("lookForAlerts()")
+        assert await page.evaluate(SAY) == said, "once"
+
+        await desk.act(first, "resolve")
+        second = await desk.receive("Masih buka?", "+628123456791")
+        await page.evaluate("lookForAlerts()")
+        assert await page.evaluate(SAY) == {"notices": said["notices"] * 2, "tones": 2, "badge": 1}, "another one"
+        await page.evaluate("announced.notices[1].notice.dispatchEvent(new Event('click'))")
+        await page.wait_for_url(f"**/inbox/{second['id']}")
+        await page.add_init_script(
+            "window.Notification = class { static permission = 'granted'; constructor() { throw TypeError(); } };"
+        )
+        await page.goto("/console/test/products")
+        await desk.receive("Halo?", "+628123456792")
+        await look_until(page, "(2) Products – Sapa")
+        assert (await page.evaluate(SAY))["tones"] == 1, "a browser without such notifications"
+
+
+async def look_until(page: Page, title: str) -> None:
+    """The counts of the menu are cached for a moment."""
+
+    async def look() -> bool | None:
+        await page.evaluate("lookForAlerts()")
+        return await page.title() == title or None
+
+    await eventually(look)

@@ -1,7 +1,5 @@
 """What waits, in numbers: for the tab's title, the sound and the desktop notification of the script."""
 
-from typing import Any
-
 from starlette.responses import JSONResponse, Response
 
 from sapa.console.inbox_queue import ask
@@ -12,8 +10,8 @@ from sapa.console.routes import console
 from sapa.people.profile import actions as profile
 from sapa.support.mentions import actions as mentions
 
-PATHS = {"unassigned": "/inbox", "order": "/orders", "shipment": "/shipments"}
-"""The entry of the menu that counts each kind."""
+PATHS = {"order": "/orders", "shipment": "/shipments"}
+"""The entries of the menu that count the other kinds."""
 PLACES = {
     "unassigned": "/inbox?view=unassigned",
     "assigned": "/inbox?view=mine",
@@ -31,23 +29,24 @@ async def count_alerts(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         alerts = await profile.get_alerts(db, session.organisation_id, session.user_id)
     counts = {kind: page.counts[path].number if path in page.counts else 0 for kind, path in PATHS.items()}
-    newest = {"unassigned": (await ask(page, "/tickets", {"status": "open", "snoozed": "false", **NEWEST}))["data"]}
+    lists = {"unassigned": await ask(page, "/tickets", {"status": "open", "snoozed": "false", **NEWEST})}
     found = (await ask(page, "/agents", {"userId": str(page.session.user_id)}))["data"]
     counts |= {"assigned": 0, "mentioned": 0}
     if found:
-        own = await ask(page, "/tickets", {"agentId": str(found[0]["id"]), "status": "assigned", **NEWEST})
-        newest["assigned"], counts["assigned"] = own["data"], own["meta"]["total"]
+        lists["assigned"] = await ask(
+            page, "/tickets", {"agentId": str(found[0]["id"]), "status": "assigned", **NEWEST}
+        )
         async with page.context.database.connection() as db:
             counts["mentioned"] = await mentions.count(db, page.company_id, found[0]["id"])
+    counts |= {kind: listed["meta"]["total"] for kind, listed in lists.items()}
+    newest = {kind: listed["data"][0] for kind, listed in lists.items() if listed["data"]}
     body = {
         "counts": {kind: count for kind, count in counts.items() if kind in alerts.kinds},
-        "newest": {kind: tickets[0]["waitingSince"] for kind, tickets in newest.items() if tickets},
-        "places": {kind: page.path(_name_place(kind, newest.get(kind, []))) for kind in counts},
+        "newest": {kind: ticket["waitingSince"] for kind, ticket in newest.items()},
+        "places": {
+            kind: page.path(f"/inbox/{newest[kind]['id']}" if kind in newest else PLACES[kind]) for kind in counts
+        },
         "sound": alerts.sound,
         "desktop": alerts.desktop,
     }
     return JSONResponse(body, headers=HEADERS)
-
-
-def _name_place(kind: str, tickets: list[Any]) -> str:
-    return f"/inbox/{tickets[0]['id']}" if tickets else PLACES[kind]

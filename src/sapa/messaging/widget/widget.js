@@ -687,6 +687,7 @@
     pending = [];
     drawPending();
     box.value = "";
+    toldTyping = 0;
     grow();
     say(introduction && !shown.size ? `${introduction}\n${text}` : text, null, files);
   });

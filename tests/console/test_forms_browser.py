@@ -1,0 +1,144 @@
+"""The shop's forms in a real browser: what was typed is kept, amounts are echoed, no order is made twice."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from itertools import product
+
+import asyncpg
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from sapa.console.amounts import NotAnAmount, parse_typed_amount
+from sapa.console.routes import COOKIE
+from sapa.db.pool import Database
+from sapa.values.money import DIGITS, BadMoney, parse_amount
+from tests.conftest import Installation
+from tests.console.people import PASSWORD, make_person
+from tests.console.test_amounts import TYPED
+from tests.console.test_workplace_browser import open_seat
+from tests.factories import Environments, make_product
+
+NUMBERS = [
+    *(typed for typed, *_ in TYPED), "", "Rp", "abc", "-5", "1e5", "1.2.3", "1,23,456", "10..0", "1.000.00", "9" * 16,
+    "1.234", "1,2345", "1.2345", "0,005", "12.5", "12,50", "1.000,005", "0,07k", "1,23456 jt", "999999999 jt", "5,-",
+    "5.-", "10.000,- rb", "Rp Rp 5", "usd 5", "5 usd", ".5", "5.", "1 000,5", "1.000 000", "12345.678",
+    "123456789012345", "99999999999999,99", "1,000,000.5 rb", "2K",
+]  # fmt: skip
+READ_ALL = "(cases) => cases.map((one) => readAmount(...one))"
+REFUSE_PAYMENT = """
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$;
+    CREATE TRIGGER refuse BEFORE UPDATE ON orders
+        FOR EACH ROW WHEN (NEW.company_id = {id}) EXECUTE FUNCTION refuse();"""
+
+
+@pytest.fixture
+async def page(
+    browser: Browser, installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[Page]:
+    async with open_seat(browser, installation, database, await make_person(database, company)) as tab:
+        yield tab
+
+
+@asynccontextmanager
+async def no_payments(installation: Installation, company_id: int) -> AsyncIterator[None]:
+    """The company's orders cannot be changed."""
+    owner = await asyncpg.connect(installation.server.owner_url)
+    await owner.execute(REFUSE_PAYMENT.format(id=company_id))
+    try:
+        yield
+    finally:
+        await owner.execute("DROP FUNCTION refuse() CASCADE")
+        await owner.close()
+
+
+async def sign_in_again(page: Page, email: str) -> None:
+    await page.wait_for_url("**/console/sign-in**")
+    await page.fill("[name=email]", email)
+    await page.fill("[name=password]", PASSWORD)
+    await page.click("button.main")
+
+
+async def test_a_form_of_many_lines_survives_an_expired_session_and_its_order_is_made_once(
+    page: Page, installation: Installation, company: Environments, api: httpx.AsyncClient
+) -> None:
+    variant = {"title": "250 g", "price": 85_000, "inventoryQuantity": 7}
+    await make_product(api, name="Kopi Toraja", variants=[variant])
+    await page.goto("/console/live/orders/new")
+    email = await page.text_content(".account .menu p") or ""
+    article = page.locator("[name=title]").first
+    await article.fill("toraja")
+    await expect(page.locator(".options [role=option]").first).to_contain_text("× 7")
+    await article.press("Enter")
+    await page.click("button:text-is('More lines')")
+    await expect(page.locator("[name=title]")).to_have_count(10)
+    await page.fill("[name=title] >> nth=7", "Cangkir")
+    await page.fill("[name=price] >> nth=7", "12.500")
+    await expect(page.locator(".line-fields >> nth=7").locator(".echo")).to_have_text("= Rp\u00a012,500")
+    await page.fill("[name=quantity] >> nth=7", "3")
+    await page.fill("[name=discount]", "2.500")
+    await expect(page.locator(".echo:text('Rp\u00a02,500')")).to_be_visible()
+    await page.fill("[name=discount]", "10 %")
+    await expect(page.locator(".echo:text('Rp\u00a02,500')")).to_be_hidden()
+    await page.check("[name=isPaid]")
+    await page.context.clear_cookies(name=COOKIE)
+    await page.click("button.main:text-is('Create order')")
+    await sign_in_again(page, email)
+    await page.wait_for_url("**/console/live/orders/new")
+    await expect(page.locator("[name=title]")).to_have_count(10)
+    await expect(article).to_have_value("Kopi Toraja · 250 g")
+    await expect(page.locator("[name=productVariantId]").first).not_to_have_value("")
+    line = [await page.input_value(f"[name={name}] >> nth=7") for name in ("title", "price", "quantity")]
+    assert line == ["Cangkir", "12.500", "3"]
+    await expect(page.locator("[name=isPaid]")).to_be_checked()
+    assert await page.input_value("[name=discount]") == "10 %"
+    async with no_payments(installation, company.live):
+        await page.click("button.main:text-is('Create order')")
+        await expect(page.locator(".toasts")).to_contain_text("created, but not marked as paid")
+    (order,) = (await api.get("/orders")).json()["data"]
+    assert page.url.endswith(f"/orders/{order['id']}")
+    assert (order["financialStatus"], order["total"]) == ("pending", 110_250)
+    assert [item["quantity"] for item in order["lineItems"]] == [1, 3]
+
+
+async def test_an_amount_is_echoed_exactly_when_the_server_takes_it(page: Page) -> None:
+    await page.goto("/console/live/products/new")
+    await page.fill("[name='variant.price']", "85.000")
+    await page.fill("[name='variant.compareAtPrice']", "85.0001")
+    echoes = page.locator("table .echo")
+    await expect(echoes.first).to_have_text("= Rp\u00a085,000")
+    await expect(echoes.nth(1)).to_be_hidden()
+    cases = [
+        (text, language, currency, DIGITS[currency])
+        for text, language, currency in product(NUMBERS, ("en", "id"), ("IDR", "USD", "JPY", "KWD"))
+    ]
+    echoed = await page.evaluate(READ_ALL, cases)
+    differing = [
+        (case, shown, meant)
+        for case, shown in zip(cases, echoed, strict=True)
+        if (None if shown is None else Decimal(str(shown))) != (meant := read_on_server(*case[:3]))
+    ]
+    assert differing == []
+
+
+def read_on_server(text: str, language: str, currency: str) -> Decimal | None:
+    try:
+        return parse_amount(parse_typed_amount(text, language, currency), currency)
+    except (NotAnAmount, BadMoney):
+        return None
+
+
+async def test_a_preset_keeps_the_name_and_is_chosen_without_creating_a_key(page: Page) -> None:
+    await page.goto("/console/live/keys/new")
+    await page.fill("[name=name]", "ERP")
+    await page.click("button:text-is('Read only')")
+    await expect(page.locator("[value='orders:READ']")).to_be_checked()
+    await expect(page.locator("[value='orders:WRITE']")).not_to_be_checked()
+    await expect(page.locator("button:text-is('Read only')")).to_have_attribute("aria-pressed", "true")
+    assert await page.input_value("[name=name]") == "ERP"
+    await page.press("[name=name]", "Enter")
+    await expect(page.locator("#secret")).to_be_visible()
+    await page.goto("/console/live/keys")
+    await expect(page.locator("tbody tr")).to_have_count(1)
+    await expect(page.locator("tbody tr")).to_contain_text("ERP")

@@ -1,0 +1,93 @@
+"""A conversation in a real browser: its days, films and failures, and the contact who becomes a customer."""
+
+import httpx
+import pytest
+from playwright.async_api import Browser, FilePayload, expect
+
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import TLS, Installation, connect
+from tests.console.people import make_person
+from tests.console.test_inbox_screen import open_seat
+from tests.factories import Environments, make_customer, make_key, make_order
+from tests.http.wire import eventually
+from tests.messaging.shop_site import Browser as Visitor
+from tests.messaging.shop_site import build_chat
+from tests.support.ticket_steps import Desk
+
+DAY = 86_400
+FAILING = "+12015550111"
+FILM: FilePayload = {"name": "film.mp4", "mimeType": "video/mp4", "buffer": b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom"}
+
+
+@pytest.fixture
+async def email(database: Database, company: Environments) -> str:
+    return await make_person(database, company, Role.AGENT)
+
+
+async def test_days_films_and_messages_that_failed(
+    browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
+) -> None:
+    ticket = await desk.receive("Masih ada?", FAILING)
+    await desk.pass_time(2 * DAY)
+    await desk.receive("Halo?", FAILING)
+    async with open_seat(browser, installation, database, desk, email, "Sari") as page:
+        await page.click(f"#{ticket['id']} a")
+        days = page.locator(".line.day")
+        await expect(days).to_have_count(2)
+        await expect(days.nth(1)).to_have_text("Today")
+        await page.set_input_files("#reply [name=files]", [FILM])
+        await page.click("#reply [data-send]")
+        await expect(page.locator(".line.out video[controls]")).to_have_count(1)
+        await page.fill("#reply textarea", "Masih ada, kak")
+        await page.click("#reply [data-send]")
+        failed = page.locator(".line.out:has-text('Masih ada, kak') button:text-is('Try again')")
+        await expect(failed).to_have_count(1)
+        await failed.click()
+        await expect(page.locator(".line.out:has-text('Masih ada, kak')")).to_have_count(2)
+        await expect(page.locator(".toasts")).to_have_text("Sent again")
+        assert await page.evaluate("window.neverLeft")
+
+
+async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
+    browser: Browser, installation: Installation, database: Database, company: Environments, desk: Desk, email: str
+) -> None:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as client:
+        site = Visitor(client, build_chat(installation, database, company.test))
+        await site.join()
+        assert (await site.send("Bisa bayar di tempat?")).status_code == 200
+
+    async def find_ticket() -> str | None:
+        return next((one["id"] for one in await desk.get("/tickets")), None)
+
+    id = await eventually(find_ticket)
+    async with (
+        connect(installation, (await make_key(database, company.test)).raw) as api,
+        open_seat(browser, installation, database, desk, email, "Sari") as page,
+    ):
+        ayu = await make_customer(api, firstName="Ayunda", phoneNumber="+628123450001")
+        await page.click(f"#{id} a")
+        name = await page.inner_text(".talk-head h2")
+        assert name.startswith("Visitor ")
+        await page.goto("/console/test")
+        await expect(page.locator(".needs")).to_contain_text(name)
+        await page.goto(f"/console/test/inbox/{id}?view=all")
+        await page.click(".about summary:text-is('Save as customer')")
+        await page.fill(".about [name=firstName]", "Citra")
+        await page.fill(".about [name=phoneNumber]", "0812-3450-001")
+        await page.click(".about button:text-is('Save')")
+        await expect(page.locator(".about")).to_contain_text("These contact details belong to another customer.")
+        await page.fill(".about [name=phoneNumber]", "0812-3450-002")
+        await page.click(".about button:text-is('Save')")
+        await expect(page.locator(".about h2 a")).to_have_text("Citra")
+        await expect(page.locator(f"#{id} .name")).to_have_text("Citra")
+        ticket = await desk.get(f"/tickets/{id}")
+        assert ticket["customerId"] not in {None, ayu["id"]}
+        order = await make_order(api, customerId=ticket["customerId"])
+        await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+        await page.reload()
+        await page.click(".about a:text-is('Refund…')")
+        await expect(page.locator("#refund")).to_be_visible()
+        await page.go_back()
+        await page.click(".about a:text-is('New order')")
+        await expect(page.locator("[name=customer]")).to_have_value("Citra")
