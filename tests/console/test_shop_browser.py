@@ -121,6 +121,7 @@ WATCH = """
   Object.defineProperty(document, "hidden", { get: () => true });
   window.Notification = class extends EventTarget {
     static permission = "granted";
+    static async requestPermission() {}
     constructor(title, options) {
       super();
       announced.notices.push({ title, notice: this, ...options });

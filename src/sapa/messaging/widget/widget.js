@@ -472,12 +472,12 @@
   }
 
   /* Agents see that somebody writes. It is said again while the typing goes on, and nobody waits for it. */
-  let toldTyping = 0;
+  let toldTyping = 0, telling = null;
 
   function tellTyping() {
     if (!token || !box.value.trim() || Date.now() - toldTyping < 5000) return;
     toldTyping = Date.now();
-    call("POST", "typing").catch(() => {});
+    telling = call("POST", "typing").catch(() => {});
   }
 
   /* Begins a session or goes on with one; shows how the conversation stands. */
@@ -602,6 +602,7 @@
     try {
       await joined();
       for (const one of files) await upload(one);
+      await Promise.race([telling, new Promise((done) => setTimeout(done, 1000))]); // what comes after the message would stay
       const line = await call("POST", "messages", files.length ? { ...body, files: files.map((one) => one.id) } : body);
       show(line);
       report("");
