@@ -1,4 +1,4 @@
-"""Drafts of replies, kept for each agent and ticket, and who is writing."""
+"""Drafts of replies and notes, kept for each agent and ticket, and who is writing."""
 
 import httpx
 
@@ -48,3 +48,32 @@ async def test_a_program_suggests_a_reply(desk: Desk) -> None:
     assert (await put(budi + 1, "Halo")).status_code == 404
     assert [(await desk.client.delete(f"{place}/{id}")).status_code for id in (sari, sari, budi + 1)] == [204, 204, 404]
     assert await list_drafts() == [(budi, "Baik")]
+
+
+async def test_a_note_is_kept_beside_the_reply_and_nobody_sees_it_being_written(
+    desk: Desk, database: Database, company: Environments
+) -> None:
+    sari, budi = await desk.create_agent(), await desk.create_agent("Budi")
+    ticket_id = (await desk.receive())["id"]
+
+    async def read() -> tuple[str, str] | None:
+        async with database.connection() as db:
+            found = await actions.find_typed(db, own, ticket_id, sari)
+        return None if found is None else (found.body, found.note)
+
+    async with database.connection() as db:
+        own = await get_company(db, company.test)
+    for save, text, expected in (
+        (actions.save_note, "Cek stok", ("", "Cek stok")),
+        (actions.save, "Sebentar", ("Sebentar", "Cek stok")),
+        (actions.save_note, " ", ("Sebentar", "")),
+        (actions.save_note, "Cek lagi", ("Sebentar", "Cek lagi")),
+        (actions.save, "", ("", "Cek lagi")),
+        (actions.save_note, "", None),
+    ):
+        async with database.transaction() as tx:
+            await save(tx, own, ticket_id, sari, text)
+        assert await read() == expected
+        async with database.connection() as db:
+            typing = await actions.list_typing(db, own, ticket_id, budi)
+        assert [agent.name for agent in typing] == (["Sari"] if expected and expected[0] else [])

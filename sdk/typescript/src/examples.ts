@@ -7667,7 +7667,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
      "name": "Retur mendesak",
      "agentId": null,
      "filters": {
-      "status": "assigned",
+      "status": "active",
       "mine": false,
       "agentId": 12,
       "channel": "mail",
@@ -7702,7 +7702,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "name": "Retur mendesak",
     "agentId": null,
     "filters": {
-     "status": "assigned",
+     "status": "active",
      "mine": false,
      "agentId": 12,
      "channel": "mail",
@@ -7730,7 +7730,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "name": "Retur mendesak",
     "agentId": null,
     "filters": {
-     "status": "assigned",
+     "status": "active",
      "mine": false,
      "agentId": 12,
      "channel": "mail",
@@ -7758,7 +7758,7 @@ export const OPERATIONS: Record<string, OperationExample> = {
     "name": "Retur mendesak",
     "agentId": null,
     "filters": {
-     "status": "assigned",
+     "status": "active",
      "mine": false,
      "agentId": 12,
      "channel": "mail",

@@ -5789,7 +5789,8 @@ export interface View {
 
 /** Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter. */
 export interface ViewFilters {
-  status?: Open<TicketStatus>;
+  /** active: open and assigned ones. */
+  status?: Open<TicketStatusFilter>;
   /** Only tickets of the agent who looks. */
   mine?: boolean;
   agentId?: number;
@@ -5806,7 +5807,8 @@ export interface ViewFilters {
 
 /** Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter. */
 export interface ViewFiltersIn {
-  status?: TicketStatus | null | undefined;
+  /** active: open and assigned ones. */
+  status?: TicketStatusFilter | null | undefined;
   /** Only tickets of the agent who looks. Default: `false`. */
   mine?: boolean | undefined;
   agentId?: number | null | undefined;

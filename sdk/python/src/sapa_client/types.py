@@ -5971,7 +5971,7 @@ class ViewFilters(Struct, kw_only=True, frozen=True, rename="camel"):
     """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
 
     status: str | None = None
-    """One of TicketStatus, or a newer word."""
+    """active: open and assigned ones. One of TicketStatusFilter, or a newer word."""
     mine: bool | None = None
     """Only tickets of the agent who looks."""
     agent_id: int | None = None
@@ -5992,7 +5992,8 @@ class ViewFilters(Struct, kw_only=True, frozen=True, rename="camel"):
 class ViewFiltersIn(Struct, kw_only=True, rename="camel"):
     """Which tickets a view shows: the filters of `GET /tickets`. Absent ones do not filter."""
 
-    status: TicketStatus | None | NotGiven = NOT_GIVEN
+    status: TicketStatusFilter | None | NotGiven = NOT_GIVEN
+    """active: open and assigned ones."""
     mine: bool | NotGiven = NOT_GIVEN
     """Only tickets of the agent who looks. Default: `false`."""
     agent_id: int | None | NotGiven = NOT_GIVEN
