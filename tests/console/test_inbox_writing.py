@@ -119,6 +119,7 @@ async def test_what_is_typed_while_sending_stays_and_what_was_not_sent_is_told_w
             await expect(page.locator(REPLY)).to_have_value("")
             await page.fill(REPLY, "Warna apa")
         await expect(page.locator(".line.out:not(.sending)")).to_contain_text("Masih ada")
+        await expect(page.locator(".sending")).to_have_count(0)  # the answer is shown
         await expect(page.locator(REPLY)).to_have_value("Warna apa")
         await expect(page.locator(REPLY)).to_be_focused()
 
