@@ -3913,7 +3913,7 @@ export interface ReplyButtonIn {
   title: string;
 }
 
-/** What an agent has typed and not sent. */
+/** A reply that an agent has typed and not sent. */
 export interface ReplyDraft {
   ticketId: string;
   agentId: number;

@@ -3892,7 +3892,7 @@ class ReplyButtonIn(Struct, kw_only=True):
 
 
 class ReplyDraft(Struct, kw_only=True, frozen=True, rename="camel"):
-    """What an agent has typed and not sent."""
+    """A reply that an agent has typed and not sent."""
 
     ticket_id: str
     agent_id: int
