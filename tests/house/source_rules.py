@@ -46,7 +46,7 @@ def query_aliases(modules: Modules) -> list[str]:
 def _query_names(module: Module) -> set[str]:
     """The names under which a module knows queries, or what it imports from them."""
     found = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             found |= {alias.asname or alias.name for alias in node.names if alias.name.endswith(".queries")}
         if isinstance(node, ast.ImportFrom):
@@ -67,7 +67,7 @@ def misplaced_statements(modules: Modules, allowed: set[str]) -> list[str]:
         f"{name}:{node.lineno} declares a statement outside of queries.py"
         for name, module in modules.items()
         if not name.endswith(".queries") and name not in allowed
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sql"
     ]
 
@@ -129,7 +129,7 @@ def wrong_emits(modules: Modules) -> list[str]:
     """Only a domain's verbs and jobs announce, and they do it with the transaction that they were given."""
     found = []
     for name, module in modules.items():
-        calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and _called(node) == "emit"]
+        calls = [node for node in module.nodes if isinstance(node, ast.Call) and _called(node) == "emit"]
         is_verb = len(module.parts) > 1 and module.parts[0] not in MECHANISMS and module.parts[-1] not in SILENT
         if calls and not is_verb:
             found.append(f"{name} emits, which only actions and jobs may")
@@ -147,7 +147,7 @@ def bare_statements(modules: Modules, allowed: set[str]) -> list[str]:
         f"{name}:{node.lineno} runs SQL that is not declared with sql()"
         for name, module in modules.items()
         if name not in allowed
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in runs
         if node.args and isinstance(node.args[0], ast.Constant | ast.JoinedStr | ast.BinOp)
     ]
@@ -172,7 +172,7 @@ def undescribed_settings(module: Module) -> list[str]:
             described.add(variable)
             if not variable.startswith("SAPA_") or not meaning.endswith("."):
                 found.append(f"{owner.name}.{ast.unparse(field.target)} is not described")
-    constants = (node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant))
+    constants = (node.value for node in module.nodes if isinstance(node, ast.Constant))
     read = {text for text in constants if isinstance(text, str) and text.isupper() and text.startswith("SAPA_")}
     return found + [f"{variable} is read and not described" for variable in sorted(read - described)]
 

@@ -18,6 +18,8 @@ class Module(Struct, frozen=True):
     name: str
     text: str
     tree: ast.Module
+    nodes: list[ast.AST]
+    """All of the tree: rules look through it again and again."""
     is_package: bool = False
 
     @property
@@ -27,11 +29,12 @@ class Module(Struct, frozen=True):
 
     @property
     def functions(self) -> list[Function]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+        return [node for node in self.nodes if isinstance(node, Function)]
 
 
 def build_module(name: str, text: str, is_package: bool = False) -> Module:
-    return Module(name, text, ast.parse(text), is_package)
+    tree = ast.parse(text)
+    return Module(name, text, tree, list(ast.walk(tree)), is_package)
 
 
 @cache
@@ -51,7 +54,7 @@ def read_modules(folder: Path = SOURCE) -> dict[str, Module]:
 
 def list_imports(module: Module, modules: dict[str, Module]) -> set[str]:
     """The product's modules that a module imports, wherever in it."""
-    found = {name for node in ast.walk(module.tree) for name in _imported(node, module, modules)}
+    found = {name for node in module.nodes for name in _imported(node, module, modules)}
     return {name for name in found if name in modules} - {module.name}
 
 

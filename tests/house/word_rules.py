@@ -64,6 +64,7 @@ def build_pattern(words: Iterable[str]) -> re.Pattern[str]:
 _IN_PROSE = build_pattern([*WORDS, *PHRASES])
 _IN_NAMES = build_pattern(NAMES)
 _IN_SQL = build_pattern(IN_SQL)
+_TEST = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -73,6 +74,8 @@ def list_in_text(path: str, text: str) -> Iterator[Finding]:
 
 
 def list_in_names(path: str, text: str) -> Iterator[Finding]:
+    if not _IN_NAMES.search(text):
+        return
     for node in ast.walk(ast.parse(text)):
         for field in ("id", "arg", "attr", "name", "asname"):
             name = getattr(node, field, None)
@@ -96,11 +99,9 @@ def list_stored_names(schema: str) -> set[str]:
 
 def list_in_test_names(path: str, text: str) -> Iterator[Finding]:
     """The names of tests, and of the modules that they stand in."""
-    tests = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for node in tests:
-        if node.name.startswith("test_"):
-            prose = node.name.replace("_", " ")
-            yield from ((word, f"{path}:{node.lineno}") for word, _ in list_in_text(path, prose))
+    for test in _TEST.finditer(text):
+        line = text.count("\n", 0, test.start(1)) + 1
+        yield from ((word, f"{path}:{line}") for word, _ in list_in_text(path, test[1].replace("_", " ")))
     yield from ((word, path) for word, _ in list_in_text(path, Path(path).stem.replace("_", " ")))
 
 
@@ -138,7 +139,7 @@ def list_shared_class_names(modules: dict[str, Module]) -> list[str]:
     """Public classes of one name in two modules. Adapters' wire modules speak their provider's words."""
     homes: dict[str, list[str]] = defaultdict(list)
     for name, module in modules.items():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not name.endswith(".wire"):
                 homes[node.name].append(name.removeprefix(f"{PACKAGE}."))
     return [f"{name}: {', '.join(places)}" for name, places in sorted(homes.items()) if len(places) > 1]
