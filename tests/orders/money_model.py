@@ -34,6 +34,16 @@ class ModelLine(Struct):
     def open(self) -> int:
         return max(0, self.quantity - self.fulfilled - self.refunded)
 
+    @property
+    def gone(self) -> int:
+        """What its refunded units are charged."""
+        return floor(Fraction(self.charged * self.refunded, self.quantity))
+
+    def may_have(self, quantity: int) -> bool:
+        if quantity > self.quantity:
+            return self.fulfilled + self.refunded <= self.quantity
+        return quantity >= self.quantity - self.open
+
 
 class ModelOrder(Struct):
     """Cents throughout."""
@@ -240,8 +250,9 @@ def edit(order: ModelOrder, quantities: list[int], more: list[ModelLine], shelf:
     if order.status != "active":
         raise Refused("INVALID_TRANSITION")
     for line, quantity in zip(order.lines, quantities, strict=True):
-        if quantity < line.quantity - line.open:
+        if not line.may_have(quantity):
             raise Refused("INVALID_TRANSITION")
+    gone = sum(line.gone for line in order.lines)
     before = sum(line.quantity for line in order.lines if line.is_variant)
     for line, quantity in zip(order.lines, quantities, strict=True):
         if line.discount and line.discount[0] == "amount" and 0 < quantity < line.quantity:
@@ -254,6 +265,7 @@ def edit(order: ModelOrder, quantities: list[int], more: list[ModelLine], shelf:
     price(order)
     if order.total and not order.paid:
         order.by_hand = "pending"
+    order.removed = max(0, order.removed + sum(line.gone for line in order.lines) - gone)
     if order.removed > order.total:
         raise Refused("INVALID_TRANSITION")
     wanted = sum(line.quantity for line in order.lines if line.is_variant) - before

@@ -103,8 +103,9 @@ async def test_a_quantity_stays_above_what_is_fulfilled_or_refunded(api: httpx.A
         assert "3 refunded" in refusal(refused, 409, "INVALID_TRANSITION")["message"]
     gone = await api.put(f"/orders/{order['id']}", json={"lineItems": [{"id": second["id"], "quantity": 1}]})
     refusal(gone, 409, "INVALID_TRANSITION")
-    cheap = await api.put(f"/orders/{order['id']}", json={"discounts": [{"amount": 25}]})
-    assert "30" in refusal(cheap, 409, "INVALID_TRANSITION")["message"], "refunds took off more than that"
+    await refund(api, order["id"], amount=20)
+    cheap = await api.put(f"/orders/{order['id']}", json={"discounts": [{"amount": 45}]})
+    assert "of it was refunded" in refusal(cheap, 409, "INVALID_TRANSITION")["message"]
     assert (await edit(api, order["id"], lineItems=[{"id": first["id"], "quantity": 5}]))["total"] == 50
 
 
@@ -186,3 +187,49 @@ async def test_the_price_of_a_custom_line_changes_and_that_of_a_variant_does_not
     assert (changed["lineItems"][0]["title"], changed["total"]) == ("Teh", 150020)
     response = await api.put(f"/orders/{order['id']}", json={"lineItems": [custom, {**variant, "price": 1}]})
     assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == "lineItems[1].price"
+
+
+@pytest.mark.parametrize(
+    ("fields", "outstanding"),
+    [
+        pytest.param({"price": 200}, 100, id="dearer"),
+        pytest.param({"price": 40}, -60, id="cheaper"),
+        pytest.param({"discount": {"percentage": 10}}, -10, id="discount"),
+    ],
+)
+async def test_only_units_that_were_not_refunded_are_priced_again(
+    api: httpx.AsyncClient, fields: Any, outstanding: int
+) -> None:
+    order = await make_paid(api, lineItems=[{"title": "Kopi", "price": 100, "quantity": 2}])
+    await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 1)])
+    line = {"id": order["lineItems"][0]["id"], "quantity": 2, **fields}
+    assert (await edit(api, order["id"], lineItems=[line]))["outstanding"] == outstanding
+
+
+async def test_all_units_give_back_all_that_was_paid_also_when_discounts_were_spread_again(
+    api: httpx.AsyncClient,
+) -> None:
+    order = await make_paid(api, lineItems=[{"title": "Kopi", "price": 100, "quantity": 2}], discounts=[{"amount": 30}])
+    await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 1)])
+    line = {"id": order["lineItems"][0]["id"], "quantity": 2}
+    more = await edit(api, order["id"], lineItems=[line, {"title": "Teh", "price": 100, "quantity": 1}])
+    assert more["outstanding"] == 95
+    assert (await pay(api, order["id"], 95)).status_code == 201
+    await refund(api, order["id"], lineItems=[{"id": one["id"], "quantity": 1} for one in more["lineItems"]])
+    after = await read(api, order["id"])
+    assert (after["totalPaid"], after["totalRefunded"], after["outstanding"]) == (265, 265, 0)
+    assert after["financialStatus"] == "refunded"
+
+
+async def test_a_line_with_returned_units_takes_no_more(api: httpx.AsyncClient) -> None:
+    order = await make_paid(api)
+    assert (await api.put(f"/orders/{order['id']}", json={"fulfillmentStatus": "fulfilled"})).status_code == 200
+    await refund(api, order["id"], lineItems=[units(order["lineItems"][0], 1)])
+    line = {"id": order["lineItems"][0]["id"], "quantity": 3}
+    refused = await api.put(f"/orders/{order['id']}", json={"lineItems": [line]})
+    assert "without an id" in refusal(refused, 409, "INVALID_TRANSITION")["message"]
+    more = await edit(
+        api, order["id"], lineItems=[{**line, "quantity": 2}, {"title": "Kopi", "price": 75000, "quantity": 1}]
+    )
+    assert more["fulfillmentStatus"] == "unfulfilled"
+    assert (await api.post(f"/orders/{order['id']}/fulfillments", json={})).status_code == 201

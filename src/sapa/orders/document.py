@@ -50,7 +50,7 @@ def build_new_order(company: Company, body: OrderIn, variants: Mapping[str, Vari
     priced = _price(company, currency, body, variants)
     check_total(priced, body.total)
     return NewOrder(
-        order_id=_own_id(body.order_id),
+        order_id=check_own_id(body.order_id),
         currency=currency,
         notes=body.notes,
         priced=priced,
@@ -168,7 +168,7 @@ def _price(company: Company, currency: str, body: OrderIn, variants: Mapping[str
     )
 
 
-def _own_id(text: str | None) -> str | None:
+def check_own_id(text: str | None) -> str | None:
     if text is not None and text != text.strip():
         raise Invalid.field("orderId", "must not start or end with whitespace")
     return text

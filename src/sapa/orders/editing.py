@@ -42,7 +42,7 @@ def edit(
             f" {revision.state.status}."
         )
     priced = edit_priced(revision.priced, patch, company, currency, variants)
-    balance = fit_to(revision.balance, priced)
+    balance = fit_to(revision.balance, currency, revision.priced, priced)
     return derive_fulfilment(with_balance(msgspec.structs.replace(revision, priced=priced), balance))
 
 
@@ -107,12 +107,18 @@ def _edit_line(field: str, line: LineItem, patch: LineItemPatch, currency: str) 
 
 
 def _require_units(line: LineItem, quantity: int) -> None:
-    """Only open units can be taken off: those that were refunded would be taken off the total and the stock twice."""
+    """Only open units can be taken off: those that were refunded would be taken off the total and the stock twice.
+    Where fulfilled units came back, one that is added could not be told from them and would never be open."""
     least = line.quantity - line.open_quantity
     if quantity < least:
         raise InvalidTransition(
             f"The line {line.id} cannot have {quantity} units: {line.fulfilled_quantity} are fulfilled and"
             f" {line.refunded_quantity} refunded. It must have at least {least}."
+        )
+    if quantity > line.quantity and line.fulfilled_quantity + line.refunded_quantity > line.quantity:
+        raise InvalidTransition(
+            f"Units of the line {line.id} were returned, so it cannot have more than {line.quantity}. Add a line"
+            " without an id for more of them."
         )
 
 

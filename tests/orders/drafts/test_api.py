@@ -41,6 +41,8 @@ async def test_a_draft_becomes_an_order_with_its_prices(api: httpx.AsyncClient) 
     assert (await api.get("/customers")).json()["meta"]["total"] == 0
     stock = (await api.get(f"/products/{product['id']}")).json()["data"]["variants"][0]["inventoryQuantity"]
     assert stock == 5, "a draft takes nothing"
+    blank = await api.post(f"/draft-orders/{draft['id']}/complete", json={"orderId": " wa-1"})
+    assert (blank.status_code, blank.json()["error"]["details"][0]["field"]) == (400, "orderId")
     response = await api.post(f"/draft-orders/{draft['id']}/complete", json={"orderId": "wa-1"})
     assert response.status_code == 201, response.text
     order = response.json()["data"]

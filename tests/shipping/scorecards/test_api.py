@@ -106,6 +106,17 @@ async def test_every_figure_leads_to_its_parcels(sandbox: httpx.AsyncClient, tol
     assert {one["id"]: one["failedAttempts"] for one in failed} == {told[1]: 1, told[2]: 1}
 
 
+async def test_what_customers_send_back_is_no_delivery(
+    sandbox: httpx.AsyncClient, database: Database, told: list[str]
+) -> None:
+    before = await read(sandbox, groupBy="all")
+    back = await sandbox.post(f"/shipping/shipments/{told[0]}/return")
+    assert back.status_code == 201, back.text
+    async with database.connection() as db:
+        await db.execute("UPDATE shipments SET picked_up_at = now() WHERE id = $1", back.json()["data"]["id"])
+    assert await read(sandbox, groupBy="all") == before
+
+
 async def test_days_are_those_of_the_companys_time_zone(sandbox: httpx.AsyncClient, told: list[str]) -> None:
     """Picked up at three o'clock in UTC and delivered 13.9 hours later: the same day in Jakarta."""
 

@@ -9,7 +9,7 @@ from sapa.customers import actions as customers
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.orders import actions as orders
-from sapa.orders.document import NewOrder, build_address, build_new_order, build_tags, list_variant_ids
+from sapa.orders.document import NewOrder, build_address, build_new_order, build_tags, check_own_id, list_variant_ids
 from sapa.orders.drafts import queries
 from sapa.orders.drafts.queries import DraftContent
 from sapa.orders.drafts.types import (
@@ -60,7 +60,7 @@ async def complete(tx: Tx, company: Company, id: str, body: DraftCompletion, *, 
     stored = await _lock_open(tx, company, id)
     contact = None if stored.customer is None else _read_contact(stored.customer)
     draft = NewOrder(
-        order_id=body.order_id,
+        order_id=check_own_id(body.order_id),
         currency=stored.currency,
         notes=stored.notes,
         priced=read_priced(stored),

@@ -155,18 +155,41 @@ def add_refund(balance: OrderBalance, priced: PricedOrder, planned: PlannedRefun
     return _settle(balance, priced.total, refunds=[*balance.refunds, planned.refund], **parts)
 
 
-def fit_to(balance: OrderBalance, priced: PricedOrder) -> OrderBalance:
-    """The balance of an order whose price changed; raises InvalidTransition when refunds took off more than that."""
-    if balance.removed > priced.total:
+def fit_to(balance: OrderBalance, currency: str, before: PricedOrder, priced: PricedOrder) -> OrderBalance:
+    """The balance of an order whose price changed; raises InvalidTransition when refunds took off more than that.
+
+    Refunded units are gone: what they cost now is taken off, so that the customer owes or gets back only what the
+    other units cost more or less than before.
+    """
+    goods, tax = _reprice_refunded(currency, before, priced)
+    removed = max(NOTHING, balance.removed + goods + tax)
+    if removed > priced.total:
         raise InvalidTransition(
-            f"The order cannot cost {priced.total}: {shorten(balance.removed)} of it was refunded. It must cost at"
-            " least that."
+            f"The order cannot cost {priced.total}: {shorten(removed)} of it was refunded. It must cost at least that."
         )
-    parts, removed = list_parts(priced), _list_removed(balance)
-    fitting = {name: min(removed[name], parts[name]) for name in PARTS}
-    moved = _take_off(parts, fitting, balance.removed - sum(fitting.values()), {})
-    changes = {f"removed_{name}": shorten(fitting[name] + moved[name]) for name in PARTS}
+    parts, moved = list_parts(priced), {"goods": goods, "tax": tax}
+    wanted = {name: amount + moved.get(name, NOTHING) for name, amount in _list_removed(balance).items()}
+    fitting, left = {}, removed
+    for name in PARTS:
+        fitting[name] = max(NOTHING, min(wanted[name], parts[name], left))
+        left -= fitting[name]
+    rest = _take_off(parts, fitting, left, {})
+    changes = {f"removed_{name}": shorten(fitting[name] + rest[name]) for name in PARTS}
     return _settle(balance, priced.total, **changes)
+
+
+def _reprice_refunded(currency: str, before: PricedOrder, priced: PricedOrder) -> tuple[Decimal, Decimal]:
+    """How much more the refunded units cost than before: the goods, and the taxes that prices do not include."""
+    unit = MinorUnit(currency)
+    lines = {line.id: line for line in before.line_items}
+    goods = charged = 0
+    for after in priced.line_items:
+        if after.refunded_quantity:
+            for line, sign in ((after, 1), (lines[after.id], -1)):
+                units = line.quantity, 0, line.refunded_quantity
+                goods += sign * build_unit_share(unit.count(line.total - line.discount_allocation), *units)
+                charged += sign * build_unit_share(unit.count(line.charged), *units)
+    return unit.amount(goods), unit.amount(charged - goods)
 
 
 def list_parts(priced: PricedOrder) -> dict[str, Decimal]:

@@ -14,18 +14,20 @@ _ZONE = "(SELECT c.time_zone FROM companies c WHERE c.company_id = $1)"
 _CARRIER = "coalesce(adapter, provider)"
 _SERVICE = f"coalesce(service_name, service_code, '{UNKNOWN}')"
 _AREA = f"coalesce(area, nullif(delivery->>'city', ''), '{UNKNOWN}')"
+# What a customer sends back says nothing of how parcels arrive.
+_PARCEL = "picked_up_at IS NOT NULL AND return_of IS NULL"
 _DELIVERED_AT = "coalesce(delivered_at, CASE WHEN shipping_status = 'delivered' THEN event_timestamp END)"
 _DAYS = f"(({_DELIVERED_AT}) AT TIME ZONE {_ZONE})::date - (picked_up_at AT TIME ZONE {_ZONE})::date"
 
 _IS: dict[Figure, str] = {
-    "parcels": "picked_up_at IS NOT NULL",
-    "delivered": "(picked_up_at IS NOT NULL AND shipping_status = 'delivered')",
-    "timed": f"(picked_up_at IS NOT NULL AND shipping_status = 'delivered' AND quoted_days IS NOT NULL"
+    "parcels": f"({_PARCEL})",
+    "delivered": f"({_PARCEL} AND shipping_status = 'delivered')",
+    "timed": f"({_PARCEL} AND shipping_status = 'delivered' AND quoted_days IS NOT NULL"
     f" AND {_DELIVERED_AT} IS NOT NULL)",
-    "late": f"(picked_up_at IS NOT NULL AND shipping_status = 'delivered' AND {_DAYS} > quoted_days)",
-    "failed_attempts": "(picked_up_at IS NOT NULL AND failed_attempts > 0)",
-    "returned": "(picked_up_at IS NOT NULL AND shipping_status IN ('returning', 'returned'))",
-    "lost": "(picked_up_at IS NOT NULL AND shipping_status = 'lost')",
+    "late": f"({_PARCEL} AND shipping_status = 'delivered' AND {_DAYS} > quoted_days)",
+    "failed_attempts": f"({_PARCEL} AND failed_attempts > 0)",
+    "returned": f"({_PARCEL} AND shipping_status IN ('returning', 'returned'))",
+    "lost": f"({_PARCEL} AND shipping_status = 'lost')",
 }
 """The condition of each figure: the report and the list of its parcels use the same."""
 
