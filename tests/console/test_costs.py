@@ -96,7 +96,7 @@ async def test_the_status_of_a_channel_is_on_its_page(sandbox: httpx.AsyncClient
 
     async def look() -> str | None:
         text = (await owner.get(page)).text
-        return text if "state bad" in text and "ACCOUNT_VIOLATION" in text else None
+        return text if "state bad" in text and "rules were broken" in text else None
 
     text = await eventually(look)
     assert "2,000" in text
@@ -106,4 +106,4 @@ async def test_the_status_of_a_channel_is_on_its_page(sandbox: httpx.AsyncClient
     assert (await owner.post("/test/channels/MSGAPP_COEX/test", data=form)).status_code == 303
     other = (await owner.get("/test/channels/MSGAPP_COEX")).text
     assert "100,000" in other
-    assert "ACCOUNT_VIOLATION" not in other
+    assert "rules were broken" not in other

@@ -24,6 +24,7 @@ DECLARED = (PARTS, ROUTES)
 """Every error is declared by now."""
 ELSEWHERE = {
     "ALREADY_RATED": "the page of a rating",
+    "HEADERS_TOO_LARGE": "the HTTP server",
     "INVALID_API_KEY": "calls of the API",
     "INVALID_HASH": "the web chat",
     "INVALID_SESSION": "the web chat",
