@@ -14,6 +14,15 @@ from sapa.messaging.channels.interface import Source
 from sapa.support.types import AgentType
 
 
+class MedianTime(Struct, frozen=True):
+    """Of one agent, or of all agents of a type; the other is null."""
+
+    agent_id: int | None
+    type: AgentType | None
+    metric: str
+    micros: int
+
+
 class AgentFigures(Struct, frozen=True):
     """An agent, and the sums of its samples in the window."""
 
@@ -118,6 +127,21 @@ FIGURES = sql(
     row=AgentFigures,
 )
 
+# Bounded, and read from the index alone.
+LIST_MEDIANS = sql(
+    """
+    SELECT s.agent_id, a.type, s.metric, percentile_cont(0.5) WITHIN GROUP (ORDER BY s.micros)::bigint AS micros
+      FROM (SELECT agent_id, metric, micros
+              FROM support_samples
+             WHERE company_id = $1 AND at BETWEEN $2 AND $3 AND ($4::text[] IS NULL OR source = ANY($4))
+               AND metric <> 'handled'
+             ORDER BY at DESC
+             LIMIT $5) AS s
+      JOIN agents a ON a.company_id = $1 AND a.id = s.agent_id
+     GROUP BY GROUPING SETS ((s.agent_id, s.metric), (a.type, s.metric))""",
+    row=MedianTime,
+)
+
 _CHOSEN = """
       FROM support_samples
      WHERE company_id = $1 AND agent_id = $2 AND at BETWEEN $3 AND $4
@@ -151,6 +175,13 @@ async def list_figures(
     """The agents whose name matches the pattern, by name."""
     days = window.first_day, window.past_day
     return await FIGURES.all(db, company_id, window.start, window.end, *days, *window.months, sources, name)
+
+
+async def list_medians(
+    db: Connection, company_id: int, window: SampleRange, sources: Sequence[Source] | None, most: int
+) -> list[MedianTime]:
+    """Of the newest samples, for each agent and for each type of agent."""
+    return await LIST_MEDIANS.all(db, company_id, window.start, window.end, sources, most)
 
 
 async def list_samples(

@@ -79,6 +79,7 @@ async def show_agents(page: PageRequest) -> Response:
         records=records,
         handled_before={record.agent_id: record.tickets_handled for record in earlier},
         before=before,
+        most_samples=analytics.MOST_SAMPLES,
         kinds=kinds,
         names=KINDS,
         drawn=_draw_agents(page, kinds),
@@ -317,7 +318,8 @@ def _list_shipments(overview: Overview) -> list[Sequence[object]]:
 
 def _list_agent_rows(records: list[AgentRecord]) -> list[Sequence[object]]:
     names = ("agent_id", "agent_name", "agent_type", "tickets_handled", *TIMES, "last_chat_handled")
-    return [names, *([getattr(record, name) for name in names] for record in records)]
+    header = [name.removeprefix("avg_") for name in names]
+    return [header, *([getattr(record, name) for name in names] for record in records)]
 
 
 PARTS = {
