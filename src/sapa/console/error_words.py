@@ -154,6 +154,8 @@ def _show_value(language: str, name: str, value: str) -> str:
         return show_error(language, value)
     if name == "fields":
         return f" {build_translator(language)('or')} ".join(name_field(language, one) for one in value.split(" or "))
+    if value[:1] == value[-1:] == "'":
+        return value[1:-1]
     if _NUMBER.fullmatch(value):
         return Formats(language).number(value)
     return read_translations(language).get(value, value)
