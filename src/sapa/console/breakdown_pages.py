@@ -46,7 +46,7 @@ async def show_breakdown(page: PageRequest) -> Response:
             rows = await LIST_ROWS[by](db, company, window)
             earlier = await LIST_ROWS[by](db, company, before)
         except Invalid as error:
-            page.error = None if rows else error
+            page.error = page.error if rows else error
     if page.request.query_params.get("file") and page.error is None:
         lines = [GROUPS[by], *([getattr(row, name) for name in GROUPS[by]] for row in rows)]
         name = f"{by}-{window.first}-{window.last}.csv"

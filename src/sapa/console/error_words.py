@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from string import Formatter
 
 from markupsafe import Markup, escape
@@ -26,6 +26,12 @@ EMPTY = {
 """What the API says about a field that was left empty."""
 QUOTED = ("reason", "advice")
 """Names in messages for what a carrier, a channel or a library said in English."""
+WORDS = ("carrier", "channel", "day", "kind", "label", "method", "name", "resource", "source", "status", "wanted")
+"""Names for what has words of its own."""
+NUMBERS = ("cell", "id", "number", "reference")
+"""Names for numbers that nobody counts."""
+LONGEST_MESSAGE = 500
+"""Of a message that is compared with those that have names."""
 
 
 class FieldProblem(Struct, frozen=True):
@@ -114,11 +120,12 @@ def show_error(language: str, text: str) -> Markup:
     return translated
 
 
+@lru_cache(maxsize=1_000)
 def translate_message(language: str, text: str) -> Markup | None:
     """A message of the API in the reader's words; None if there are none. In English it may be good as it is."""
     if (translated := translate_error(language, text)) is not None:
         return escape(translated)
-    for pattern, words in _list_patterns(language):
+    for pattern, words in _list_patterns(language) if len(text) <= LONGEST_MESSAGE else ():
         if (found := pattern.fullmatch(text)) is not None:
             return Markup(escape(words)).format(**_show_values(language, found.groupdict()))  # noqa: S704 - escaped
     if language == "en" and translate_message("id", text) is not None:
@@ -156,9 +163,9 @@ def _show_value(language: str, name: str, value: str) -> str:
         return f" {build_translator(language)('or')} ".join(name_field(language, one) for one in value.split(" or "))
     if value[:1] == value[-1:] == "'":
         return value[1:-1]
-    if _NUMBER.fullmatch(value):
+    if _NUMBER.fullmatch(value) and name not in NUMBERS:
         return Formats(language).number(value)
-    return read_translations(language).get(value, value)
+    return read_translations(language).get(value, value) if name in WORDS else value
 
 
 def _mark_english(text: str) -> Markup:
