@@ -13,6 +13,7 @@ from tests.factories import Environments, make_customer, make_key, make_order
 from tests.http.wire import eventually
 from tests.messaging.shop_site import Browser as Visitor
 from tests.messaging.shop_site import build_chat
+from tests.shipping import parcels
 from tests.support.ticket_steps import Desk
 
 DAY = 86_400
@@ -85,7 +86,10 @@ async def test_a_visitor_is_called_alike_everywhere_and_saved_as_a_customer(
         assert ticket["customerId"] not in {None, ayu["id"]}
         order = await make_order(api, customerId=ticket["customerId"])
         await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+        await parcels.create(api, "custom", orderId=order["id"], estimate="1-2 days")
         await page.reload()
+        await page.click(".about button:text-is('Insert tracking link')")
+        assert installation.address in await page.input_value("#reply textarea")
         await page.click(".about a:text-is('Refund…')")
         await expect(page.locator("#refund")).to_be_visible()
         await page.go_back()

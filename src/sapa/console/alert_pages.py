@@ -42,7 +42,8 @@ async def count_alerts(page: PageRequest) -> Response:
     newest = {kind: listed["data"][0] for kind, listed in lists.items() if listed["data"]}
     body = {
         "counts": {kind: count for kind, count in counts.items() if kind in alerts.kinds},
-        "newest": {kind: ticket["waitingSince"] for kind, ticket in newest.items()},
+        # Channels give times in whole seconds; ids grow with time, too.
+        "newest": {kind: f"{ticket['waitingSince']} {ticket['id']}" for kind, ticket in newest.items()},
         "places": {
             kind: page.path(f"/inbox/{newest[kind]['id']}" if kind in newest else PLACES[kind]) for kind in counts
         },

@@ -92,7 +92,7 @@ addEventListener("pageshow", () => {
 // the form's own page takes it back, each field by its place among those of its name. Passwords and files are never kept.
 const KEPT = "sapa-typed";
 const isRefuge = document.querySelector("[data-keeps-input]") !== null;
-const listAlike = (form) => [...document.forms].filter((other) => new URL(other.action).pathname === new URL(form.action).pathname);
+const listForms = (action) => [...document.forms].filter((form) => new URL(form.action).pathname === action);
 const listFields = (form, name) => [...form.elements].filter((field) => field.name === name);
 const isKept = ({ name, type }) => name && !/^(token|once|seen)$/.test(name) && !/^(password|file|submit|button|fieldset)$/.test(type);
 document.addEventListener("submit", (event) => {
@@ -101,7 +101,7 @@ document.addEventListener("submit", (event) => {
   const values = {};
   for (const field of [...form.elements].filter(isKept)) (values[field.name] ??= []).push([field.value, field.checked]);
   const action = new URL(form.action).pathname;
-  sessionStorage.setItem(KEPT, JSON.stringify({ action, place: listAlike(form).indexOf(form), values }));
+  sessionStorage.setItem(KEPT, JSON.stringify({ action, place: listForms(action).indexOf(form), values }));
 });
 const restore = (form, values) => {
   for (const [name, typed] of Object.entries(values)) {
@@ -122,8 +122,8 @@ if (kept && isRefuge) {
   sessionStorage.setItem(KEPT, JSON.stringify({ ...kept, isLost: true }));
 } else if (kept) {
   sessionStorage.removeItem(KEPT);
-  const alike = [...document.forms].filter((form) => new URL(form.action).pathname === kept.action);
-  if (kept.isLost && alike.length) restore(alike[kept.place] ?? alike[0], kept.values);
+  const forms = listForms(kept.action);
+  if (kept.isLost && forms.length) restore(forms[kept.place] ?? forms[0], kept.values);
 }
 
 // What a form did is said for six seconds.
