@@ -15,8 +15,9 @@ from sapa.console.routes import COOKIE
 from sapa.db.pool import Database
 from sapa.values.money import DIGITS, BadMoney, parse_amount
 from tests.conftest import Installation
-from tests.console.people import PASSWORD, make_person
+from tests.console.people import make_person
 from tests.console.test_amounts import TYPED
+from tests.console.test_inbox_screen import sign_in_again
 from tests.console.test_workplace_browser import open_seat
 from tests.factories import Environments, make_product
 
@@ -51,13 +52,6 @@ async def no_payments(installation: Installation, company_id: int) -> AsyncItera
     finally:
         await owner.execute("DROP FUNCTION refuse() CASCADE")
         await owner.close()
-
-
-async def sign_in_again(page: Page, email: str) -> None:
-    await page.wait_for_url("**/console/sign-in**")
-    await page.fill("[name=email]", email)
-    await page.fill("[name=password]", PASSWORD)
-    await page.click("button.main")
 
 
 async def test_a_form_of_many_lines_survives_an_expired_session_and_its_order_is_made_once(

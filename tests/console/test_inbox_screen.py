@@ -127,14 +127,24 @@ async def test_what_was_typed_survives_other_messages_a_reload_another_device_an
         await page.fill("#reply textarea", "Sudah saya cek")
         await page.context.clear_cookies(name=COOKIE)
         await page.click("#reply [data-send]")
-        await page.wait_for_url("**/console/sign-in**")
-        await page.fill("[name=email]", email)
-        await page.fill("[name=password]", PASSWORD)
-        await page.click("button.main")
+        await sign_in_again(page, email)
         await page.wait_for_url(f"**/{first['id']}?view=all")
         assert await page.input_value("#reply textarea") == "Sudah saya cek"
         await page.click("#reply [data-send]")
         await expect(page.locator(".line.out:not(.sending)")).to_contain_text("Sudah saya cek")
+        await expect(page.locator(".sending")).to_have_count(0)
+        await page.context.clear_cookies(name=COOKIE)
+        await page.reload()
+        await sign_in_again(page, email)
+        await page.wait_for_url(f"**/{first['id']}?view=all")
+        assert await page.input_value("#reply textarea") == "", "it was sent"
+
+
+async def sign_in_again(page: Page, email: str) -> None:
+    await page.wait_for_url("**/console/sign-in**")
+    await page.fill("[name=email]", email)
+    await page.fill("[name=password]", PASSWORD)
+    await page.click("button.main")
 
 
 async def test_two_agents_see_each_other_and_answer_once(

@@ -74,7 +74,7 @@ async def test_replies_notes_and_files_survive_every_other_action(
         await page.fill(NOTE, "Cek stok dulu")
         await page.locator(NOTE).evaluate(PUT_CARET)
         await page.evaluate("document.querySelector('#take').form.requestSubmit()")
-        await expect(page.locator("#ticket-head")).to_contain_text("With you")
+        await expect(page.locator(".toasts")).to_have_text("Assigned")
         assert await page.evaluate(READ_CARET) == ["note", 3]
         assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya"]
         await expect(page.locator(FILES)).to_have_count(1)

@@ -45,8 +45,8 @@ async def test_days_films_and_messages_that_failed(
         failed = page.locator(".line.out:has-text('Masih ada, kak') button:text-is('Try again')")
         await expect(failed).to_have_count(1)
         await failed.click()
-        await expect(page.locator(".line.out:has-text('Masih ada, kak')")).to_have_count(2)
         await expect(page.locator(".toasts")).to_have_text("Sent again")
+        await expect(page.locator(".line.out:has-text('Masih ada, kak')")).to_have_count(2)
         assert await page.evaluate("window.neverLeft")
 
 

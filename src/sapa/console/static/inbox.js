@@ -201,13 +201,13 @@
     aimed = link.closest("li").id;
     opening += 1;
     find("#talk").inert = true;
-    await visit(link.href);
+    const outcome = await visit(link.href);
     opening -= 1;
     if (opening) return;
     aimed = "";
     find("#talk").inert = false;
     find(".ticket[aria-current]")?.scrollIntoView({ block: "nearest" });
-    if (wanted) write(wanted);
+    if (wanted && outcome?.isShown) write(wanted);
     wanted = null;
   };
 
@@ -288,6 +288,7 @@
     const outcome = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options, sent }).catch(() => undefined);
     if (outcome === null) return;
     const { answer, isShown } = outcome ?? {};
+    if (answer?.ok) sessionStorage.removeItem(KEPT); // nothing of it is lost if the session expires later
     if (answer?.ok && isShown && form.dataset.undo) addUndo(form, data.get("token"));
     if (!isShown && !answer?.ok) {
       line?.remove();
