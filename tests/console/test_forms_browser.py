@@ -19,7 +19,7 @@ from tests.console.people import make_person
 from tests.console.test_amounts import TYPED
 from tests.console.test_inbox_screen import sign_in_again
 from tests.console.test_workplace_browser import open_seat
-from tests.factories import Environments, make_product
+from tests.factories import Environments, make_order, make_product
 
 NUMBERS = [
     *(typed for typed, *_ in TYPED), "", "Rp", "abc", "-5", "1e5", "1.2.3", "1,23,456", "10..0", "1.000.00", "9" * 16,
@@ -131,8 +131,30 @@ async def test_a_preset_keeps_the_name_and_is_chosen_without_creating_a_key(page
     await expect(page.locator("[value='orders:WRITE']")).not_to_be_checked()
     await expect(page.locator("button:text-is('Read only')")).to_have_attribute("aria-pressed", "true")
     assert await page.input_value("[name=name]") == "ERP"
+    await page.uncheck("[value='products:READ']")
+    email = await page.text_content(".account .menu p") or ""
+    await page.context.clear_cookies(name=COOKIE)
+    await page.press("[name=name]", "Enter")
+    await sign_in_again(page, email)
+    await expect(page.locator("[value='orders:READ']")).to_be_checked()
+    await expect(page.locator("[value='products:READ']")).not_to_be_checked()
     await page.press("[name=name]", "Enter")
     await expect(page.locator("#secret")).to_be_visible()
     await page.goto("/console/live/keys")
     await expect(page.locator("tbody tr")).to_have_count(1)
     await expect(page.locator("tbody tr")).to_contain_text("ERP")
+
+
+async def test_ticks_find_their_rows_again(page: Page, api: httpx.AsyncClient) -> None:
+    """Though others have come above them while the session had expired."""
+    first = await make_order(api)
+    await page.goto("/console/live/orders")
+    email = await page.text_content(".account .menu p") or ""
+    await page.check(f"[name=id][value={first['id']}]")
+    await page.context.clear_cookies(name=COOKIE)
+    second = await make_order(api)
+    await page.click("button:text-is('Archive')")
+    await sign_in_again(page, email)
+    await page.wait_for_url("**/console/live/orders")
+    await expect(page.locator(f"[name=id][value={first['id']}]")).to_be_checked()
+    await expect(page.locator(f"[name=id][value={second['id']}]")).not_to_be_checked()

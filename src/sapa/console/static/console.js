@@ -89,7 +89,8 @@ addEventListener("pageshow", () => {
 });
 
 // What was typed into a form survives a session that expired: the sign-in page and the page of an expired form keep it, and
-// the form's own page takes it back, each field by its place among those of its name. Passwords and files are never kept.
+// the form's own page takes it back, each field by its place among those of its name and ticks by their value. Passwords and
+// files are never kept.
 const KEPT = "sapa-typed";
 const isRefuge = document.querySelector("[data-keeps-input]") !== null;
 const listForms = (action) => [...document.forms].filter((form) => new URL(form.action).pathname === action);
@@ -108,8 +109,10 @@ const restore = (form, values) => {
     // Rows that were added to the form are added again.
     const row = listFields(form, name).at(-1)?.closest("[data-row]");
     for (let more = typed.length - listFields(form, name).length; row && more > 0; more--) row.after(row.cloneNode(true));
-    listFields(form, name).slice(0, typed.length).forEach((field, place) => {
-      [field.value, field.checked] = typed[place];
+    const ticked = typed.filter(([, isChecked]) => isChecked).map(([value]) => value);
+    listFields(form, name).forEach((field, place) => {
+      if (!row && /^(checkbox|radio)$/.test(field.type)) field.checked = ticked.includes(field.value);
+      else if (place < typed.length) [field.value, field.checked] = typed[place];
     });
   }
   for (const folded of document.querySelectorAll("details")) if (folded.contains(form)) folded.open = true;
@@ -214,6 +217,12 @@ for (const field of document.querySelectorAll("[data-areas]")) {
     input.setAttribute(name, value);
   let timer, active = -1, asked = 0;
 
+  const showChosen = (label) => {
+    chosen.textContent = label;
+    chosen.parentElement.hidden = false;
+  };
+  const stored = input.form.elements[prefix + "areaLabel"].value;
+  if (stored) showChosen(stored);
   const close = () => {
     list.hidden = true;
     active = -1;
@@ -234,8 +243,7 @@ for (const field of document.querySelectorAll("[data-areas]")) {
     form[prefix + "areaLabel"].value = label;
     const parts = label.split(", ");
     [["city", 2], ["province", 3], ["zip", 4]].forEach(([name, n]) => parts[n] && form[prefix + name] && (form[prefix + name].value = parts[n]));
-    chosen.textContent = label;
-    chosen.parentElement.hidden = false;
+    showChosen(label);
     input.value = "";
     close();
   };
