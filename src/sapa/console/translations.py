@@ -58,11 +58,12 @@ def translate(language: str, text: str, **values: object) -> str:
 def translate_error(language: str, text: str) -> str | None:
     """Translates an error's message, with # for its numbers; None if it is not translated."""
     numbered = _NUMBER.sub("#", text)
-    for words in (read_translations(language), read_error_words(language)):
-        if translated := words.get(text) or words.get(numbered):
-            numbers = iter(_NUMBER.findall(text))
-            return re.sub("#", lambda _, numbers=numbers: next(numbers, "#"), translated)
-    return None
+    found = (
+        words.get(text) or words.get(numbered) for words in (read_translations(language), read_error_words(language))
+    )
+    translated = next(filter(None, found), None)
+    numbers = iter(_NUMBER.findall(text))
+    return translated and re.sub("#", lambda _: next(numbers, "#"), translated)
 
 
 def choose(request: Request) -> str:
