@@ -71,9 +71,12 @@ async def test_replies_notes_and_files_survive_every_other_action(
         await page.fill(REPLY, "Sebentar ya")
         await page.set_input_files("#reply [name=files]", [NOTA])
         await page.click("#reply label[for=kind-note]")
-        await page.fill(NOTE, "Cek stok dulu")
-        await page.locator(NOTE).evaluate(PUT_CARET)
-        await page.evaluate("document.querySelector('#take').form.requestSubmit()")
+        await page.fill(NOTE, "Cek stok ")
+        async with held(page, "**/assign?*") as arrived:
+            await page.evaluate("document.querySelector('#take').form.requestSubmit()")
+            await arrived.wait()
+            await page.fill(NOTE, "Cek stok dulu")
+            await page.locator(NOTE).evaluate(PUT_CARET)
         await expect(page.locator(".toasts")).to_have_text("Assigned")
         assert await page.evaluate(READ_CARET) == ["note", 3]
         assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya"]

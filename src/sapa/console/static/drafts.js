@@ -106,11 +106,12 @@ const drafts = (() => {
     keep(was, [name]);
   };
 
-  // What was typed while the server was asked is kept, and so is what the server added.
+  // What was typed while the server was asked is kept, and so is what the server added. It keeps no blanks around a text.
   const merge = (typed, before, fresh) => {
-    if (before === undefined || fresh === before) return typed;
+    const base = before?.trim();
+    if (base === undefined || fresh.trim() === base) return typed;
     if (typed === before || typed === fresh) return fresh;
-    return before && fresh.startsWith(before) ? typed + fresh.slice(before.length) : join(fresh, typed);
+    return base && fresh.startsWith(base) ? typed + fresh.slice(base.length) : join(fresh, typed);
   };
 
   // The composer as it is, before the conversation is replaced.
