@@ -63,7 +63,7 @@ async def test_the_first_owner_comes_in_by_the_link_once(
 @pytest.mark.parametrize(
     ("choice", "complaint"),
     [
-        ({"password": "short", "again": "short"}, "must have 12 to 256 characters"),
+        ({"password": "short", "again": "short"}, "use 12 to 256 characters"),
         ({"password": PASSWORD, "again": "another password"}, "the passwords don&#39;t match"),
         ({"password": "123456789012", "again": "123456789012"}, "is a common password"),
         ({"password": "aaaaaaaaaaaa", "again": "aaaaaaaaaaaa"}, "repeats itself"),
