@@ -44,6 +44,8 @@ JAKARTA = ZoneInfo("Asia/Jakarta")
         ("1 250 000", "1250000"),
         ("247500.00", "247500"),
         ("$ 10.00", "10"),
+        ("KWD 3.250", "3.25"),
+        ("EUR 3.250", "3250"),
     ],
 )
 def test_an_amount_is_read_as_it_is_written(text: str, amount: str) -> None:
@@ -69,7 +71,22 @@ def test_what_is_not_an_amount_is_refused(text: str) -> None:
 def test_a_column_decides_what_a_sign_before_three_digits_means(
     cells: list[str], sign: DecimalSign | None, amounts: list[str]
 ) -> None:
-    assert decide_decimal_sign(cells) == sign
+    assert decide_decimal_sign(cells, "IDR") == sign
+    assert [parse_amount_cell(cell, sign) for cell in cells] == list(map(Decimal, amounts))
+
+
+@pytest.mark.parametrize(
+    ("cells", "sign", "amounts"),
+    [
+        (["3.250", "12.500"], ".", ["3.25", "12.5"]),
+        (["3,250", "1.250,500"], ",", ["3.25", "1250.5"]),
+        (["1,250", "1,250,000"], None, ["1250", "1250000"]),
+    ],
+)
+def test_three_digits_are_decimals_in_a_currency_that_has_three(
+    cells: list[str], sign: DecimalSign | None, amounts: list[str]
+) -> None:
+    assert decide_decimal_sign(cells, "KWD") == sign
     assert [parse_amount_cell(cell, sign) for cell in cells] == list(map(Decimal, amounts))
 
 
@@ -175,7 +192,7 @@ def test_a_very_long_cell_is_refused_at_once(text: str) -> None:
     ):
         with pytest.raises(BadCell):
             parse(text)
-    assert decide_decimal_sign([text]) is None
+    assert decide_decimal_sign([text], "IDR") is None
     assert decide_day_order([text]) is None
 
 

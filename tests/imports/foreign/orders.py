@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.imports.foreign.files import WIB, WITA, ForeignFile, Rows, comma, pick, write_csv, write_xlsx
-from tests.imports.shops import Sale, Shop
+from tests.imports.shops import Line, Sale, Shop
 
 SHOPIFY_ORDERS = (
     "Name|Email|Financial Status|Paid at|Fulfillment Status|Fulfilled at|Accepts Marketing|Currency|Subtotal|Shipping"
@@ -105,8 +105,8 @@ WOO_STATUSES = {
 
 
 def woocommerce_orders(shop: Shop) -> ForeignFile:
-    """A decimal comma, a semicolon between cells, the order's cells in every row, two coupons that double the rows, and
-    refunds in rows of their own."""
+    """A decimal comma, a semicolon between cells, the order's cells in every row, two coupons that double the rows,
+    costs after coupons, quantities without refunded units, and refunds in rows of their own."""
     rows, expected = [], []
     for sale in shop.sales:
         rows += _woo_rows(sale) + _woo_refund_rows(sale)
@@ -117,7 +117,8 @@ def woocommerce_orders(shop: Shop) -> ForeignFile:
 
 def _woo_rows(sale: Sale) -> Rows:
     buyer = sale.buyer
-    coupons = [("HEMAT", sale.discount - 100), ("EKSTRA", 100)] if sale.discount > 100 else [("", 0)]
+    discount = _woo_discount(sale)
+    coupons = [("HEMAT", discount - 100), ("EKSTRA", 100)] if discount else [("", 0)]
     order = {
         "Order Number": str(9000 + sale.number),
         "Order Status": WOO_STATUSES[sale.state],
@@ -129,7 +130,8 @@ def _woo_rows(sale: Sale) -> Rows:
         "Email (Billing)": buyer.email,
         "Phone (Billing)": f"'{buyer.e164}",
         "Payment Method Title": "Transfer bank",
-        "Cart Discount Amount": comma(sale.discount if sale.discount > 100 else 0),
+        "Cart Discount Amount": comma(discount),
+        "Order Subtotal Amount": comma(_woo_subtotal(sale)),
         "Order Shipping Amount": comma(sale.shipping),
         "Shipping Method Title": "JNE",
         "Order Refund Amount": comma(_woo_refunded(sale)),
@@ -143,8 +145,8 @@ def _woo_rows(sale: Sale) -> Rows:
                 "SKU": line.sku,
                 "Item #": str(number),
                 "Item Name": line.title,
-                "Quantity (- Refund)": str(line.quantity),
-                "Item Cost": comma(line.price),
+                "Quantity (- Refund)": str(line.quantity - _woo_refunded_units(sale, number)),
+                "Item Cost": comma(_woo_cost(sale, line)),
                 "Coupon Code": code,
                 "Discount Amount": comma(amount) if code else "",
             },
@@ -161,20 +163,38 @@ def _woo_refund_rows(sale: Sale) -> Rows:
         return []
     title = sale.lines[0].title
     unit = {"Order Number": str(9000 + sale.number), "Order Status": WOO_STATUSES[sale.state], "Item #": "99",
-            "Item Name": title, "Quantity (- Refund)": "-1", "Item Cost": comma(-5_000)}  # fmt: skip
+            "Item Name": title, "Quantity (- Refund)": "-1", "Item Cost": comma(-_woo_refunded(sale))}  # fmt: skip
     refund = {"Order Number": str(70_000 + sale.number), "Order Status": "Refunded", "Item Name": title,
               "Order Total Amount": comma(-_woo_refunded(sale)), "Quantity (- Refund)": "-1"}  # fmt: skip
     return [pick(unit, WOO_ORDERS), pick(refund, WOO_ORDERS)]
 
 
+def _woo_subtotal(sale: Sale) -> int:
+    return sum(line.price * line.quantity for line in sale.lines)
+
+
+def _woo_discount(sale: Sale) -> int:
+    return _woo_subtotal(sale) // 10 if sale.discount else 0
+
+
+def _woo_cost(sale: Sale, line: Line) -> int:
+    return line.price * 9 // 10 if sale.discount else line.price
+
+
+def _woo_refunded_units(sale: Sale, number: int) -> int:
+    """One unit of the first line, or all of an order of one line."""
+    if sale.state == "refunded" and len(sale.lines) == 1:
+        return sale.lines[0].quantity
+    return 1 if sale.state == "partially_refunded" and number == 1 else 0
+
+
 def _woo_total(sale: Sale) -> int:
-    gross = sum(line.price * line.quantity for line in sale.lines)
-    discount = sale.discount if sale.discount > 100 else 0
-    return gross - discount + sale.shipping + (sale.tax if sale.is_tax_added else 0)
+    return _woo_subtotal(sale) - _woo_discount(sale) + sale.shipping + (sale.tax if sale.is_tax_added else 0)
 
 
 def _woo_refunded(sale: Sale) -> int:
-    return {"refunded": _woo_total(sale), "partially_refunded": 5_000}.get(sale.state, 0)
+    unit = _woo_cost(sale, sale.lines[0])
+    return {"refunded": _woo_total(sale), "partially_refunded": unit}.get(sale.state, 0)
 
 
 def _expect_woo(sale: Sale) -> dict[str, Any]:

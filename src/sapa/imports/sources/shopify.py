@@ -35,11 +35,12 @@ from sapa.imports.values.words import find_flag, split_tags
 NAME = "shopify"
 
 _CONSENTS = {
+    "accepts marketing": "MAIL",
     "accepts email marketing": "MAIL",
     "accepts whatsapp marketing": "MSGAPP_CLOUD",
     "accepts sms marketing": "SMS",
 }
-"""The app of each consent: a channel of ours, or a name that is only stored."""
+"""The app of each consent: a channel of ours, or a name that is only stored. The oldest files have the first one."""
 
 _DATA = {
     "total spent": "totalSpent", "total orders": "totalOrders", "note": "note", "tax exempt": "taxExempt",
@@ -65,11 +66,11 @@ def _build_customer(context: ConversionContext, unread: dict[str, str], row: Tab
         country=row.get("country", "default address country code", "country code"),
         zip=read_text(row, "default address zip", "zip") or "",
     )
-    consents = [
-        {"app": app, "status": "subscribe" if accepted else "unsubscribe"}
+    consents = {
+        app: accepted
         for column, app in _CONSENTS.items()
         if (accepted := read_cell(row, column, find_flag)) is not None
-    ]
+    }
     return without_empty(
         {
             "externalId": read_text(row, "customer id"),
@@ -79,7 +80,9 @@ def _build_customer(context: ConversionContext, unread: dict[str, str], row: Tab
             "lastName": row.get("last name"),
             "tags": split_tags(row.get("tags"), ","),
             "addresses": [address] if address else [],
-            "subscriptionStatus": consents,
+            "subscriptionStatus": [
+                {"app": app, "status": "subscribe" if accepted else "unsubscribe"} for app, accepted in consents.items()
+            ],
             "additionalData": build_data(row, _DATA | unread),
         }
     )
@@ -257,7 +260,7 @@ CUSTOMERS = FileProfile(
         "Accepts WhatsApp Marketing|Total Spent|Total Orders|Note|Tax Exempt|Company|Address1|Address2|City|Province",
         "Province Code|Country|Country Code|Zip|Default Address Company|Default Address Address1",
         "Default Address Address2|Default Address City|Default Address Province Code|Default Address Country Code",
-        "Default Address Zip|Default Address Phone",
+        "Default Address Zip|Default Address Phone|Accepts Marketing",
     ),
 )
 ORDERS = FileProfile(

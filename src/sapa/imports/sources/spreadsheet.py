@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from sapa.imports.sources.records import (
     read_cell,
     without_empty,
 )
-from sapa.imports.sources.spreadsheet_fields import MappableField, check_mapping
+from sapa.imports.sources.spreadsheet_fields import JOINED, MappableField, check_mapping
 from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.tables.types import normalise_header
 from sapa.imports.types import Resource
@@ -29,6 +29,7 @@ from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_
 from sapa.imports.values.contacts import parse_phone_cell, split_name, unquote_cell
 from sapa.imports.values.dates import DayOrder, decide_day_order, parse_date_cell
 from sapa.imports.values.words import find_flag, split_tags
+from sapa.values.money import DIGITS
 
 NAME = "spreadsheet"
 
@@ -59,29 +60,36 @@ def convert(
     resource: Resource, mapping: ImportMapping, records: Records, header: HeaderRow, context: ConversionContext
 ) -> Iterator[Converted]:
     columns = check_mapping(resource, mapping, header.names)
-    readers = [_build_reader(key, field, mapping, records) for key, field in columns.items()]
+    readers = [_build_reader(key, field, mapping, records, context.currency) for key, field in columns.items()]
     read = partial(_read_row, readers, context)
     keeps = context.keeps_columns or mapping.keep_columns
     unread = {normalise_header(name): name for name in header.names if normalise_header(name) not in columns}
     if resource == "customers":
         return convert_each(records, lambda row: _build_customer(context, read(row), row, unread if keeps else {}))
-    key = partial(_read_key, [key for key, field in columns.items() if field.name in {"orderId", "productId"}])
+    key = partial(_read_key, {field.name: key for key, field in reversed(columns.items())})
     if resource == "orders":
         return convert_groups(records, key, lambda rows: _build_order(context, [read(row) for row in rows]))
     return convert_groups(records, key, lambda rows: _build_product([read(row) for row in rows]))
 
 
-def _read_key(keys: list[str], record: TableRecord) -> str:
-    """A record without a column for its id is alone."""
-    return record.get(*keys) if keys else str(record.line)
+def _read_key(columns: dict[str, str], record: TableRecord) -> str:
+    """Without a column for its id, a record is alone, but variants of a product follow each other with its name."""
+    for name in ("orderId", "productId"):
+        if name in columns:
+            return record.get(columns[name])
+    if "variant" in columns and record.get(columns["variant"]):
+        return record.get(columns["name"])
+    return f"line {record.line}"
 
 
-def _build_reader(key: str, field: MappableField, mapping: ImportMapping, records: Records) -> ColumnReader:
+def _build_reader(
+    key: str, field: MappableField, mapping: ImportMapping, records: Records, currency: str
+) -> ColumnReader:
     """Decides by all cells of the column how ambiguous ones are read."""
     sign, order = mapping.decimal_sign, mapping.day_order
     cells = (record.get(key) for record in records if isinstance(record, TableRecord))
     if field.kind == "amount" and sign is None:
-        sign = decide_decimal_sign(cells)
+        sign = decide_decimal_sign(cells, currency)
     if field.kind == "date" and order is None:
         order = decide_day_order(cells)
     return ColumnReader(key, field, sign, order)
@@ -91,8 +99,12 @@ def _read_row(readers: list[ColumnReader], context: ConversionContext, record: T
     values: dict[str, Any] = {}
     for reader in readers:
         value = read_cell(record, reader.key, partial(_parse, reader, context))
-        if value not in (None, "", []):
-            values.setdefault(reader.field.name, value)
+        name = reader.field.name
+        if value in (None, "", []):
+            continue
+        if name in JOINED and name in values:
+            values[name] += f", {value}"
+        values.setdefault(name, value)
     return values
 
 
@@ -153,7 +165,7 @@ def _build_order(context: ConversionContext, rows: list[dict[str, Any]]) -> Fiel
     return build_order(
         order.get("orderId"),
         created_at,
-        _build_money(rows, order),
+        _build_money(rows, order, _choose_unit(context, order)),
         _build_state(order),
         currency=order.get("currency"),
         customer=build_customer(context.region, name, order.get("email", ""), [order.get("phoneNumber", "")]),
@@ -163,19 +175,34 @@ def _build_order(context: ConversionContext, rows: list[dict[str, Any]]) -> Fiel
     )
 
 
-def _build_money(rows: list[dict[str, Any]], order: Row) -> OrderMoney:
-    lines = [_build_line(row, alone=len(rows) == 1) for row in rows if row.get("line.title")]
-    discount: Decimal = order.get("discount", ZERO)
-    fee: Decimal = order.get("fee", ZERO)
+def _choose_unit(context: ConversionContext, order: Row) -> Decimal:
+    digits = DIGITS.get(order.get("currency", ""), DIGITS[context.currency])
+    return Decimal(1).scaleb(-digits)
+
+
+def _build_money(rows: list[dict[str, Any]], order: Row, unit: Decimal) -> OrderMoney:
+    has_own_discounts = _has_line_totals(rows, "line.discount", "discount")
+    has_line_totals = has_own_discounts or _has_line_totals(rows) or _has_line_totals(rows, "line.discount")
+    discount = abs(_add_up(rows, "discount", each=has_own_discounts))
+    fee, shipping = _add_up(rows, "fee"), _add_up(rows, "shipping")
+    goods: Decimal | None = None
+    if len(rows) == 1 and "total" in order:
+        goods = order["total"] - shipping - fee + discount
     return OrderMoney(
-        lines=lines,
-        discounts=[{"title": "Discount", "amount": abs(discount)}] if discount else [],
-        shipping=order.get("shipping", ZERO),
+        lines=[_build_line(row, goods, unit) for row in rows if row.get("line.title")],
+        discounts=[{"title": "Discount", "amount": discount}] if discount else [],
+        shipping=shipping,
         shipping_title=order.get("shippingMethod"),
         fees=[{"title": "Fee", "amount": fee}] if fee else [],
-        tax=order.get("tax", ZERO),
-        total=order.get("total") if len(rows) == 1 or _repeats(rows, "total") else None,
+        tax=_add_up(rows, "tax"),
+        total=order.get("total") if not has_line_totals and _repeats(rows, "total") else None,
     )
+
+
+def _add_up(rows: list[dict[str, Any]], name: str, *, each: bool = False) -> Decimal:
+    """The order's amount, which stands in one of its rows or in each; amounts that differ are those of its lines."""
+    amounts: list[Decimal] = [row[name] for row in rows if name in row]
+    return sum(amounts, ZERO) if each or not _repeats(rows, name) else amounts[0]
 
 
 def _repeats(rows: list[dict[str, Any]], name: str) -> bool:
@@ -183,14 +210,26 @@ def _repeats(rows: list[dict[str, Any]], name: str) -> bool:
     return len({row[name] for row in rows if name in row}) == 1
 
 
-def _build_line(row: Row, *, alone: bool) -> ForeignLine:
+def _has_line_totals(rows: list[dict[str, Any]], *discounts: str) -> bool:
+    """Whether each row's total is its own: its price times its quantity, less these discounts."""
+    return len(rows) > 1 and all(
+        "line.price" in row and row.get("total") == row["line.price"] * row.get("line.quantity", 1)
+        - sum((abs(row.get(name, ZERO)) for name in discounts), ZERO)
+        for row in rows
+    )  # fmt: skip
+
+
+def _build_line(row: Row, goods: Decimal | None, unit: Decimal) -> ForeignLine:
+    """`goods` is what the only line of an order costs, for a file without prices. A price is rounded up, and the rest
+    is the line's discount."""
     quantity: int = row.get("line.quantity", 1)
-    price = row.get("line.price")
+    price, discount = row.get("line.price"), row.get("line.discount", ZERO)
     if price is None:
-        if not alone or "total" not in row or quantity < 1:
+        if goods is None or goods < 0 or quantity < 1:
             raise BadCell("has no price")
-        price = row["total"] / quantity
-    return ForeignLine(row["line.title"], quantity, price, row.get("line.discount", ZERO), row.get("line.sku"))
+        price = ((goods + discount) / quantity).quantize(unit, ROUND_UP)
+        discount = price * quantity - goods
+    return ForeignLine(row["line.title"], quantity, price, discount, row.get("line.sku"))
 
 
 def _build_state(order: Row) -> ForeignState:

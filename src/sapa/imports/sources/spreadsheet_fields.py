@@ -115,6 +115,9 @@ FIELDS: dict[Resource, list[MappableField]] = {
     ],
 }
 
+JOINED = {"address.address2"}
+"""Fields that several columns make up: a village and its district."""
+
 REQUIRED: dict[Resource, list[tuple[str, ...]]] = {
     "customers": [("email", "phoneNumber")],
     "orders": [("orderId",), ("line.title",), ("line.price", "total")],
@@ -129,7 +132,7 @@ def simplify_header(header: str) -> str:
 
 
 def propose_mapping(resource: Resource, names: list[str]) -> ImportMapping:
-    """The likeliest field of each column; each field once."""
+    """The likeliest field of each column; each field once, but for those that join columns."""
     by_header: dict[str, tuple[int, str]] = {}
     for field in FIELDS[resource]:
         for rank, header in enumerate(field.headers):
@@ -142,6 +145,9 @@ def propose_mapping(resource: Resource, names: list[str]) -> ImportMapping:
         if match is None:
             continue
         rank, field_name = match
+        if field_name in JOINED:
+            columns[name] = field_name
+            continue
         other = found.get(field_name)
         if other is None or rank < other[0]:
             if other is not None:

@@ -4,6 +4,7 @@ The row below the header may describe the columns. Ids, postal codes and times e
 repeat in each of its rows. The buyer stays unknown: the marketplace masks name and phone number.
 """
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -29,6 +30,8 @@ from sapa.imports.sources.records import (
 )
 from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.types import Problem
+from sapa.imports.values.amounts import refuse_scientific
+from sapa.imports.values.contacts import unquote_cell
 
 NAME = "tokopedia"
 
@@ -48,16 +51,41 @@ _COD = {"bayar di tempat", "cash on delivery", "cod"}
 
 
 def convert_orders(records: Records, header: HeaderRow, context: ConversionContext) -> Iterator[Converted]:
-    orders = (row for row in records if isinstance(row, Problem) or row.get("order id").isdigit())
-    return convert_groups(orders, lambda row: row.get("order id"), partial(_build_order, context))
+    return convert_groups(_skip_description(records), _read_key, partial(_build_order, context))
+
+
+def _skip_description(records: Records) -> Iterator[TableRecord | Problem]:
+    """Without the row below the header if it describes the columns: then its id has no digit."""
+    for place, row in enumerate(records):
+        if place or isinstance(row, Problem) or not re.fullmatch(r"\D+", row.get("order id")):
+            yield row
+
+
+def _read_key(row: TableRecord) -> str:
+    """A row without a usable id is alone, and refused."""
+    order_id = unquote_cell(row.get("order id"))
+    return order_id if order_id.isdigit() else f"line {row.line}"
+
+
+def _read_order_id(row: TableRecord) -> str:
+    text = row.get("order id")
+    try:
+        refuse_scientific(text)
+        if not unquote_cell(text).isdigit():
+            raise BadCell(f"must be the order's number; it is {text[:40]!r}")
+    except BadCell as error:
+        error.field = "order id"
+        raise
+    return unquote_cell(text)
 
 
 def _build_order(context: ConversionContext, rows: Group) -> Fields:
     order = rows[0]
+    order_id = _read_order_id(order)
     money = _build_money(rows)
     channel = order.get("purchase channel").casefold()
     return build_order(
-        order.get("order id"),
+        order_id,
         read_instant(order, "created time", context, "dmy"),
         money,
         _build_state(order, money, context),

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
 
 from sapa.imports.cells import BadCell
@@ -17,26 +16,23 @@ from sapa.imports.sources.interface import (
     list_columns,
 )
 from sapa.imports.sources.order_fields import ForeignState, build_address, build_customer, build_order
-from sapa.imports.sources.order_money import ZERO, ForeignLine, OrderMoney
+from sapa.imports.sources.order_money import ZERO
 from sapa.imports.sources.records import (
     Group,
     build_data,
     convert_each,
     convert_groups,
-    first_filled,
     read_amount,
-    read_cell,
     read_instant,
-    read_quantity,
     read_text,
     without_empty,
 )
+from sapa.imports.sources.woocommerce_money import build_order_money
 from sapa.imports.tables.files import HeaderRow, TableRecord
 from sapa.imports.types import Problem
 from sapa.imports.values.amounts import DecimalSign, decide_decimal_sign, parse_amount_cell
 from sapa.imports.values.contacts import split_name
 from sapa.imports.values.words import split_escaped
-from sapa.values.money import DIGITS
 
 NAME = "woocommerce"
 
@@ -66,6 +62,7 @@ _MONEY = (
 )  # fmt: skip
 _PRODUCT_MONEY = ("sale price", "regular price")
 _STATUSES = {"1": "active", "0": "archived", "2": "draft", "-1": "draft"}
+_KINDS = {"simple", "variable", "external"}
 _ATTRIBUTES = range(1, 21)
 
 
@@ -103,22 +100,23 @@ def _build_customer(context: ConversionContext, unread: dict[str, str], row: Tab
 
 
 def convert_orders(records: Records, header: HeaderRow, context: ConversionContext) -> Iterator[Converted]:
-    build = partial(_build_order, context, _decide_sign(records, _MONEY))
+    build = partial(_build_order, context, _decide_sign(records, _MONEY, context.currency))
     return convert_groups(records, lambda row: row.get("order number"), build)
 
 
-def _decide_sign(rows: Iterable[TableRecord | Problem], columns: Iterable[str]) -> DecimalSign | None:
+def _decide_sign(rows: Iterable[TableRecord | Problem], columns: Iterable[str], currency: str) -> DecimalSign | None:
     """All amounts of a shop have the same decimal sign."""
     cells = (row.get(name) for row in rows if isinstance(row, TableRecord) for name in columns)
-    return decide_decimal_sign(cells)
+    return decide_decimal_sign(cells, currency)
 
 
 def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Group) -> Fields | None:
-    order = rows[0]
-    state = _find_state(order)
-    if state is None or _is_refund(order, sign):
+    rows = [row for row in rows if not _is_refund(row, sign)]
+    state = _find_state(rows[0]) if rows else None
+    if state is None:
         return None
-    money = _build_money(rows, sign, context)
+    order = rows[0]
+    money = build_order_money(rows, sign, context)
     refunded = read_amount(order, "order refund amount", sign)
     if refunded and state.refunded == ZERO and state.paid == "all":
         state = ForeignState(paid="all", refunded=refunded, is_fulfilled=state.is_fulfilled)
@@ -134,9 +132,9 @@ def _build_order(context: ConversionContext, sign: DecimalSign | None, rows: Gro
     )
 
 
-def _is_refund(order: TableRecord, sign: DecimalSign | None) -> bool:
-    """A refund may stand in a row of its own, with a number of its own; the order has its amount, too."""
-    return read_amount(order, "order total amount", sign) < 0
+def _is_refund(row: TableRecord, sign: DecimalSign | None) -> bool:
+    """A refund may stand in a row of its own, with the order's number or its own; the order has its amount, too."""
+    return read_amount(row, "order total amount", sign) < 0
 
 
 def _find_state(order: TableRecord) -> ForeignState | None:
@@ -156,52 +154,6 @@ def _with_method(state: ForeignState, method: str | None) -> ForeignState:
     )  # fmt: skip
 
 
-def _build_money(rows: Group, sign: DecimalSign | None, context: ConversionContext) -> OrderMoney:
-    """Several coupons repeat the items, so each item counts once; the order's cells stand in any of its rows."""
-    items = {(row.get("item #"), row.get("sku"), row.get("item name")): row for row in reversed(rows)}
-    coupons = {code: row for row in rows if (code := row.get("coupon code"))}
-    order = first_filled(rows, "order total amount")
-    unit = Decimal(1).scaleb(-DIGITS[context.currency])
-    lines = [
-        ForeignLine(
-            row.get("item name"),
-            quantity,
-            read_amount(row, "item cost", sign).quantize(unit, ROUND_HALF_UP),
-            sku=read_text(row, "sku"),
-        )
-        for row in reversed(items.values())
-        if row.get("item name") and (quantity := _read_quantity(row)) > 0
-    ]
-    discounts = [
-        without_empty({"code": code, "amount": read_amount(row, "discount amount", sign)})
-        for code, row in coupons.items()
-        if read_amount(row, "discount amount", sign) > 0
-    ]
-    whole = read_amount(order, "cart discount amount", sign)
-    if whole and sum((one["amount"] for one in discounts), ZERO) != whole:
-        discounts = [without_empty({"code": ", ".join(coupons)[:255], "amount": whole})]
-    return OrderMoney(
-        lines=lines,
-        discounts=discounts,
-        shipping=read_amount(order, "order shipping amount", sign),
-        shipping_title=read_text(order, "shipping method title"),
-        tax=read_amount(order, "order total tax amount", sign),
-        total=read_amount(order, "order total amount", sign) if order.get("order total amount") else None,
-    )
-
-
-def _read_quantity(row: TableRecord) -> int:
-    """What was ordered; refunded units stand behind it, as in `3 (-1)` or `3 - 1`, or in a row of their own: `-1`."""
-    return read_cell(row, "quantity (- refund)", _parse_ordered) or read_quantity(row, "quantity")
-
-
-def _parse_ordered(text: str) -> int:
-    found = re.match(r"-?\d+", text)
-    if found is None:
-        raise BadCell(f"must be a whole number; it is {text[:40]!r}")
-    return max(0, int(found[0]))
-
-
 def _build_address(order: TableRecord, context: ConversionContext) -> Fields | None:
     part = "shipping" if order.get("address 1&2 (shipping)", "city (shipping)") else "billing"
     return build_address(
@@ -219,20 +171,32 @@ def _build_address(order: TableRecord, context: ConversionContext) -> Fields | N
 def convert_products(records: Records, header: HeaderRow, context: ConversionContext) -> Iterator[Converted]:
     """Variations may stand anywhere below their product, so the whole file is read first."""
     rows = list(records)
-    sign = _decide_sign(rows, _PRODUCT_MONEY)
+    sign = _decide_sign(rows, _PRODUCT_MONEY, context.currency)
     variations: dict[str, Group] = {}
     for row in rows:
         if isinstance(row, TableRecord) and _kind(row) == "variation":
             variations.setdefault(row.get("parent"), []).append(row)
+    products = [row for row in rows if isinstance(row, TableRecord) and _kind(row) in _KINDS]
+    parents = {parent for row in products for parent in _list_names(row)}
     for record in rows:
         if isinstance(record, Problem):
             yield record
-        elif _kind(record) in {"simple", "variable", "external"}:
-            own = [*variations.get(record.get("sku") or "-", []), *variations.get(f"id:{record.get('id')}", [])]
+        elif _kind(record) == "variation":
+            if record.get("parent") not in parents:
+                yield Problem(record.line, "parent", f"{record.get('parent')[:60]!r} is not a product of the file")
+        elif _kind(record) not in _KINDS:
+            yield Problem(record.line, "type", f"products of the type {_kind(record)[:40]!r} cannot be imported")
+        else:
+            own = [one for name in _list_names(record) for one in variations.get(name, [])]
             try:
                 yield ConvertedRow(record.line, _build_product(record, own, sign))
             except BadCell as error:
                 yield Problem(record.line, error.field, str(error))
+
+
+def _list_names(product: TableRecord) -> list[str]:
+    """What its variations call it."""
+    return [name for name in (product.get("sku"), f"id:{product.get('id')}") if name]
 
 
 def _kind(row: TableRecord) -> str:
@@ -309,7 +273,7 @@ ORDERS = FileProfile(
         "State Code (Shipping)|Postcode (Shipping)|Country Code (Shipping)|Address 1&2 (Billing)|City (Billing)",
         "State Code (Billing)|Postcode (Billing)|Country Code (Billing)|Payment Method Title|Cart Discount Amount",
         "Shipping Method Title|Order Shipping Amount|Order Refund Amount|Order Total Amount|Order Total Tax Amount|SKU",
-        "Item #|Item Name|Quantity (- Refund)|Quantity|Item Cost|Coupon Code|Discount Amount",
+        "Order Subtotal Amount|Item #|Item Name|Quantity (- Refund)|Quantity|Item Cost|Coupon Code|Discount Amount",
     ),
 )
 PRODUCTS = FileProfile(

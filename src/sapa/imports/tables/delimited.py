@@ -18,7 +18,8 @@ LOOKED_AT = 50
 """Lines of which the separator is found."""
 
 _find_declared = re.compile(r'\A\ufeff?"?sep=(?P<separator>.)"?\r?\n?\Z', re.IGNORECASE).match
-_QUOTED = re.compile(r'"[^"]*"?')
+_QUOTED = re.compile(r'(?<![^,;\t|\r\n\ufeff])"[^"]*(?:""[^"]*)*"?')
+"""A quoted cell; a quotation mark inside a cell begins none."""
 
 
 def open_delimited(path: Path) -> Table:
@@ -40,11 +41,10 @@ def open_delimited(path: Path) -> Table:
 
 
 def detect_separator(lines: list[str]) -> str:
-    """The one that occurs in most lines outside quotes, and of those the one that occurs most."""
-    counts = {
-        separator: [_QUOTED.sub("", line).count(separator) for line in lines if line.strip()]
-        for separator in SEPARATORS
-    }
+    """The one that occurs in most lines outside quotes, and of those the one that occurs most. Quoted cells may go on
+    over several lines."""
+    unquoted = _QUOTED.sub("", "".join(lines)).splitlines()
+    counts = {separator: [line.count(separator) for line in unquoted if line.strip()] for separator in SEPARATORS}
     return max(SEPARATORS, key=lambda separator: (sum(map(bool, counts[separator])), sum(counts[separator])))
 
 

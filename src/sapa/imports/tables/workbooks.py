@@ -4,6 +4,7 @@ A workbook is a ZIP archive, and a small one can unpack to gigabytes: its real s
 passes is parsed in a process with a limit on memory (`sapa.imports.converter_process`).
 """
 
+import re
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
@@ -23,6 +24,8 @@ MOST_ENTRIES = 10_000
 MOST_COLUMNS = 1_000
 PIECE = 1_048_576
 MOST_EXACT = 2**53
+
+_has_three_decimals = re.compile(r"-?\d+\.\d{3}").fullmatch
 
 Cell = int | float | str | bool | time | date | datetime | timedelta
 
@@ -136,9 +139,17 @@ def _build_text(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < MOST_EXACT else repr(cell)
+        return _build_number(cell)
     if isinstance(cell, datetime):
         return cell.isoformat(" ", "seconds")
     if isinstance(cell, date | time):
         return cell.isoformat()
     return str(cell)
+
+
+def _build_number(number: float) -> str:
+    """A fraction of three digits gets a zero: in a text, 12.125 could be twelve thousand."""
+    if number.is_integer() and abs(number) < MOST_EXACT:
+        return str(int(number))
+    text = repr(number)
+    return f"{text}0" if _has_three_decimals(text) else text

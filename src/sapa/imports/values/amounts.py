@@ -8,9 +8,13 @@ from typing import Annotated, Literal
 
 from sapa.imports.cells import BadCell
 from sapa.values.enum_names import EnumName
+from sapa.values.money import DIGITS
 
 DecimalSign = Annotated[Literal[".", ","], EnumName("DecimalSign")]
 
+_SIGNS: tuple[DecimalSign, DecimalSign] = (".", ",")
+_BLANKS = re.compile(r"[' \u00a0]")
+_CODE = re.compile(r"\b[A-Z]{3}\b", re.IGNORECASE)
 _CURRENCY = re.compile(r"(?:\bRp\.?|\b[A-Z]{3}\b|[$€£¥₹₫฿])\s*", re.IGNORECASE)
 _FACTORS = {"rb": 1_000, "ribu": 1_000, "k": 1_000, "jt": 1_000_000, "juta": 1_000_000}
 _SHAPE = re.compile(
@@ -41,10 +45,10 @@ def parse_amount_cell(text: str, sign: DecimalSign | None = None) -> Decimal:
     shape = _find_shape(text)
     if shape is None:
         raise BadCell(f"must be an amount, such as 150000 or 150.000,00; it is {text[:40]!r}")
-    digits = re.sub(r"[' \u00a0]", "", shape["digits"])
+    digits = _BLANKS.sub("", shape["digits"])
     own = find_decimal_sign(digits)
-    if own is None and sign is not None and digits.count(sign) == 1:
-        own = sign
+    if own is None and (_names_long_currency(text) if sign is None else digits.count(sign) == 1):
+        own = _find_single_sign(digits)
     thousands = "." if own == "," else ","
     plain = digits.replace(thousands, "").replace(own, ".") if own else digits.replace(".", "").replace(",", "")
     try:
@@ -59,6 +63,16 @@ def _find_shape(text: str) -> re.Match[str] | None:
     return None if len(text) > LONGEST else _SHAPE.fullmatch(_CURRENCY.sub("", text).strip())
 
 
+def _names_long_currency(text: str) -> bool:
+    """Whether the cell has the code of a currency with three decimals: `KWD 3.250`."""
+    code = _CODE.search(text)
+    return code is not None and DIGITS.get(code[0].upper(), 0) >= 3
+
+
+def _find_single_sign(digits: str) -> DecimalSign | None:
+    return next((sign for sign in _SIGNS if digits.count(sign) == 1), None)
+
+
 def find_decimal_sign(digits: str) -> DecimalSign | None:
     """The decimal sign that a number proves to have; None for a whole number or one that may be either.
 
@@ -68,20 +82,33 @@ def find_decimal_sign(digits: str) -> DecimalSign | None:
     last_dot, last_comma = digits.rfind("."), digits.rfind(",")
     if last_dot >= 0 and last_comma >= 0:
         return "." if last_dot > last_comma else ","
-    for sign in (".", ","):
-        if digits.count(sign) == 1 and (len(digits) - digits.index(sign) != 4 or digits.startswith(f"0{sign}")):
-            return "." if sign == "." else ","
-    return None
+    sign = _find_single_sign(digits)
+    is_decimal = sign and (len(digits) - digits.index(sign) != 4 or digits.startswith(f"0{sign}"))
+    return sign if is_decimal else None
 
 
-def decide_decimal_sign(texts: Iterable[str]) -> DecimalSign | None:
-    """The decimal sign of a column, by the cells that prove one; None if none does, and then `1.250` is 1250."""
-    signs: Counter[DecimalSign] = Counter()
+def decide_decimal_sign(texts: Iterable[str], currency: str) -> DecimalSign | None:
+    """The decimal sign of a column, by the cells that prove one; None if none does, and then `1.250` is 1250.
+
+    A currency with three decimals makes it 1.25, unless another cell shows that the sign separates thousands.
+    """
+    proved: Counter[DecimalSign] = Counter()
+    single: Counter[DecimalSign] = Counter()
+    thousands: set[DecimalSign] = set()
     for text in texts:
         shape = _find_shape(text)
-        if shape and (sign := find_decimal_sign(re.sub(r"[' \u00a0]", "", shape["digits"]))):
-            signs[sign] += 1
-    return signs.most_common(1)[0][0] if signs else None
+        if shape is None:
+            continue
+        digits = _BLANKS.sub("", shape["digits"])
+        if sign := find_decimal_sign(digits):
+            proved[sign] += 1
+        elif sign := _find_single_sign(digits):
+            single[sign] += 1
+        else:
+            thousands |= {sign for sign in _SIGNS if sign in digits}
+    if not proved and DIGITS[currency] >= 3:
+        proved.update({sign: count for sign, count in single.items() if sign not in thousands})
+    return proved.most_common(1)[0][0] if proved else None
 
 
 def parse_quantity_cell(text: str) -> int:
