@@ -101,6 +101,38 @@ async def test_with_effects_an_order_earns_takes_stock_and_emits(
     assert (await read_points(api), await read_stock(api)) == ("100", 8)
 
 
+async def test_with_effects_money_without_a_date_has_the_orders(
+    installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path, shop: dict[str, Any]
+) -> None:
+    order = [*ORDER[:2], "partially_refunded", "", *ORDER[4:11], "30000.00", ""]
+    taking_no_stock = ["#2", *order[1:10], "", *order[11:]]
+    path = write_csv(tmp_path / "orders.csv", [HEADER, order, taking_no_stock])
+    done = run_import(installation, company.live, path, "orders", "--from", "shopify", "--effects")
+    assert (done.counts, done.errors) == ((2, 0, 0, 0), [])
+    for stored in await list_all(api, "orders"):
+        assert [payment["paidAt"] for payment in stored["payments"]] == ["2025-03-01T01:00:00.000Z"]
+        assert [refund["createdAt"] for refund in stored["refunds"]] == ["2025-03-01T01:00:00.000Z"]
+
+
+async def test_an_order_that_was_archived_here_stays_archived(
+    installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    cancelled = [*ORDER[:2], "voided", "", "unfulfilled", *ORDER[5:12], "2025-03-05 09:00:00 +0700"]
+    path = write_csv(tmp_path / "orders.csv", [[*HEADER, "Notes"], [*cancelled, ""]])
+    run_import(installation, company.live, path, "orders", "--from", "shopify")
+    [order] = await list_all(api, "orders")
+    assert order["status"] == "cancelled"
+    archived = await api.put(f"/orders/{order['id']}", json={"status": "archived"})
+    assert archived.status_code == 200, archived.text
+    again = run_import(installation, company.live, path, "orders", "--from", "shopify")
+    assert (again.counts, again.errors) == ((0, 0, 1, 0), [])
+    write_csv(path, [[*HEADER, "Notes"], [*cancelled, "called"]])
+    later = run_import(installation, company.live, path, "orders", "--from", "shopify")
+    assert (later.counts, later.errors) == ((0, 1, 0, 0), [])
+    [order] = await list_all(api, "orders")
+    assert (order["status"], order["notes"]) == ("archived", "called")
+
+
 async def test_a_later_export_of_the_same_shop_brings_in_what_changed(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:

@@ -20,8 +20,9 @@ class StoreContext(Struct, frozen=True):
     import_id: str
     effects: bool
     """Whether records earn points, take stock and emit events; history does not."""
-    matches_contacts: bool
-    """Whether a customer is also found by e-mail address or phone number, as files of other systems need it."""
+    is_foreign: bool
+    """Whether the file comes from another system: then a customer is also found by e-mail address or phone number, and
+    an archived order stays archived, of which the other system knows nothing."""
 
 
 class StoreAlone(Exception):

@@ -32,7 +32,7 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
 
 def prepare_customer(context: StoreContext, row: CustomerRow) -> BulkCustomer:
     customer = BulkCustomer(
-        row.external_id or None, row.id or None, row, context.matches_contacts, proof=row.consent_proof or None
+        row.external_id or None, row.id or None, row, context.is_foreign, proof=row.consent_proof or None
     )
     return bulk.prepare(context.company, customer)
 

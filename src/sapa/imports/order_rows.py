@@ -25,6 +25,7 @@ from sapa.orders.editing import EDITED
 from sapa.orders.pricing.types import DiscountIn, LineDiscountIn, LineItemVariant, ShippingLineIn, TaxLineIn
 from sapa.orders.settlement.types import PaymentIn, RefundIn
 from sapa.orders.types import (
+    KnownOrder,
     LineItemIn,
     Order,
     OrderCustomerIn,
@@ -160,7 +161,7 @@ async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -
 
     Those lock products, or an order that exists; after a number of another row that could deadlock with the API.
     """
-    existing = await _list_existing(tx, context, rows)
+    existing = await _list_existing(tx, context, [_row_of(row) for row in rows])
     alone = _list_alone(context, rows, existing)
     if len(rows) == 1 and alone:
         return [await attempt(tx, rows[0].line, partial(_store_alone, tx, context, _row_of(rows[0])))]
@@ -169,8 +170,8 @@ async def store_orders(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -
     return await _place_together(tx, context, rows, existing)
 
 
-async def _list_existing(tx: Tx, context: StoreContext, rows: Sequence[FileRow]) -> dict[str, Order]:
-    order_ids = [order_id for row in rows if (order_id := _row_of(row).order_id)]
+async def _list_existing(tx: Tx, context: StoreContext, rows: Sequence[OrderRow]) -> dict[str, KnownOrder]:
+    order_ids = [row.order_id for row in rows if row.order_id]
     return await bulk.list_by_order_id(tx, context.company, order_ids)
 
 
@@ -180,14 +181,14 @@ def _row_of(row: FileRow) -> OrderRow:
     return found
 
 
-def _list_alone(context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]) -> set[int]:
+def _list_alone(context: StoreContext, rows: Sequence[FileRow], existing: dict[str, KnownOrder]) -> set[int]:
     """The lines of rows that take stock, change an existing order, or name an order that another row has as well."""
     alone, seen = set(), set()
     for row in rows:
         value = _row_of(row)
         order = existing.get(value.order_id or "")
         takes_stock = order is None and context.effects and _names_products(value)
-        if takes_stock or value.order_id in seen or (order is not None and not _is_unchanged(order, value)):
+        if takes_stock or value.order_id in seen or (order is not None and not _is_unchanged(context, order, value)):
             alone.add(row.line)
         if value.order_id:
             seen.add(value.order_id)
@@ -198,15 +199,15 @@ def _names_products(row: OrderRow) -> bool:
     return any(line.product_variant_id or line.product_variant or line.sku for line in row.line_items or ())
 
 
-def _is_unchanged(order: Order, row: OrderRow) -> bool:
+def _is_unchanged(context: StoreContext, order: KnownOrder, row: OrderRow) -> bool:
     try:
-        return bulk.has_same_contents(order, _patch(row)) and not _list_new_money(order, row)
+        return bulk.has_same_contents(order, _patch(context, order, row)) and not _list_new_money(order, row)
     except ApiError:
         return False
 
 
 async def _place_together(
-    tx: Tx, context: StoreContext, rows: Sequence[FileRow], existing: dict[str, Order]
+    tx: Tx, context: StoreContext, rows: Sequence[FileRow], existing: dict[str, KnownOrder]
 ) -> list[Result]:
     new: dict[int, PreparedOrder] = {
         index: prepared for index, row in enumerate(rows) if (prepared := _find_new(row, existing)) is not None
@@ -234,7 +235,7 @@ def _list_variant_ids(orders: Iterable[PreparedOrder]) -> list[str]:
     return list(dict.fromkeys(line.product_variant_id for line in lines if line.product_variant_id))
 
 
-def _find_new(row: FileRow, existing: dict[str, Order]) -> PreparedOrder | None:
+def _find_new(row: FileRow, existing: dict[str, KnownOrder]) -> PreparedOrder | None:
     prepared: Any = row.value
     return None if prepared.row.order_id in existing else prepared
 
@@ -261,7 +262,7 @@ def _build_bulk_order(context: StoreContext, row: OrderRow, on_sale: Mapping[str
         contact=None if body.customer is None else bulk.build_contact_profile(context.company, body.customer),
         placed_at=None if row.created_at is None else _parse_created_at(row.created_at),
         payments=[_build_payment(payment) for payment in row.payments or () if payment.voided_at is None],
-        refunds=_list_refunds(row, is_history=not context.effects),
+        refunds=_list_refunds(row),
         may_be_overpaid=row.is_export,
         statuses=_statuses(row),
         is_history=not context.effects,
@@ -272,10 +273,10 @@ def _build_payment(payment: PaymentRow) -> BulkPayment:
     return BulkPayment(payment.amount, payment.method, payment.reference, payment.paid_at)
 
 
-def _list_refunds(row: OrderRow, *, is_history: bool) -> list[BulkRefund]:
+def _list_refunds(row: OrderRow) -> list[BulkRefund]:
     """Without a status, the refunds decide it; otherwise the status refunds what they would."""
     is_part = row.status != "refunded" and row.financial_status == "partially_refunded"
-    refunds = row.refunds if is_part or (is_history and row.financial_status is UNSET) else None
+    refunds = row.refunds if is_part or row.financial_status is UNSET else None
     return [
         BulkRefund(RefundIn(amount=refund.amount, reason=refund.reason), refund.created_at) for refund in refunds or ()
     ]
@@ -287,9 +288,9 @@ def _statuses(row: OrderRow) -> OrderPatch:
     )
 
 
-async def _store_alone(tx: Tx, context: StoreContext, row: Any) -> Outcome:
+async def _store_alone(tx: Tx, context: StoreContext, row: OrderRow) -> Outcome:
     company = context.company
-    existing = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
+    existing = (await _list_existing(tx, context, [row])).get(row.order_id or "")
     if existing is None:
         await _place(tx, context, row)
         return "created"
@@ -298,8 +299,8 @@ async def _store_alone(tx: Tx, context: StoreContext, row: Any) -> Outcome:
             await actions.record_payment(tx, company, existing.id, change, by=IMPORT)
         else:
             await actions.refund(tx, company, existing.id, change, by=IMPORT)
-    await actions.update(tx, company, existing.id, _patch(row), by=IMPORT)
-    return "unchanged" if await actions.find(tx, company, existing.id) == existing else "updated"
+    await actions.update(tx, company, existing.id, _patch(context, existing, row), by=IMPORT)
+    return "unchanged" if await _list_existing(tx, context, [row]) == {existing.order_id: existing} else "updated"
 
 
 def _list_new_money(order: Order, row: OrderRow) -> list[PaymentIn | RefundIn]:
@@ -324,14 +325,15 @@ async def _place(tx: Tx, context: StoreContext, row: OrderRow) -> Order:
     sold = [own or other for own, other in zip(_sold(company, row), named, strict=True)]
     placed_at = None if row.created_at is None else await _get_past_instant(tx, company, row.created_at)
     order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold, by=IMPORT)
-    status = await _record_money(tx, company, order, row)
+    status = await _record_money(tx, company, order, row, placed_at)
     for patch in _transitions(row, status):
         order = await actions.update(tx, company, order.id, patch, by=IMPORT)
     return order
 
 
-async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -> str:
-    """Records the payments and refunds of the row; returns the financialStatus that follows from them."""
+async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow, placed_at: datetime | None) -> str:
+    """Records the payments and refunds of the row, at the order's time if they have none of their own; returns the
+    financialStatus that follows from them."""
     if not row.payments and not row.refunds:
         return order.financial_status
     for payment in row.payments or ():
@@ -340,14 +342,14 @@ async def _record_money(tx: Tx, company: Company, order: Order, row: OrderRow) -
                 amount=payment.amount,
                 method=payment.method or "",
                 reference=payment.reference,
-                paid_at=payment.paid_at,
+                paid_at=payment.paid_at or placed_at,
             )
             has_method = payment.method is not None
             await actions.record_past_payment(
                 tx, company, order.id, body, has_method=has_method, may_exceed=row.is_export, by=IMPORT
             )
-    for refund in _list_refunds(row, is_history=row.financial_status is UNSET):
-        await actions.refund(tx, company, order.id, refund.body, at=refund.at, by=IMPORT)
+    for refund in _list_refunds(row):
+        await actions.refund(tx, company, order.id, refund.body, at=refund.at or placed_at, by=IMPORT)
     current = await actions.find(tx, company, order.id)
     return order.financial_status if current is None else current.financial_status
 
@@ -389,9 +391,11 @@ def _build_address(row: OrderRow) -> ShippingAddressIn | None | UnsetType:
     return msgspec.structs.replace(address, id=None) if address and address.id is not None else address
 
 
-def _patch(row: OrderRow) -> OrderPatch:
+def _patch(context: StoreContext, order: KnownOrder, row: OrderRow) -> OrderPatch:
     """What an existing order takes from a row."""
     fields = {name: getattr(row, name) for name in OrderPatch.__struct_fields__ if name not in EDITED}
+    if context.is_foreign and row.status == order.archived_from:
+        fields["status"] = UNSET
     return OrderPatch(**fields | {"shipping_address": _build_address(row)})
 
 

@@ -51,7 +51,7 @@ class Work(Struct, frozen=True):
     @property
     def context(self) -> StoreContext:
         job = self.job
-        return StoreContext(self.company, job.id, job.effects, matches_contacts=job.source is not None)
+        return StoreContext(self.company, job.id, job.effects, is_foreign=job.source is not None)
 
 
 async def resume(work: Work, report: Report, until: Until = lambda: False) -> bool:

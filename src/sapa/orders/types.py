@@ -184,10 +184,15 @@ class CustomerSales(Struct, frozen=True):
     last_at: Timestamp
 
 
-class StoredOrder(Order, frozen=True):
-    """An order with what its next transition depends on."""
+class KnownOrder(Order, frozen=True):
+    """An order, and its status before it was archived."""
 
     archived_from: Status | None
+
+
+class StoredOrder(KnownOrder, frozen=True):
+    """An order with what its next transition depends on."""
+
     restocked: bool
     taken: Raw
     removed_goods: Decimal

@@ -103,10 +103,9 @@ def _take_back_coupons(
 def _build_discounts(rows: Group, discount: Decimal, sign: DecimalSign | None) -> list[Fields]:
     """One for each coupon if they add up to the discount."""
     coupons = {code: read_amount(row, "discount amount", sign) for row in rows if (code := row.get("coupon code"))}
-    found = [{"code": code, "amount": amount} for code, amount in coupons.items() if amount > 0]
-    if discount and sum((one["amount"] for one in found), ZERO) != discount:
+    if discount and sum(coupons.values()) != discount:
         return [without_empty({"code": ", ".join(coupons)[:255], "amount": discount})]
-    return found
+    return [{"code": code, "amount": amount} for code, amount in coupons.items() if amount > 0]
 
 
 def _count(lines: Sequence[ForeignLine]) -> int:

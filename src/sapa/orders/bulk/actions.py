@@ -40,6 +40,7 @@ from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import NEW, apply_statuses, with_balance
 from sapa.orders.types import (
     ORDER_ID,
+    KnownOrder,
     Order,
     OrderChanged,
     OrderCreated,
@@ -155,7 +156,7 @@ async def place_together(
     return [_find_refusal(one, refs) for one in built]
 
 
-async def list_by_order_id(db: Tx, company: Company, order_ids: Sequence[str]) -> dict[str, Order]:
+async def list_by_order_id(db: Tx, company: Company, order_ids: Sequence[str]) -> dict[str, KnownOrder]:
     """The orders with the caller's own ids."""
     found = await queries.list_by_order_ids(db, company.id, order_ids) if order_ids else []
     return {order.order_id: order for order in found}
@@ -184,7 +185,7 @@ def _build_or_refuse(order: BulkOrder, clock: OrderClock) -> BuiltOrder | ApiErr
     try:
         placed_at = None if order.placed_at is None else _format_placed_at(order.placed_at, clock)
         now = clock.now if placed_at is None or not order.is_history else placed_at
-        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, now, clock.company_now)))
+        return BuiltOrder(order, ORDER_ID.new(), placed_at, list(_list_steps(order, placed_at, now, clock.company_now)))
     except ApiError as error:
         return error
 
@@ -200,8 +201,9 @@ def _format_placed_at(instant: datetime, clock: OrderClock) -> str:
     return placed_at
 
 
-def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
-    """From a new order to its state: payments, refunds, then the statuses. A refunded order was paid first."""
+def _list_steps(order: BulkOrder, placed_at: str | None, now: str, clock: str) -> Iterator[Step]:
+    """From a new order to its state: payments, refunds, then the statuses. A refunded order was paid first. Payments
+    and refunds without a date have the order's."""
     new_order = order.new_order
     revision = Revision(
         NEW,
@@ -214,7 +216,7 @@ def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
     )
     yield Step(revision, "created", now)
     for payment in order.payments:
-        paid_at = now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
+        paid_at = placed_at or now if payment.paid_at is None else parse_past("paidAt", payment.paid_at, clock)
         made = build_payment(new_order.currency, payment.body, paid_at, now)
         if not order.may_be_overpaid:
             require_outstanding(revision.balance, made.amount)
@@ -222,7 +224,7 @@ def _list_steps(order: BulkOrder, now: str, clock: str) -> Iterator[Step]:
         revision = with_balance(revision, add_payment(revision.balance, new_order.priced.total, made))
         yield Step(revision, "payment_recorded", paid_at, made.id)
     for refund in order.refunds:
-        refunded_at = now if refund.at is None else parse_past("createdAt", refund.at, clock)
+        refunded_at = placed_at or now if refund.at is None else parse_past("createdAt", refund.at, clock)
         planned = plan_refund(new_order.currency, revision.priced, revision.balance, refund.body, refunded_at)
         revision = with_balance(revision, add_refund(revision.balance, revision.priced, planned))
         yield Step(revision, "refund_recorded", refunded_at, planned.refund.id)

@@ -14,20 +14,20 @@ from sapa.orders.document import NewOrder, build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.types import Order
+from sapa.orders.types import KnownOrder
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
 # Each by the index of its own id, whatever the statistics say: see LOCK_MANY of customers.
 LIST_BY_ORDER_IDS = sql(
     f"""
-    SELECT {", ".join(f"o.{name}" for name in Order.__struct_fields__)}
+    SELECT {", ".join(f"o.{name}" for name in KnownOrder.__struct_fields__)}
       FROM unnest($2::text[]) AS requested (own)
      CROSS JOIN LATERAL (
-           SELECT {READ} FROM orders AS r
+           SELECT {READ}, archived_from FROM orders AS r
             WHERE company_id = $1 AND r.order_id BETWEEN requested.own AND requested.own
             ORDER BY r.order_id LIMIT 1) AS o""",
-    row=Order,
+    row=KnownOrder,
 )
 
 
@@ -113,7 +113,7 @@ INSERT_HISTORY = sql(
 )
 
 
-async def list_by_order_ids(db: Tx, company_id: int, order_ids: Sequence[str]) -> list[Order]:
+async def list_by_order_ids(db: Tx, company_id: int, order_ids: Sequence[str]) -> list[KnownOrder]:
     return await LIST_BY_ORDER_IDS.all(db, company_id, order_ids)
 
 
