@@ -222,3 +222,14 @@ async def test_dates_without_an_offset_are_the_companys(
     [order] = await list_all(api, "orders")
     assert datetime.fromisoformat(order["createdAt"]) == datetime.fromisoformat("2025-08-17T03:00:00Z")
     assert order["total"] == 50000
+
+
+async def test_variants_without_a_sku_are_imported_once(
+    installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    rows = [["Produk", "Ukuran", "Harga"], ["Kaos", "M", "50000"], ["Kaos", "L", "55000"]]
+    path = write_csv(tmp_path / "products.csv", rows)
+    for counts in ((1, 0, 0, 0), (0, 0, 1, 0)):
+        assert run_import(installation, company.live, path, "products", "--from", "spreadsheet").counts == counts
+    [product] = await list_all(api, "products")
+    assert [(one["title"], one["price"]) for one in product["variants"]] == [("M", 50000), ("L", 55000)]
