@@ -188,7 +188,7 @@ async def test_what_a_form_sends_twice_goes_out_once(desk: Desk, seat: Seat) -> 
 async def test_what_was_not_sent_stays_in_the_form_and_says_why(desk: Desk, seat: Seat) -> None:
     ticket = await desk.receive(sender="+12015550110")
     refused = await seat.post(f"{ticket['id']}/replies", 502, body="Masih <ada>, kak")
-    assert ">Masih &lt;ada&gt;, kak</textarea>" in refused.text
+    assert "\nMasih &lt;ada&gt;, kak</textarea>" in refused.text
     assert "Not delivered: " in refused.text
     empty = await seat.post(f"{ticket['id']}/notes", 400, note="  ")
     assert "alert" in empty.text
@@ -208,7 +208,7 @@ async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Des
     assert "waiting 25 h 0 min" in read(page)
     assert 'id="template" open>' in page
     late = await seat.post(f"{ticket['id']}/replies", 409, body="Masih.")
-    assert ">Masih.</textarea>" in late.text
+    assert "\nMasih.</textarea>" in late.text
     fields = {"template": template["id"], "param": ["Ayu", "INV-1"], "once": _ONCE.findall(page)[0]}
     wrong = await seat.post(f"{ticket['id']}/template", 409, **{**fields, "param": ["Ayu"]})
     assert 'value="Ayu"' in wrong.text
@@ -364,6 +364,6 @@ async def test_a_file_that_the_channel_refuses_is_explained_beside_the_form(desk
     ticket = await desk.receive()
     refused = await reply_with_files(seat, ticket, "Halo", [("virus.exe", b"MZ" + bytes(99))], 400)
     assert "It accepts image up to 5 MB" in read(refused.text)
-    assert ">Halo</textarea>" in refused.text
+    assert "\nHalo</textarea>" in refused.text
     empty = await reply_with_files(seat, ticket, "", [("kosong.txt", b"")], 400)
     assert "The file is empty" in read(empty.text)

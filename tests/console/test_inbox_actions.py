@@ -86,13 +86,13 @@ async def test_a_macro_acts_and_its_text_becomes_the_draft(desk: Desk, seat: Sea
     path = f"/{ticket['id']}"
     await seat.post(f"{ticket['id']}/macro", macro=macro["id"])
     page = await seat.open(path)
-    assert ">Halo, saya Sari. Fotonya?</textarea>" in page
+    assert "\nHalo, saya Sari. Fotonya?</textarea>" in page
     assert (await desk.look(ticket))["priority"] == "high"
-    assert ">Ditangani Sari.</textarea>" in await seat.open(path, reply=reply["id"])
+    assert "\nDitangani Sari.</textarea>" in await seat.open(path, reply=reply["id"])
     await seat.post(f"{ticket['id']}/draft", 204, body="Sebentar <ya>")
-    assert ">Sebentar &lt;ya&gt;</textarea>" in await seat.open(path)
+    assert "\nSebentar &lt;ya&gt;</textarea>" in await seat.open(path)
     await seat.post(f"{ticket['id']}/macro", macro=macro["id"])
-    assert ">Sebentar &lt;ya&gt;\nHalo, saya Sari. Fotonya?</textarea>" in await seat.open(path)
+    assert "\nSebentar &lt;ya&gt;\nHalo, saya Sari. Fotonya?</textarea>" in await seat.open(path)
     await seat.post(f"{ticket['id']}/replies", body="Halo, fotonya?")
     assert 'maxlength="65536"' in (page := await seat.open(path))
     assert "Sebentar" not in page, "what was sent is no draft any more"
@@ -115,7 +115,7 @@ async def test_a_second_answer_asks_first(
         await other.post(f"{ticket['id']}/replies", body="Masih.", seen=seen)
     asked = await seat.post(f"{ticket['id']}/replies", 409, body="Masih ada.", seen=seen)
     assert "Budi replied while you were writing." in read(asked.text)
-    assert ">Masih ada.</textarea>" in asked.text
+    assert "\nMasih ada.</textarea>" in asked.text
     again = re.findall(r'name="seen" value="(\d+)"', asked.text)[0]
     await seat.post(f"{ticket['id']}/replies?view=all", body="Masih ada.", seen=again, resolve="1")
     seen_again = await desk.look(ticket)
@@ -184,5 +184,5 @@ async def test_a_reply_is_sent_later_or_not_at_all(desk: Desk, seat: Seat) -> No
     await seat.post(f"{path}/unschedule", reply=scheduled)
     page = await seat.open(f"/{path}")
     assert "sends this" not in read(page)
-    assert ">Besok ya</textarea>" in page
+    assert "\nBesok ya</textarea>" in page
     assert (await desk.look(ticket))["messages"][-1]["direction"] == "in"

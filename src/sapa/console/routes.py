@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from secrets import token_urlsafe
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import asyncpg
 from msgspec import Struct
@@ -245,12 +245,13 @@ async def _respond(context: AppContext, counts: MenuCounts, route: ConsoleRoute,
 
 
 def _read_return_path(request: Request) -> str:
-    """The requested page; for a form, the page it is on."""
+    """The requested page, whole if a script asked for a part of it; for a form, the page it is on."""
     try:
         place = urlsplit(str(request.url) if request.method == "GET" else request.headers.get("referer", ""))
     except ValueError:
         return ""
-    return f"{place.path}?{place.query}" if place.query else place.path
+    query = urlencode([(name, value) for name, value in parse_qsl(place.query) if name != "part"])
+    return f"{place.path}?{query}" if query else place.path
 
 
 async def _refuse_method(page: PageRequest) -> Response:

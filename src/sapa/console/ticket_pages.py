@@ -71,10 +71,11 @@ async def show_ticket(page: PageRequest) -> Response:
         screen["queue"]["people"] |= await read_people(page, [ticket])
     typing, scheduled = await _read_typing(page, ticket, team), await _list_scheduled(page, ticket)
     is_latest = not params.get("before")
+    is_customer_form = page.request.url.path.endswith(("/save", "/customer"))
     screen |= {
         "ticket": ticket,
         "screen": page.path(f"/inbox/{ticket['id']}"),
-        "pane": params.get("pane", ""),
+        "pane": "customer" if is_customer_form else params.get("pane", ""),
         "typing": typing,
         "scheduled": scheduled,
         "lines": build_lines(ticket, team.names, is_latest),
@@ -124,16 +125,20 @@ async def watch_ticket(page: PageRequest) -> Response:
 async def keep_draft(page: PageRequest) -> Response:
     """What is typed and not sent, for this agent on any device: a reply, a note or both. Others see that somebody is
     writing a reply, and so does the customer where the channel shows it."""
-    ticket, my_id, text = await get_ticket(page), (await read_team(page)).my_id, page.form_value("body")
-    if "note" in page.form:
-        await save_note_draft(page, my_id, page.form_value("note"))
-    if "body" not in page.form:
-        return Response(status_code=204)
+    ticket, my_id = await get_ticket(page), (await read_team(page)).my_id
+    for note in page.form_values("note"):
+        await save_note_draft(page, my_id, note)
+    for text in page.form_values("body"):
+        await _keep_reply(page, ticket, my_id, text)
+    return Response(status_code=204)
+
+
+async def _keep_reply(page: PageRequest, ticket: Json, my_id: int, text: str) -> None:
     draft = await find_draft(page, ticket["id"], my_id)
     await save_draft(page, my_id, text)
-    if text and (draft is None or datetime.now(UTC) - draft.updated_at > timedelta(seconds=drafts.TYPING_SECONDS)):
+    is_typing = draft is not None and datetime.now(UTC) - draft.updated_at <= timedelta(seconds=drafts.TYPING_SECONDS)
+    if text.strip() and not is_typing:
         await _show_typing(page, ticket)
-    return Response(status_code=204)
 
 
 async def _show_typing(page: PageRequest, ticket: Json) -> None:
@@ -166,16 +171,25 @@ async def reply_to_ticket(page: PageRequest) -> Response:
                 once=f"{once}-{number}" if once and files else None,
             )  # fmt: skip
         except ApiError:
-            if number:  # what was sent is in the conversation, and is not offered again
-                page.form = FormData()
+            if number:
                 await save_draft(page, my_id, "")
+                _drop_sent(page, replies[:number])
             raise
     await save_draft(page, my_id, "")
     if not page.form_value("resolve"):
         return go_to(path_of(page, id, "#talk"))
-    await page.call("POST", f"/tickets/{id}/resolve", body={"agentId": my_id}, base=Base.MESSAGING)
+    try:
+        await page.call("POST", f"/tickets/{id}/resolve", body={"agentId": my_id}, base=Base.MESSAGING)
+    except ApiError:
+        _drop_sent(page, replies)
+        raise
     page.say("Sent and resolved")
     return await go_to_next(page, id)
+
+
+def _drop_sent(page: PageRequest, replies: list[Json]) -> None:
+    """What was sent is in the conversation, and is not offered again: the text, and this many files."""
+    page.form = FormData([("sentFiles", str(sum(len(reply.get("attachmentIds", [])) for reply in replies)))])
 
 
 async def _schedule(page: PageRequest, text: str, my_id: int) -> Response:
@@ -234,10 +248,18 @@ async def _upload_files(page: PageRequest) -> list[Json]:
     ]  # fmt: skip
 
 
-def can_resend(message: Json) -> bool:
-    """A reply that failed; a template has parameters that are not kept."""
-    is_content = bool(message["body"] or message["attachments"])
-    return message["direction"] == "out" and message["status"] == "failed" and not message["templateId"] and is_content
+def can_resend(message: Json, messages: list[Json]) -> bool:
+    """A reply that failed and that no later one repeats. A template has parameters that are not kept, and so has a
+    message with the address of a file."""
+    is_whole = not message["templateId"] and (message["attachments"] or (message["body"] and not message["mediaUrl"]))
+    if message["direction"] != "out" or message["status"] != "failed" or not is_whole:
+        return False
+    alike = [one["messageId2"] for one in messages if _read_content(one) == _read_content(message)]
+    return alike[-1:] in ([], [message["messageId2"]])
+
+
+def _read_content(message: Json) -> tuple[str, str | None, list[str]]:
+    return message["direction"], message["body"], [file["id"] for file in message["attachments"]]
 
 
 @console.post("/{environment}/inbox/{id}/again", roles=EVERYBODY, shown_by=show_ticket, says="Sent again")
@@ -245,7 +267,7 @@ async def send_again(page: PageRequest) -> Response:
     """The text and the files of a message that failed, as a new one."""
     id, my_id = page.request.path_params["id"], (await read_team(page)).my_id
     message = (await ask(page, f"/messages/{page.form_value('message')}"))["data"]
-    if message["ticketId"] != id or not can_resend(message):
+    if message["ticketId"] != id or not can_resend(message, []):
         raise NotFound
     body = {
         "agentId": my_id,
@@ -344,7 +366,7 @@ async def _list_scheduled(page: PageRequest, ticket: Json) -> list[ScheduledRepl
 async def _read_composer(page: PageRequest, ticket: Json, team: Team) -> Json:
     """The form to reply with: what was refused, else a saved reply that was chosen, else the drafts."""
     chosen = page.request.query_params.get("reply")
-    values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl", "sendAt")}
+    values = {name: page.form_value(name) for name in ("body", "note", "mediaUrl", "sendAt", "sentFiles")}
     draft = await find_draft(page, ticket["id"], team.my_id) if team.me else None
     if draft and "note" not in page.form:
         values["note"] = draft.note
@@ -390,7 +412,7 @@ async def _read_person(page: PageRequest, ticket: Json) -> Json:
     empty: Json = {"customer": None, "orders": [], "order_total": 0, "wallet": None, "parcels": [], "earlier": []}
     found = (await page.call("GET", "/customers", {"search": find, "limit": "8"}))["data"] if find else []
     contact = {name: page.form_value(name) for name in CONTACT}
-    if not page.form:
+    if "firstName" not in page.form:
         contact["firstName"], _, contact["lastName"] = (ticket["clientName"] or "").partition(" ")
     empty |= {"find": find, "found": found, "contact": contact, "existing": name_existing(page)}
     empty["server"] = page.context.settings.server.address

@@ -83,13 +83,13 @@ const composer = (() => {
   const insertReply = async (option, typed) => {
     const { ticket } = inbox.dataset;
     const answer = await fetch(option.dataset.fill).catch(() => null);
-    if (!answer?.ok || inbox.dataset.ticket !== ticket) return;
+    if (!answer?.ok || answer.redirected || inbox.dataset.ticket !== ticket) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     insert(inbox.querySelector("#reply textarea"), typed, page.querySelector("[name=body]").value);
   };
   inbox.addEventListener("click", (event) => {
     const { insert: text } = event.target.closest("[data-insert]")?.dataset ?? {};
-    if (text) insert(inbox.querySelector("#reply textarea"), "", text);
+    if (text) insert(inbox.querySelector(inbox.querySelector("#kind-note:checked") ? "#note textarea" : "#reply textarea"), "", text);
   });
   const choose = (field, option) => {
     const typed = findTyped(field)[1];

@@ -92,6 +92,8 @@ addEventListener("pageshow", () => {
 // the form's own page takes it back, each field by its place among those of its name and ticks by their value. Passwords and
 // files are never kept.
 const KEPT = "sapa-typed";
+const UNSAVED = "sapa-unsaved"; // what drafts.js keeps
+const { person } = document.body.dataset;
 const isRefuge = document.querySelector("[data-keeps-input]") !== null;
 const listForms = (action) => [...document.forms].filter((form) => new URL(form.action).pathname === action);
 const listFields = (form, name) => [...form.elements].filter((field) => field.name === name);
@@ -99,10 +101,14 @@ const isKept = ({ name, type }) => name && !/^(token|once|seen)$/.test(name) && 
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post" || isRefuge || form.querySelector("[type=password]")) return;
+  if (form.matches("[data-forgets]")) {
+    sessionStorage.removeItem(KEPT);
+    return localStorage.removeItem(UNSAVED);
+  }
   const values = {};
   for (const field of [...form.elements].filter(isKept)) (values[field.name] ??= []).push([field.value, field.checked]);
   const action = new URL(form.action).pathname;
-  sessionStorage.setItem(KEPT, JSON.stringify({ action, place: listForms(action).indexOf(form), values }));
+  sessionStorage.setItem(KEPT, JSON.stringify({ person, action, place: listForms(action).indexOf(form), values }));
 });
 const restore = (form, values) => {
   for (const [name, typed] of Object.entries(values)) {
@@ -126,7 +132,7 @@ if (kept && isRefuge) {
 } else if (kept) {
   sessionStorage.removeItem(KEPT);
   const forms = listForms(kept.action);
-  if (kept.isLost && forms.length) restore(forms[kept.place] ?? forms[0], kept.values);
+  if (kept.isLost && kept.person === person && forms.length) restore(forms[kept.place] ?? forms[0], kept.values);
 }
 
 // What a form did is said for six seconds.

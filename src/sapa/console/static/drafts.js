@@ -1,5 +1,6 @@
-// What was written in the inbox and not sent. Texts are kept on the server for each conversation, files only here. All of it is
-// carried over when the conversation is drawn anew, and comes back when it was not sent.
+// What was written in the inbox and not sent. Texts are kept on the server for each conversation, and in the browser until the
+// server has them; files only here. All of it is carried over when the conversation is drawn anew, and comes back when it was not
+// sent.
 "use strict";
 
 const drafts = (() => {
@@ -14,6 +15,8 @@ const drafts = (() => {
 
   const left = new Map(); // the conversations that were left, as they were
   let stored = {}; // what the server has of the one that is shown
+  let asked = {}; // what it is being asked to store
+  let posted = []; // what was saved since the server was last asked for a page
   let timer = null, saving = Promise.resolve();
 
   const post = async (address, fields, keepalive = false) => {
@@ -24,28 +27,56 @@ const drafts = (() => {
       return false;
     }
   };
-  const listUnsaved = () => listNames().filter((name) => getBox(name).value !== stored[name]);
+  const listUnsaved = () => listNames().filter((name) => getBox(name).value !== (asked[name] ?? stored[name]));
   const build = (names) => {
     const form = getForm("body");
     const texts = names.map((name) => [name, getBox(name).value]);
     return [form.dataset.draft, { token: form.elements.token.value, ...Object.fromEntries(texts) }];
   };
 
+  // A tab that is closed while it is offline, and a session that has expired, lose nothing.
+  const getKey = (ticket) => `${document.body.dataset.person} ${ticket}`;
+  const readUnsaved = () => JSON.parse(localStorage.getItem(UNSAVED) ?? "{}");
+  const listRemembered = (ticket) => readUnsaved()[getKey(ticket)] ?? {};
+  const remember = (ticket, texts) => {
+    const all = readUnsaved(), rest = { ...all[getKey(ticket)], ...texts };
+    all[getKey(ticket)] = Object.values(rest).some((text) => text !== undefined) ? rest : undefined;
+    localStorage.setItem(UNSAVED, JSON.stringify(all));
+  };
+  const rememberShown = () => {
+    const texts = listNames().map((name) => [name, getBox(name).value === stored[name] ? undefined : getBox(name).value]);
+    remember(inbox.dataset.ticket, Object.fromEntries(texts));
+  };
+  const forget = (ticket, saved) => {
+    const same = Object.entries(listRemembered(ticket)).filter(([name, text]) => text === saved[name]);
+    remember(ticket, Object.fromEntries(same.map(([name]) => [name, undefined])));
+  };
+
   // One after the other, so that the last one is the one that stays.
+  const RETRY = 5000;
   const save = () => {
     clearTimeout(timer);
     timer = null;
     const names = listUnsaved();
     if (!names.length) return saving;
     const [address, fields] = build(names), ticket = inbox.dataset.ticket;
-    for (const name of names) stored[name] = fields[name];
+    for (const name of names) posted.push((asked[name] = fields[name]));
     saving = saving.then(async () => {
-      if ((await post(address, fields)) || !isShown(ticket)) return;
-      for (const name of names) stored[name] = undefined;
+      const isSaved = await post(address, fields);
+      if (isSaved) forget(ticket, fields);
+      if (!isShown(ticket)) return;
+      for (const name of names) {
+        if (asked[name] !== fields[name]) continue;
+        stored[name] = isSaved ? fields[name] : undefined;
+        delete asked[name];
+      }
+      rememberShown();
+      if (!isSaved) timer ??= setTimeout(save, RETRY);
     });
     return saving;
   };
   const saveSoon = () => {
+    rememberShown();
     if (listUnsaved().length) timer ??= setTimeout(save, 1000);
   };
   inbox.addEventListener("input", saveSoon);
@@ -58,6 +89,7 @@ const drafts = (() => {
   const settle = async () => {
     const texts = readTexts();
     await save();
+    posted = [];
     return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, stored[name] === undefined ? undefined : text]));
   };
 
@@ -76,19 +108,25 @@ const drafts = (() => {
       text: name ? getBox(name).value : "",
       files: form === reply ? reply.chosenFiles ?? [] : [],
     };
-    if (name) getBox(name).value = stored[name] = "";
+    if (name) {
+      getBox(name).value = stored[name] = "";
+      delete asked[name];
+      rememberShown();
+    }
     if (sent.files.length) composer.setFiles(reply, []);
     return sent;
   };
 
   // To the server, for a conversation that is not shown any more.
   const keep = async (was, names) => {
-    for (const name of names) was.unsaved.add(name);
-    const texts = names.map((name) => [name, was.texts[name]]);
-    if (!names.length || !(await post(was.draft, { token: was.token, ...Object.fromEntries(texts) }))) return;
-    for (const name of names) was.unsaved.delete(name);
+    const texts = Object.fromEntries(names.map((name) => [name, was.texts[name]]));
+    remember(was.ticket, texts);
+    if (names.length && (await post(was.draft, { token: was.token, ...texts }))) forget(was.ticket, texts);
   };
-  addEventListener("online", () => left.forEach((was) => keep(was, [...was.unsaved])));
+  addEventListener("online", () => {
+    save();
+    left.forEach((was) => keep(was, Object.keys(listRemembered(was.ticket))));
+  });
 
   // Back to where it was written: into its field, or to its conversation if another one is shown.
   const giveBack = ({ name, ticket, text, files, draft, token }) => {
@@ -99,19 +137,20 @@ const drafts = (() => {
       if (files.length) composer.setFiles(getForm("body"), [...files, ...(getForm("body").chosenFiles ?? [])]);
       return saveSoon();
     }
-    const was = left.get(ticket) ?? { texts: {}, files: [], draft, token, unsaved: new Set() };
+    const was = left.get(ticket) ?? { ticket, texts: {}, files: [], draft, token };
     was.texts[name] = join(text, was.texts[name]);
     was.files = [...files, ...was.files];
     left.set(ticket, was);
     keep(was, [name]);
   };
 
-  // What was typed while the server was asked is kept, and so is what the server added. It keeps no blanks around a text.
+  // What was typed while the server was asked is kept, and so is what the server added to a text that it had.
   const merge = (typed, before, fresh) => {
-    const base = before?.trim();
-    if (base === undefined || fresh.trim() === base) return typed;
+    const known = [before, ...posted];
+    if (before === undefined || known.includes(fresh)) return typed;
     if (typed === before || typed === fresh) return fresh;
-    return base && fresh.startsWith(base) ? typed + fresh.slice(base.length) : join(fresh, typed);
+    const base = known.findLast((text) => text && fresh.startsWith(text));
+    return base ? typed + fresh.slice(base.length) : join(fresh, typed);
   };
 
   // The composer as it is, before the conversation is replaced.
@@ -123,7 +162,6 @@ const drafts = (() => {
       files: form.chosenFiles ?? [],
       draft: form.dataset.draft,
       token: form.elements.token.value,
-      unsaved: new Set(),
       isNote: document.getElementById("kind-note").checked,
       seen: form.elements.seen.value,
       template: inbox.querySelector("#template:has(form[method=post])"),
@@ -139,8 +177,7 @@ const drafts = (() => {
       if (isRefused) stored[name] = undefined;
     }
     const form = getForm("body");
-    // Of several messages some were sent if the text does not come back.
-    const files = isRefused && sent && (form.elements.body.defaultValue || !sent.text) ? sent.files : [];
+    const files = isRefused && sent ? sent.files : [];
     if (files.length + was.files.length) composer.setFiles(form, [...files, ...was.files]);
     if (sent?.form.id !== "reply" && was.texts.body) form.elements.seen.value = was.seen;
   };
@@ -160,6 +197,7 @@ const drafts = (() => {
   // was taken out of a form.
   const enter = (was, { before = {}, sent, isRefused } = {}) => {
     stored = Object.fromEntries(listNames().map((name) => [name, getBox(name).defaultValue]));
+    asked = {};
     if (was && isShown(was.ticket)) {
       putTexts(was, before, sent, isRefused);
       putForms(was, sent, isRefused);
@@ -169,15 +207,14 @@ const drafts = (() => {
       left.set(was.ticket, was);
       keep(was, Object.keys(was.texts).filter((name) => was.texts[name] !== before[name]));
     }
+    if (!getForm("body")) return;
+    for (const [name, text] of Object.entries(listRemembered(inbox.dataset.ticket))) getBox(name).value = text;
     const earlier = left.get(inbox.dataset.ticket);
-    if (!earlier || !getForm("body")) return;
     left.delete(inbox.dataset.ticket);
-    for (const name of earlier.unsaved) getBox(name).value = earlier.texts[name];
-    if (earlier.files.length) composer.setFiles(getForm("body"), earlier.files);
+    if (earlier?.files.length) composer.setFiles(getForm("body"), earlier.files);
     saveSoon();
   };
 
   enter(null);
-  saveSoon();
   return { settle, take, giveBack, leave, enter };
 })();

@@ -68,8 +68,10 @@
     }
   };
 
-  const hasLeft = (answer) => {
+  // The session has expired. A text that was being sent is kept with what is typed.
+  const hasLeft = (answer, sent) => {
     if (new URL(answer.url).pathname !== "/console/sign-in") return false;
+    if (sent) drafts.giveBack(sent);
     location.assign(answer.url);
     return true;
   };
@@ -173,25 +175,33 @@
     connect();
   };
 
-  // Resolves to the answer and whether it is shown: another one may have been opened meanwhile. To null if the page is left.
+  // Of several messages the first may have been sent: the text, and as many files as the page says.
+  const dropSent = (sent, page) => {
+    const count = page.querySelector("#reply")?.dataset.sent;
+    return count === undefined ? sent : { ...sent, text: "", files: sent.files.slice(count) };
+  };
+
+  // Resolves to the answer, to what of the message was not sent if the answer is a refusal, and to whether it is shown: another one may have been opened meanwhile. To null if the page is left.
   let searchTimer;
   const open = async (address, { options, sent, history: step = "pushState" } = {}) => {
     clearTimeout(searchTimer); // who opens something meanwhile does not wait for the search
     const mine = ++number;
     const before = await drafts.settle();
     const answer = await fetch(address, options);
-    if (hasLeft(answer)) return null;
+    if (hasLeft(answer, sent)) return null;
     const page = parse(await answer.text());
-    if (mine !== number) return { answer, isShown: false };
+    const unsent = sent && dropSent(sent, page);
+    if (mine !== number) return { answer, unsent, isShown: false };
     if (!page.querySelector(".inbox")) {
-      const typed = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
+      const typed = options && JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
       if (typed) sessionStorage.setItem(KEPT, JSON.stringify({ ...typed, isLost: true }));
+      if (sent) drafts.giveBack(sent);
       location.reload();
       return null;
     }
     if (answer.ok && step && answer.url !== location.href) history[step](null, "", answer.url);
-    show(page, { before, sent, isRefused: !answer.ok });
-    return { answer, isShown: true };
+    show(page, { before, sent: unsent, isRefused: !answer.ok });
+    return { answer, unsent, isShown: true };
   };
   const visit = (address, settings) => open(address, settings).catch(() => say(inbox.dataset.away));
 
@@ -270,14 +280,15 @@
     toast.append(" ", button);
   };
   // Told until its conversation is opened, whatever else is opened before.
-  const tellUnsent = ({ person, ticket, address }) => {
+  const tellUnsent = ({ name, person, ticket, address }) => {
+    const words = name ? inbox.dataset.unsent : inbox.dataset.unsentTemplate;
     const link = make("a", { href: address }, inbox.dataset.open);
     link.addEventListener("click", (event) => {
       event.preventDefault();
       visit(address);
     });
     main.querySelector(`.unsent[data-ticket="${ticket}"]`)?.remove();
-    main.prepend(make("p", { class: "alert unsent", role: "alert", "data-ticket": ticket }, inbox.dataset.unsent.replace("{name}", person), " ", link));
+    main.prepend(make("p", { class: "alert unsent", role: "alert", "data-ticket": ticket }, words.replace("{name}", person), " ", link));
   };
 
   const send = async (form, button) => {
@@ -287,13 +298,13 @@
     const line = sent?.text.trim() && !sent.files.length && button?.name !== "later" ? showSending(sent) : null;
     const outcome = await open(button?.getAttribute("formaction") ?? form.getAttribute("action"), { options, sent }).catch(() => undefined);
     if (outcome === null) return;
-    const { answer, isShown } = outcome ?? {};
-    if (answer?.ok) sessionStorage.removeItem(KEPT); // nothing of it is lost if the session expires later
+    sessionStorage.removeItem(KEPT);
+    const { answer, isShown, unsent = sent } = outcome ?? {};
     if (answer?.ok && isShown && form.dataset.undo) addUndo(form, data.get("token"));
     if (!isShown && !answer?.ok) {
       line?.remove();
       button?.removeAttribute("aria-busy");
-      if (sent) drafts.giveBack(sent);
+      if (sent) drafts.giveBack(unsent);
       if (!sent || sent.ticket === inbox.dataset.ticket) say(inbox.dataset.failed);
       else tellUnsent(sent);
     }
