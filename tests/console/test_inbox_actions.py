@@ -8,6 +8,9 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
+from sapa.http import idempotency
+from sapa.http.endpoints import Base
+from sapa.http.responses import HttpResponse
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.console.seats import Seat, list_shown, read
@@ -121,6 +124,23 @@ async def test_a_second_answer_asks_first(
     seen_again = await desk.look(ticket)
     assert [message["body"] for message in seen_again["messages"]] == ["Masih ada?", "Masih.", "Masih ada."]
     assert seen_again["status"] == "resolved"
+
+
+async def test_a_reply_that_went_out_is_not_offered_again_when_resolving_fails(
+    database: Database, company: Environments, desk: Desk, seat: Seat
+) -> None:
+    ticket = await desk.receive()
+    once = "0" * 32
+    target = f"POST {Base.MESSAGING}/tickets/{ticket['id']}/resolve"
+    used = idempotency.build_claim(company.test, f"console-{once}-resolve", target, b"another body")
+    async with database.transaction() as tx:
+        await idempotency.acquire(tx, used)
+        await idempotency.settle(tx, used, HttpResponse(200, b"", {}))
+    refused = await seat.post(f"{ticket['id']}/replies", 409, body="Sudah dikirim.", resolve="1", once=once)
+    assert 'data-sent="0"' in refused.text
+    assert "Sudah dikirim.</textarea>" not in refused.text
+    seen = await desk.look(ticket)
+    assert (seen["status"], seen["messages"][-1]["body"]) == ("assigned", "Sudah dikirim.")
 
 
 async def test_a_visitor_becomes_a_customer_and_their_conversations_one(

@@ -99,6 +99,13 @@ async def test_a_conversation_is_answered_with_the_keyboard_and_nothing_is_loade
         assert await page.evaluate("window.neverLeft"), "no page was loaded"
 
 
+async def sign_in_again(page: Page, email: str) -> None:
+    await page.wait_for_url("**/console/sign-in**")
+    await page.fill("[name=email]", email)
+    await page.fill("[name=password]", PASSWORD)
+    await page.click("button.main")
+
+
 async def test_what_was_typed_survives_other_messages_a_reload_another_device_and_an_expired_session(
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:
@@ -124,7 +131,18 @@ async def test_what_was_typed_survives_other_messages_a_reload_another_device_an
             await other.click(".talk .back")
             await expect(other.locator(".queue")).to_be_visible()
             assert other.url.endswith("/inbox?view=all"), "the way back keeps the filters"
+        await page.click("#reply label[for=kind-note]")
+        await page.fill("#note textarea", "Stok sisa dua")
+        await page.click("#note [data-send]")
+        await expect(page.locator(".line.note:not(.sending)")).to_have_count(1)
+        await page.context.clear_cookies(name=COOKIE)
         await page.fill("#reply textarea", "Sudah saya cek")
+        await desk.receive("Jadi bagaimana?", SENDERS[0])
+        await sign_in_again(page, email)
+        await page.wait_for_url(f"**/{first['id']}?view=all")
+        await expect(page.locator(".queue")).to_be_visible()
+        assert await page.input_value("#reply textarea") == "Sudah saya cek"
+        assert await page.input_value("#note textarea") == "", "what was sent does not come back"
         await page.context.clear_cookies(name=COOKIE)
         await page.click("#reply [data-send]")
         await sign_in_again(page, email)
@@ -138,13 +156,10 @@ async def test_what_was_typed_survives_other_messages_a_reload_another_device_an
         await sign_in_again(page, email)
         await page.wait_for_url(f"**/{first['id']}?view=all")
         assert await page.input_value("#reply textarea") == "", "it was sent"
-
-
-async def sign_in_again(page: Page, email: str) -> None:
-    await page.wait_for_url("**/console/sign-in**")
-    await page.fill("[name=email]", email)
-    await page.fill("[name=password]", PASSWORD)
-    await page.click("button.main")
+        await page.click(".account summary")
+        await page.click("button:text-is('Sign out')")
+        await sign_in_again(page, email)
+        await expect(page.locator(".account")).not_to_have_attribute("open", "")
 
 
 async def test_two_agents_see_each_other_and_answer_once(

@@ -19,7 +19,13 @@ from tests.support.ticket_steps import Desk, Json
 SENDERS = [f"+62812345680{number}" for number in range(3)]
 REPLY, NOTE, SEND, FILES = "#reply textarea", "#note textarea", "#reply [data-send]", "#reply [data-chosen] li"
 NOTA: FilePayload = {"name": "nota.txt", "mimeType": "text/plain", "buffer": b"nota"}
+PROGRAM: FilePayload = {"name": "program.exe", "mimeType": "application/octet-stream", "buffer": b"MZ" + bytes(99)}
 PUT_CARET = """(field) => { field.focus(); field.setSelectionRange(3, 3); }"""
+INSERT = """() => {
+  const button = make("button", { type: "button", "data-insert": "https://toko.example/lacak/7" });
+  document.querySelector("#about").append(button);
+  button.click();
+}"""
 READ_CARET = """() => [document.activeElement.name, document.activeElement.selectionStart]"""
 # A phone's keyboard that covers the page without making it smaller.
 COVER = """(height) => {
@@ -56,6 +62,15 @@ async def list_sent(desk: Desk, ticket: Json) -> list[str]:
     return [one["body"] for one in (await desk.look(ticket))["messages"] if one["direction"] == "out"]
 
 
+async def wait_for_draft(database: Database, ticket: Json, text: str) -> None:
+    async def is_kept() -> bool | None:
+        async with database.connection() as db:
+            bodies = await db.fetch("SELECT body FROM reply_drafts WHERE ticket_id = $1", ticket["id"])
+        return [row["body"] for row in bodies] == [text] or None
+
+    await eventually(is_kept)
+
+
 async def open_ticket(page: Page, ticket: Json) -> None:
     await page.click(f"#{ticket['id']} a")
     await expect(page.locator(f"#{ticket['id']} a")).to_have_attribute("aria-current", "true")
@@ -68,7 +83,7 @@ async def test_replies_notes_and_files_survive_every_other_action(
     first, second = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS[:2])]
     async with open_seat(browser, installation, database, desk, email, "Sari") as page:
         await open_ticket(page, first)
-        await page.fill(REPLY, "Sebentar ya")
+        await page.fill(REPLY, "Sebentar ya ")
         await page.set_input_files("#reply [name=files]", [NOTA])
         await page.click("#reply label[for=kind-note]")
         await page.fill(NOTE, "Cek stok ")
@@ -79,7 +94,7 @@ async def test_replies_notes_and_files_survive_every_other_action(
             await page.locator(NOTE).evaluate(PUT_CARET)
         await expect(page.locator(".toasts")).to_have_text("Assigned")
         assert await page.evaluate(READ_CARET) == ["note", 3]
-        assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya"]
+        assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya "]
         await expect(page.locator(FILES)).to_have_count(1)
         await expect(page.locator(NOTE)).to_be_visible()
 
@@ -88,24 +103,29 @@ async def test_replies_notes_and_files_survive_every_other_action(
         assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["", ""]
         await open_ticket(page, first)
         await expect(page.locator(FILES)).to_have_count(1)
-        assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya"]
+        assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya "]
         await page.reload()
-        assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya"]
+        assert [await page.input_value(NOTE), await page.input_value(REPLY)] == ["Cek stok dulu", "Sebentar ya "]
 
         async with held(page, "**/macro?*") as arrived:
             await page.click("#pop-macros summary")
             await page.click("#pop-macros button")
             await arrived.wait()
             await page.fill(REPLY, "Sebentar ya kak")
-        await expect(page.locator(REPLY)).to_have_value("Sebentar ya kak\nBoleh kirim fotonya?")
+            await wait_for_draft(database, first, "Sebentar ya kak")
+            await page.fill(REPLY, "Sebentar ya kak,")
+        await expect(page.locator(REPLY)).to_have_value("Sebentar ya kak,\nBoleh kirim fotonya?")
         await page.click("#reply label[for=kind-note]")
         await page.press(NOTE, "Control+Enter")
         await expect(page.locator(".line.note:not(.sending)")).to_contain_text("Cek stok dulu")
         await expect(page.locator(REPLY)).to_be_focused()
         await page.reload()
         assert [await page.input_value(NOTE), await page.input_value(REPLY)] == [
-            "", "Sebentar ya kak\nBoleh kirim fotonya?"
+            "", "Sebentar ya kak,\nBoleh kirim fotonya?"
         ]  # fmt: skip
+        await page.click("#reply label[for=kind-note]")
+        await page.evaluate(INSERT)
+        await expect(page.locator(NOTE)).to_have_value("https://toko.example/lacak/7")
 
 
 async def test_what_is_typed_while_sending_stays_and_what_was_not_sent_is_told_with_a_way_back(
@@ -150,16 +170,17 @@ async def test_what_is_typed_while_sending_stays_and_what_was_not_sent_is_told_w
             await open_ticket(page, second)
         await expect(unsent).to_contain_text("Not sent to Sandbox customer.")
         await expect(page.locator(REPLY)).to_have_value("Untuk yang kedua")
-
-        async def is_kept() -> bool | None:
-            async with database.connection() as db:
-                bodies = await db.fetch("SELECT body FROM reply_drafts WHERE ticket_id = $1", first["id"])
-            return [row["body"] for row in bodies] == ["Warna apa"] or None
-
-        await eventually(is_kept)
+        await wait_for_draft(database, first, "Warna apa")
         await page.reload()
         await open_ticket(page, first)
         await expect(page.locator(REPLY)).to_have_value("Warna apa")
+
+        await page.set_input_files("#reply [name=files]", [NOTA, PROGRAM, NOTA])
+        await page.click(SEND)
+        await expect(page.locator("#reply .problem")).to_contain_text("It accepts image up to 5 MB")
+        await expect(page.locator(FILES)).to_have_text(["program.exe (1 KB)✕", "nota.txt (1 KB)✕"])
+        await expect(page.locator(REPLY)).to_have_value("")
+        assert await page.evaluate("sessionStorage.getItem(KEPT)") is None
 
 
 async def test_offline_and_on_a_phone(
@@ -168,6 +189,13 @@ async def test_offline_and_on_a_phone(
     first, second = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS[:2])]
     async with open_seat(browser, installation, database, desk, email, "Sari", has_touch=True) as page:
         await open_ticket(page, first)
+        await page.route("**/draft", lambda route: route.abort())
+        await page.fill(REPLY, "Sebentar ya")
+        await page.reload()
+        await expect(page.locator(REPLY)).to_have_value("Sebentar ya")
+        await page.unroute_all(behavior="wait")
+        await page.evaluate("dispatchEvent(new Event('online'))")
+        await wait_for_draft(database, first, "Sebentar ya")
         await page.context.set_offline(True)
         banner = page.locator("[data-offline]")
         await expect(banner).to_have_text("You're offline. What you type is kept.")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.console.reply_parts import split_reply
+from sapa.console.ticket_pages import can_resend
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
 
@@ -29,6 +30,19 @@ def test_a_reply_is_split_as_the_channel_needs_it(
     source: str, text: str, files: list[dict[str, str]], expected: list[dict[str, Any]]
 ) -> None:
     assert split_reply(source, text, files) == expected
+
+
+def test_a_message_that_failed_is_offered_again_if_it_is_whole_and_once() -> None:
+    failed = {
+        "messageId2": "1", "direction": "out", "status": "failed", "templateId": None, "body": "Halo", "mediaUrl": None,
+        "attachments": [],
+    }  # fmt: skip
+    asked = {**failed, "messageId2": "0", "direction": "in"}
+    assert can_resend(failed, [asked, failed])
+    assert not can_resend(failed, [failed, {**failed, "messageId2": "2", "status": "sent"}])
+    assert can_resend(failed, [failed, {**failed, "messageId2": "2", "body": "Halo kak"}])
+    assert not can_resend({**failed, "mediaUrl": "https://toko.example/kopi.jpg"}, [])
+    assert can_resend({**failed, "mediaUrl": "https://toko.example/kopi.jpg", "attachments": [{"id": "a"}]}, [])
 
 
 @given(source=st.sampled_from(Source), text=st.text(), types=st.lists(st.sampled_from(["image/png", "audio/ogg"])))

@@ -145,6 +145,8 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     assert 'value="999999"' in refused.text
     wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
     assert (wrong.status_code, "Enter an amount" in wrong.text) == (400, True)
+    assert wrong.text.count('id="amount-problem"') == 1
+    assert re.search(r'name="discount"[^>]+inputmode="text"', wrong.text), "a percentage can be typed on a phone"
 
 
 async def test_an_edit_keeps_what_the_form_does_not_show(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:

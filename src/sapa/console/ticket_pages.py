@@ -178,11 +178,11 @@ async def reply_to_ticket(page: PageRequest) -> Response:
     await save_draft(page, my_id, "")
     if not page.form_value("resolve"):
         return go_to(path_of(page, id, "#talk"))
-    try:
-        await page.call("POST", f"/tickets/{id}/resolve", body={"agentId": my_id}, base=Base.MESSAGING)
-    except ApiError:
-        _drop_sent(page, replies)
-        raise
+    _drop_sent(page, replies)
+    await page.call(
+        "POST", f"/tickets/{id}/resolve", body={"agentId": my_id}, base=Base.MESSAGING,
+        once=f"{once}-resolve" if once else None,
+    )  # fmt: skip
     page.say("Sent and resolved")
     return await go_to_next(page, id)
 
