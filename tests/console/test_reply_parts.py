@@ -33,7 +33,7 @@ def test_a_reply_is_split_as_the_channel_needs_it(
 
 
 def test_a_message_that_failed_is_offered_again_if_it_is_whole_and_once() -> None:
-    failed = {
+    failed: dict[str, Any] = {
         "messageId2": "1", "direction": "out", "status": "failed", "templateId": None, "body": "Halo", "mediaUrl": None,
         "attachments": [],
     }  # fmt: skip

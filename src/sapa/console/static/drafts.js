@@ -53,7 +53,7 @@ const drafts = (() => {
   };
 
   // One after the other, so that the last one is the one that stays.
-  const RETRY = 5000;
+  const RETRY = 15000;
   const save = () => {
     clearTimeout(timer);
     timer = null;

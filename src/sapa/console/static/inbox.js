@@ -181,7 +181,8 @@
     return count === undefined ? sent : { ...sent, text: "", files: sent.files.slice(count) };
   };
 
-  // Resolves to the answer, to what of the message was not sent if the answer is a refusal, and to whether it is shown: another one may have been opened meanwhile. To null if the page is left.
+  // Resolves to the answer, what of a message was not sent if it is a refusal, and whether it is shown: another one may have been
+  // opened meanwhile. To null if the page is left.
   let searchTimer;
   const open = async (address, { options, sent, history: step = "pushState" } = {}) => {
     clearTimeout(searchTimer); // who opens something meanwhile does not wait for the search
