@@ -14,6 +14,7 @@ from tests.console.people import make_person
 from tests.console.test_inbox_screen import open_seat
 from tests.factories import Environments
 from tests.http.wire import eventually
+from tests.messaging.send_steps import make_template
 from tests.support.ticket_steps import Desk, Json
 
 SENDERS = [f"+62812345680{number}" for number in range(3)]
@@ -132,6 +133,7 @@ async def test_what_is_typed_while_sending_stays_and_what_was_not_sent_is_told_w
     browser: Browser, installation: Installation, database: Database, desk: Desk, email: str
 ) -> None:
     budi = await desk.create_agent("Budi")
+    await make_template(desk.client)
     first, second = [await desk.receive(f"Pertanyaan {n}", sender) for n, sender in enumerate(SENDERS[:2])]
     async with open_seat(browser, installation, database, desk, email, "Sari") as page:
         await open_ticket(page, first)
@@ -181,6 +183,16 @@ async def test_what_is_typed_while_sending_stays_and_what_was_not_sent_is_told_w
         await expect(page.locator(FILES)).to_have_text(["program.exe (1 KB)✕", "nota.txt (1 KB)✕"])
         await expect(page.locator(REPLY)).to_have_value("")
         assert await page.evaluate("sessionStorage.getItem(KEPT)") is None
+
+        await page.click("#template summary")
+        await page.click("#template form.inline button")
+        for place, text in enumerate(("Ayu", "INV-1")):
+            await page.fill(f"#template [name=param] >> nth={place}", text)
+        async with held(page, "**/template?*", is_lost=True) as arrived:
+            await page.click("#template button.main")
+            await arrived.wait()
+            await open_ticket(page, second)
+        await expect(unsent).to_have_text("Not sent to Sandbox customer. Open")
 
 
 async def test_offline_and_on_a_phone(
