@@ -40,6 +40,7 @@ async def test_days_films_and_messages_that_failed(
         await page.set_input_files("#reply [name=files]", [FILM])
         await page.click("#reply [data-send]")
         await expect(page.locator(".line.out video[controls]")).to_have_count(1)
+        await expect(page.locator("#reply [data-send][aria-busy]")).to_have_count(0)  # its answer is shown
         await page.fill("#reply textarea", "Masih ada, kak")
         await page.click("#reply [data-send]")
         failed = page.locator(".line.out:has-text('Masih ada, kak') button:text-is('Try again')")
