@@ -77,6 +77,7 @@ async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
         "/{environment}/rewards/{id}": f"/rewards/{reward['id']}",
         "/{environment}/products/{id}": f"/products/{product['id']}",
         "/{environment}/orders/{id}": f"/orders/{order['id']}",
+        "/{environment}/reports/orders": f"/reports/orders?article={order['lineItems'][0]['title']}",
         "/{environment}/orders/{id}/history": f"/orders/{order['id']}/history",
         "/{environment}/draft-orders/{id}": f"/draft-orders/{await _make_draft(api, ayu)}",
         "/{environment}/shipments/new": f"/shipments/new?orderId={order['id']}",
@@ -151,6 +152,7 @@ async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
     return {
         "/{environment}/templates/{id}": f"/templates/{template['id']}?param=Ayu&param=INV-7",
         "/{environment}/requests/{id}": f"/requests/{record['id']}?at={record['createdAt']}",
+        "/{environment}/reports/conversations": f"/reports/conversations?source={ticket['source']}",
         "/{environment}/inbox/{id}": f"/inbox/{ticket['id']}?view=all",
     }
 

@@ -295,18 +295,25 @@ async def test_each_row_of_a_breakdown_leads_to_its_rows(
     agent = await desk.create_agent("Sari")
     ticket = await desk.receive()
     await desk.reply(ticket, agent)
+    await desk.act(ticket, "resolve")
     async with connect(installation, (await make_key(database, company.test)).raw) as sandbox:
         parcel = await parcels.create(sandbox, "custom", delivery={"name": "Ayu", "address": "Jl. Satu"})
+        order = await make_order(sandbox, lineItems=[{"title": "Bungkus & pita", "price": 5_000, "quantity": 2}])
+        other = await make_order(sandbox)
     rows = {
-        "breakdown?by=channels": (r'href="/console(/test/inbox\?[^"]+)">WhatsApp', ticket["id"]),
+        "breakdown?by=products": (r'href="/console([^"]+)">Bungkus', order["id"]),
+        "breakdown?by=channels": (r'href="/console([^"]+)">WhatsApp', ticket["id"]),
         "breakdown?by=carriers": (r'href="/console(/test/shipments\?[^"]+provider=custom[^"]*)"', parcel["id"]),
-        "agents": (r'href="/console(/test/inbox\?[^"]+)">Sari', ticket["id"]),
+        "agents": (r'href="/console([^"]+)">Sari', ticket["id"]),
     }
     for report, (link, id) in rows.items():
         page = (await owner.get(f"/test/reports/{report}")).text
         found = re.search(link, page)
         assert found is not None, page
-        assert id in (await owner.get(unescape(found[1]))).text
+        listed = (await owner.get(unescape(found[1]))).text
+        assert (id in listed, other["id"] in listed) == (True, False), listed
+        earlier = re.sub(r"(from|to|createdFrom|createdTo)=[\d-]{10}", r"\1=2020-01-01", unescape(found[1]))
+        assert id not in (await owner.get(earlier)).text
 
 
 async def test_products_of_very_many_orders_are_refused(

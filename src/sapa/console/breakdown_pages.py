@@ -11,7 +11,6 @@ from sapa.console.roles import DEVELOPERS
 from sapa.console.routes import console
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
 from sapa.reports.types import ReportWindow
 from sapa.values.company import Company
@@ -23,8 +22,6 @@ GROUPS = {
 }
 """Each with the columns of its file."""
 KEYS = {"products": "name", "channels": "source", "carriers": "provider"}
-CHANNELS_BY_SOURCE = {str(source): name for name, sources in reversed(CHANNEL_NAMES.items()) for source in sources}
-"""The filter of the inbox for a channel: the name that means fewest others."""
 LIST_ROWS: dict[str, Callable[[Connection, Company, ReportWindow], Awaitable[Sequence[object]]]] = {
     "products": reports.list_products,
     "channels": reports.list_channels,
@@ -40,13 +37,17 @@ async def show_breakdown(page: PageRequest) -> Response:
     by = by if by in GROUPS else "products"
     rows: Sequence[object] = []
     earlier: Sequence[object] = []
+    is_compared = True
     async with page.context.long_reads.snapshot(company.id) as db:
         before = await reports.get_previous_window(db, company, window)
         try:
             rows = await LIST_ROWS[by](db, company, window)
-            earlier = await LIST_ROWS[by](db, company, before)
         except Invalid as error:
-            page.error = page.error if rows else error
+            page.error = error
+        try:
+            earlier = await LIST_ROWS[by](db, company, before)
+        except Invalid:
+            is_compared = False
     if page.request.query_params.get("file") and page.error is None:
         lines = [GROUPS[by], *([getattr(row, name) for name in GROUPS[by]] for row in rows)]
         name = f"{by}-{window.first}-{window.last}.csv"
@@ -57,9 +58,9 @@ async def show_breakdown(page: PageRequest) -> Response:
         rows=rows,
         by=by,
         before=before,
+        is_compared=is_compared,
         earlier={getattr(row, KEYS[by]): row for row in earlier},
         period=build_period(window.start, window.end),
-        channel_names=CHANNELS_BY_SOURCE,
         groups=list(GROUPS),
         currency=company.currency,
         **get_frame(page, window),

@@ -34,6 +34,7 @@ from sapa.console import (
     product_forms,
     profile_pages,
     report_pages,
+    report_row_pages,
     request_pages,
     reward_pages,
     scorecard_pages,
@@ -107,6 +108,7 @@ PARTS = [
     template_pages,
     agent_pages,
     report_pages,
+    report_row_pages,
     breakdown_pages,
 ]
 """Importing them declares their pages."""

@@ -115,7 +115,7 @@ async def show_transactions(page: PageRequest) -> Response:
     params = page.request.query_params
     kind = params.get("kind") if params.get("kind") in {"payment", "refund"} else None
     currency = params.get("currency") if params.get("currency") in DIGITS else None
-    number = max(1, int(text)) if (text := params.get("page", "")).isdecimal() and len(text) < 7 else 1
+    number = read_page(page)
     async with page.context.database.connection() as db:
         found, total = await reports.list_transactions(
             db, company, window, kind, currency, TRANSACTIONS, (number - 1) * TRANSACTIONS
@@ -173,6 +173,12 @@ async def read_window(page: PageRequest, company: Company) -> ReportWindow:
         except Invalid as error:
             page.error = error
             return await reports.get_window(db, company, "", "", "")
+
+
+def read_page(page: PageRequest) -> int:
+    """The number of the page of a list."""
+    text = page.request.query_params.get("page", "")
+    return max(1, int(text)) if text.isdecimal() and len(text) < 7 else 1
 
 
 def get_frame(page: PageRequest, window: ReportWindow) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 from sapa.reports import queries
 from sapa.reports.types import (
+    ArticleOrder,
     CarrierShipments,
     ChannelMessages,
     DayRange,
@@ -24,6 +25,7 @@ from sapa.reports.types import (
     Overview,
     PeriodTotals,
     ProductSales,
+    ReportConversation,
     ReportWindow,
     SalesStep,
     parse_window,
@@ -99,9 +101,41 @@ async def list_products(
     db: Connection, company: Company, window: ReportWindow, most_orders: int = MOST_ORDERS
 ) -> list[ProductSales]:
     """What brought most, first. Raises Invalid when the window has too many orders to read their lines."""
-    if await queries.has_more_orders(db, company.id, window, most_orders):
-        raise Invalid.field("from", f"must be later: these days have more than {most_orders:,} orders")
+    await _check_orders(db, company, window, most_orders)
     return await queries.list_products(db, company.id, window, company.currency, MOST_GROUPS)
+
+
+async def list_article_orders(
+    db: Connection, company: Company, window: ReportWindow, article: str, limit: int, offset: int
+) -> list[ArticleOrder]:
+    """The orders behind an article's figures, newest first. Raises Invalid like `list_products`."""
+    await _check_orders(db, company, window, MOST_ORDERS)
+    return await queries.list_article_orders(db, company.id, window, company.currency, article, limit, offset)
+
+
+async def _check_orders(db: Connection, company: Company, window: ReportWindow, most: int) -> None:
+    if await queries.has_more_orders(db, company.id, window, most):
+        raise Invalid.field("from", f"must be later: these days have more than {most:,} orders")
+
+
+async def list_channel_conversations(
+    db: Connection, company: Company, window: ReportWindow, source: str, limit: int, offset: int
+) -> list[ReportConversation]:
+    """The conversations with messages of the channel in the window, whatever their status; the latest first."""
+    return await queries.list_channel_conversations(db, company.id, window, source, limit, offset)
+
+
+async def list_agent_conversations(
+    db: Connection,
+    company: Company,
+    window: ReportWindow,
+    agent_id: int,
+    sources: Sequence[str] | None,
+    limit: int,
+    offset: int,
+) -> list[ReportConversation]:
+    """The conversations that the agent handled in the window, whatever their status; the latest first."""
+    return await queries.list_agent_conversations(db, company.id, window, agent_id, sources, limit, offset)
 
 
 async def list_channels(db: Connection, company: Company, window: ReportWindow) -> list[ChannelMessages]:

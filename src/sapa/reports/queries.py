@@ -6,6 +6,7 @@ from datetime import date, datetime
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.reports.types import (
+    ArticleOrder,
     CarrierShipments,
     ChannelMessages,
     DaySales,
@@ -15,6 +16,7 @@ from sapa.reports.types import (
     MoneyStep,
     OrderTransaction,
     ProductSales,
+    ReportConversation,
     ReportWindow,
     SalesStep,
     SalesSum,
@@ -256,6 +258,54 @@ PRODUCTS = sql(
     row=ProductSales,
 )
 
+ARTICLE_ORDERS = sql(
+    """
+    SELECT o.id, o.order_number, o.created_at, o.status, sum(l.quantity)::bigint AS units,
+           sum(coalesce(l."refundedQuantity", 0))::bigint AS refunded_units,
+           trim_scale(sum(coalesce(l.charged, l.price * l.quantity))) AS charged, count(*) OVER () AS total
+      FROM orders o
+     CROSS JOIN LATERAL json_to_recordset(o.line_items)
+                        AS l (title text, quantity bigint, "refundedQuantity" bigint, charged numeric, price numeric)
+     WHERE o.company_id = $1 AND o.created_at >= $2 AND o.created_at < $3 AND o.currency = $4
+       AND coalesce(o.archived_from, o.status) NOT IN ('cancelled', 'refunded') AND l.title = $5
+     GROUP BY o.id, o.order_number, o.created_at, o.status
+     ORDER BY o.created_at DESC, o.id DESC
+     LIMIT $6 OFFSET $7""",
+    row=ArticleOrder,
+)
+
+_CONVERSATION = """
+    SELECT t.id, t.customer_id,
+           (SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = t.contact_id) AS client_name,
+           t.client_number, t.source, t.status, found.messages, found.last_at, count(*) OVER () AS total
+      FROM found
+      JOIN tickets t ON t.company_id = $1 AND t.id = found.ticket_id
+     ORDER BY found.last_at DESC, t.id DESC
+"""
+
+CHANNEL_CONVERSATIONS = sql(
+    f"""
+    WITH found AS (
+        SELECT ticket_id, count(*) AS messages, max(created_at) AS last_at
+          FROM messages
+         WHERE company_id = $1 AND created_at >= $2 AND created_at < $3 AND source = $4 AND ticket_id IS NOT NULL
+         GROUP BY ticket_id
+    ) {_CONVERSATION} LIMIT $5 OFFSET $6""",
+    row=ReportConversation,
+)
+
+AGENT_CONVERSATIONS = sql(
+    f"""
+    WITH found AS (
+        SELECT ticket_id, count(*) AS messages, max(at) AS last_at
+          FROM support_samples
+         WHERE company_id = $1 AND at >= $2 AND at < $3 AND agent_id = $4 AND metric = 'handled'
+           AND ($5::text[] IS NULL OR source = ANY($5))
+         GROUP BY ticket_id
+    ) {_CONVERSATION} LIMIT $6 OFFSET $7""",
+    row=ReportConversation,
+)
+
 CHANNELS = sql(
     """
     SELECT source, count(*) FILTER (WHERE direction = 'in') AS received,
@@ -358,6 +408,30 @@ async def list_products(
     db: Connection, company_id: int, window: ReportWindow, currency: str, most: int
 ) -> list[ProductSales]:
     return await PRODUCTS.all(db, company_id, window.start, window.end, currency, most)
+
+
+async def list_article_orders(
+    db: Connection, company_id: int, window: ReportWindow, currency: str, article: str, limit: int, offset: int
+) -> list[ArticleOrder]:
+    return await ARTICLE_ORDERS.all(db, company_id, window.start, window.end, currency, article, limit, offset)
+
+
+async def list_channel_conversations(
+    db: Connection, company_id: int, window: ReportWindow, source: str, limit: int, offset: int
+) -> list[ReportConversation]:
+    return await CHANNEL_CONVERSATIONS.all(db, company_id, window.start, window.end, source, limit, offset)
+
+
+async def list_agent_conversations(
+    db: Connection,
+    company_id: int,
+    window: ReportWindow,
+    agent_id: int,
+    sources: Sequence[str] | None,
+    limit: int,
+    offset: int,
+) -> list[ReportConversation]:
+    return await AGENT_CONVERSATIONS.all(db, company_id, window.start, window.end, agent_id, sources, limit, offset)
 
 
 async def list_channels(db: Connection, company_id: int, window: ReportWindow) -> list[ChannelMessages]:

@@ -273,6 +273,36 @@ class ProductSales(Struct, frozen=True):
     charged: Decimal
 
 
+class ArticleOrder(Struct, frozen=True):
+    """An order, and what it has of one article."""
+
+    id: str
+    order_number: str
+    created_at: str
+    status: str
+    units: int
+    refunded_units: int
+    charged: Decimal
+    total: int
+    """How many such orders there are."""
+
+
+class ReportConversation(Struct, frozen=True):
+    """A conversation behind a figure."""
+
+    id: str
+    customer_id: str | None
+    client_name: str | None
+    client_number: str
+    source: str
+    status: str
+    messages: int
+    """Of the channel, or of the agent, in the window."""
+    last_at: str
+    total: int
+    """How many such conversations there are."""
+
+
 class ChannelMessages(Struct, frozen=True):
     """The messages of one channel."""
 
