@@ -61,6 +61,7 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     peer.answers = [(401, {"error": {"message": f"bad token {WHATSAPP['access_token']}", "code": 190}})]
     refused = await owner.post(page, data=form)
     assert refused.status_code == 409
+    assert list_done(refused.text) == [], "the channel does not say what is wrong"
     assert 'value="+622150001234"' in refused.text
     peer.answers = [(200, {"id": "1122"})]
     created = await owner.post(page, data=form)

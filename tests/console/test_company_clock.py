@@ -1,11 +1,11 @@
 """How urgent a wait is, by its target."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from sapa.console.company_clock import CompanyTime, find_due
+from sapa.console.company_clock import CompanyTime, NextTarget, find_due
 
 CLOCK = CompanyTime(0)
 
@@ -29,17 +29,23 @@ def test_a_wait_turns_amber_past_half_of_its_target_and_red_past_it(waited: int,
 
 def test_the_next_target_is_the_reply_then_the_resolution_then_none() -> None:
     waiting, answered = build_ticket(5, 60), build_ticket(5, 60, is_answered=True)
-    assert find_due(waiting) == waiting["sla"]["firstResponseDue"]
-    assert find_due(answered) == answered["sla"]["resolutionDue"]
+    assert find_due(waiting) == NextTarget("reply", waiting["sla"]["firstResponseDue"])
+    assert find_due(answered) == NextTarget("resolve", answered["sla"]["resolutionDue"])
     assert find_due(build_ticket(5, 60, status="resolved")) is None
 
 
 @pytest.mark.parametrize(
-    ("first", "resolution", "is_answered", "due"),
-    [(None, 30, False, 30), (60, 30, False, 30), (20, 30, False, 20), (20, 30, True, 30), (20, None, True, None)],
+    ("first", "resolution", "is_answered", "kind"),
+    [
+        (None, 30, False, "resolve"),
+        (60, 30, False, "resolve"),
+        (20, 30, False, "reply"),
+        (20, 30, True, "resolve"),
+        (20, None, True, None),
+    ],
 )
 def test_of_the_targets_that_run_the_nearest_counts(
-    first: int | None, resolution: int | None, is_answered: bool, due: int | None
+    first: int | None, resolution: int | None, is_answered: bool, kind: Literal["reply", "resolve"] | None
 ) -> None:
     now = CLOCK.now
 
@@ -48,4 +54,6 @@ def test_of_the_targets_that_run_the_nearest_counts(
 
     answered = now.isoformat() if is_answered else None
     sla = {"firstResponseDue": after(first), "resolutionDue": after(resolution), "firstRespondedAt": answered}
-    assert find_due({"sla": sla, "status": "assigned"}) == after(due)
+    dues = {"reply": sla["firstResponseDue"], "resolve": sla["resolutionDue"]}
+    found = find_due({"sla": sla, "status": "assigned"})
+    assert (found and (found.kind, found.due)) == (kind and (kind, dues[kind]))

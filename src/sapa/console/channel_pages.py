@@ -64,7 +64,7 @@ async def show_channel(page: PageRequest) -> Response:
         channel=channel,
         info=info,
         guide=channel.guide,
-        done=[_is_done(page, step, info) for step in channel.guide.steps],
+        done=[_is_done(page, channel, step, info) for step in channel.guide.steps],
         has_received=received["meta"]["total"] > 0,
         snippet=snippet,
         forms=FORMS,
@@ -88,10 +88,12 @@ async def show_channel(page: PageRequest) -> Response:
     )
 
 
-def _is_done(page: PageRequest, step: GuideStep, info: ChannelConnection | None) -> bool:
+def _is_done(page: PageRequest, channel: Channel, step: GuideStep, info: ChannelConnection | None) -> bool:
     """This server has its address; or what the step yields is stored or was entered, and nothing is wrong with it."""
     if not step.fields:
         return page.is_secure
+    if page.error and not page.error.details and any(page.form_value(field.name) for field in channel.fields):
+        return False  # the channel refused the account, and does not say for which field
     stored = {*info.account, *info.secrets} if info is not None and info.status == "connected" else set()
     refused = {problem.field for problem in page.error.details or []} if page.error else set()
     return all((name in stored or page.form_value(name)) and name not in refused for name in step.fields)

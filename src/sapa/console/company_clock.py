@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -36,19 +36,26 @@ class CompanyTime(Struct, frozen=True):
 
     def read_tone(self, ticket: Mapping[str, Any]) -> str:
         """How urgent a wait is: amber past half of the time until its target, red past it; empty before."""
-        since, due = ticket["waitingSince"], find_due(ticket)
-        if since is None or due is None:
+        since, target = ticket["waitingSince"], find_due(ticket)
+        if since is None or target is None:
             return ""
-        if self.is_over(due):
+        if self.is_over(target.due):
             return "bad"
-        start, end = datetime.fromisoformat(since), datetime.fromisoformat(due)
+        start, end = datetime.fromisoformat(since), datetime.fromisoformat(target.due)
         return "wait" if self.now >= start + (end - start) / 2 else ""
 
 
-def find_due(ticket: Mapping[str, Any]) -> str | None:
+class NextTarget(Struct, frozen=True):
+    kind: Literal["reply", "resolve"]
+    due: str
+
+
+def find_due(ticket: Mapping[str, Any]) -> NextTarget | None:
     """The target that comes next, of those that run: the first response until it was given, and the resolution."""
     sla = ticket["sla"]
     if sla is None or ticket["status"] == "resolved":
         return None
-    targets = [sla["resolutionDue"]] if sla["firstRespondedAt"] else [sla["firstResponseDue"], sla["resolutionDue"]]
-    return min(filter(None, targets), key=datetime.fromisoformat, default=None)
+    targets = [NextTarget("resolve", sla["resolutionDue"])] if sla["resolutionDue"] else []
+    if sla["firstResponseDue"] and not sla["firstRespondedAt"]:
+        targets.append(NextTarget("reply", sla["firstResponseDue"]))
+    return min(targets, key=lambda target: datetime.fromisoformat(target.due), default=None)
