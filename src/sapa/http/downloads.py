@@ -29,8 +29,9 @@ class Download(Response):
         headers: Mapping[str, str],
         media_type: str,
         resources: AsyncExitStack | None = None,
+        status_code: int = 200,
     ) -> None:
-        self.status_code = 200
+        self.status_code = status_code
         self.media_type = media_type
         self.background = None
         self.init_headers(headers)

@@ -61,7 +61,11 @@ async def test_a_file_is_fetched_and_served(
     assert (file["type"], file["mimeType"], file["size"]) == (kind, MIME_TYPES[kind], len(FILES[kind]))
     async with httpx.AsyncClient(verify=TLS, timeout=120) as browser:
         served = await browser.get(reach(installation, file["url"]))
+        first = await browser.get(reach(installation, file["url"]), headers={"range": "bytes=0-1"})
     assert (served.status_code, served.content) == (200, FILES[kind])
+    assert (first.status_code, first.content) == (206, FILES[kind][:2]), "as Safari asks before it plays"
+    assert first.headers["content-range"] == f"bytes 0-1/{len(FILES[kind])}"
+    assert first.headers["content-type"] == served.headers["content-type"]
     assert served.headers["x-content-type-options"] == "nosniff"
     is_shown = served.headers["content-disposition"].startswith("inline")
     assert is_shown == (kind != "document")

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection
-from sapa.http.downloads import Download
+from sapa.http.byte_ranges import send_file
 from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
 from sapa.messaging.files import actions as files
@@ -110,10 +110,10 @@ def build_pages(context: AppContext) -> list[Route]:
             thumbnail = await files.find_thumbnail(db, link.company_id, file.id) if file and link.is_thumbnail else None
         if link.is_thumbnail:
             return _show_thumbnail(thumbnail)
-        if row.status != "stored" or (row.file_id is not None and file is None):
+        if row.status != "stored" or row.size is None or (row.file_id is not None and file is None):
             raise NotFound
         content = open_content(context, link.company_id, row, file)
-        return Download(content, _headers(row), _content_type(row))
+        return send_file(request.headers, content, row.size, _headers(row), _content_type(row))
 
     return [Route("/media/{token}", serve, methods=["GET"])]
 
@@ -130,7 +130,6 @@ def _headers(row: MediaRow) -> dict[str, str]:
     return {
         **SAFE_HEADERS,
         "content-disposition": f"{kind}; filename*=UTF-8''{name}",
-        "content-length": str(row.size),
     }
 
 
