@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
+from typing import get_args
 
 import httpx
 import pytest
 
-from sapa.console.error_words import EMPTY, build_error_page, name_field, translate_message
+from sapa.console.error_words import EMPTY, build_error_page, name_field, show_cause, translate_message
 from sapa.console.pages import PARTS
 from sapa.console.rendering import HERE
 from sapa.console.support_setting_pages import LISTS
@@ -17,6 +18,8 @@ from sapa.console.translations import LANGUAGES, read_error_words, read_translat
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
 from sapa.http.errors import ApiError, Invalid
+from sapa.shipping import carriers
+from sapa.values.provider_refusals import RefusalCategory
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_order
@@ -46,6 +49,8 @@ NO_PAGES = (
 """Rooms whose errors are for programs and operators."""
 _SHOWN_AT = re.compile(r'\b(?:field|money|complaint)\(error, "([\w.]*\w)"')
 _SAMPLE = "12"
+CARRIERS_FOLDER = Path(carriers.__path__[0])
+NOTE = re.compile(r'QuoteNote\([\w.]+, "(\w+)"')
 
 
 def list_classes(base: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
@@ -157,6 +162,24 @@ def test_a_message_keeps_its_numbers_states_and_reasons(language: str, message: 
     translated = translate_message(language, message)
     assert translated is not None
     assert translated.startswith(shown)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_reason_of_a_channel_or_carrier_has_words(language: str) -> None:
+    notes = {code for file in CARRIERS_FOLDER.rglob("*.py") for code in NOTE.findall(file.read_text())}
+    assert len(notes) > 5
+    kinds = {f"refusal {category}" for category in get_args(get_args(RefusalCategory)[0])}
+    kinds |= {f"quote {code}" for code in notes}
+    assert kinds - set(read_error_words(language)) == set()
+
+
+def test_a_cause_is_said_in_the_readers_words_and_then_in_the_channels() -> None:
+    said = show_cause("id", "refusal window", "Re-engagement <message>")
+    assert said == 'Waktu balas habis. Kirim templat. <span lang="en">Re-engagement &lt;message&gt;</span>'
+    own = show_cause("id", "quote no_service", "Dash offers no service for this route.", is_own=True)
+    assert own == "Kurir ini tidak punya layanan untuk rute dan paket ini."
+    assert "tidak terhubung" in show_cause("id", "refusal config", "The channel is no longer connected.")
+    assert show_cause("id", "refusal None", "Code 7") == '<span lang="en">Code 7</span>'
 
 
 def test_a_missing_field_is_asked_for_by_its_label() -> None:

@@ -120,6 +120,15 @@ def show_error(language: str, text: str) -> Markup:
     return translated
 
 
+def show_cause(language: str, kind: str, text: str, *, is_own: bool = False) -> Markup:
+    """What went wrong, in the words for its kind; what a channel or carrier said about it follows. A sentence of our
+    own is replaced by these words."""
+    words = read_error_words(language).get(kind)
+    if words is None or translate_message(language, text) is not None:
+        return show_error(language, text)
+    return escape(words) if is_own else escape(words) + Markup(" ") + show_error(language, text)
+
+
 @lru_cache(maxsize=1_000)
 def translate_message(language: str, text: str) -> Markup | None:
     """A message of the API in the reader's words; None if there are none. In English it may be good as it is."""
