@@ -151,9 +151,18 @@ async def test_conversations_of_a_person_who_leaves_wait_for_others_until_they_c
     (budi,) = await desk.get("/agents", search="Budi")
     ticket = await desk.receive()
     await desk.act(ticket, "assign", agentId=budi["id"])
+    team = (await owner.get("/test/settings/team")).text
+    assert "They are signed out, and their open conversations go back to the queue." in team
+    stops = {"token": token, "userId": budi["userId"], "agentName": "Budi Santoso"}
+    assert (await owner.post("/test/settings/team/agents", data=stops)).status_code == 303
+    assert (await desk.look(ticket))["agentId"] is None, "who takes no conversations keeps none"
+    assert (await owner.post("/test/settings/team/agents", data=stops | {"active": "1"})).status_code == 303
+    await desk.act(ticket, "assign", agentId=budi["id"])
     removed = await owner.post(f"/test/people/{budi['userId']}/remove", data={"token": token})
     assert removed.status_code == 303, removed.text
     assert [agent["active"] for agent in await desk.get("/agents", search="Budi")] == [False]
+    others = (await owner.get("/test/settings/team")).text.partition("Other agents")[2]
+    assert "Budi Santoso" in others, "the agent of somebody who left"
     waiting = await desk.look(ticket)
     assert (waiting["status"], waiting["agentId"]) == ("open", None)
     invited = await owner.post("/test/people", data=form)
@@ -162,7 +171,9 @@ async def test_conversations_of_a_person_who_leaves_wait_for_others_until_they_c
         (budi["id"], True)
     ]
     log = (await owner.get("/test/audit")).text
-    assert (log.count("agent.activated"), log.count("agent.deactivated")) == (4, 2), "in both environments"
+    assert (log.count("agent.activated"), log.count("agent.deactivated")) == (4, 3), (
+        "in both environments, and once by hand"
+    )
 
 
 async def test_an_invited_person_keeps_the_language_of_the_invitation(

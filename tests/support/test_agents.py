@@ -1,13 +1,18 @@
 """Agents and support settings."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from sapa.access.actions import get_company
 from sapa.db.pool import Database
+from sapa.support.agents import actions as agents
+from sapa.support.types import AgentPatch
 from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
+from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.support.ticket_steps import Desk
 
@@ -151,3 +156,24 @@ async def test_settings(desk: Desk) -> None:
     assert changed.json()["data"] == {**usual, "reopenWindowHours": 0, "reopenAssignee": "queue"}
     refused = await desk.client.put("/support/settings", json={"autoResolveHours": -1})
     assert refused.status_code == 400
+
+
+async def test_no_ticket_goes_to_an_agent_who_is_just_deactivated(
+    desk: Desk, database: Database, company: Environments
+) -> None:
+    agent, ticket = await desk.create_agent(), await desk.receive()
+    async with database.transaction() as tx:
+        own = await tx.fetchval("SELECT pg_backend_pid()")
+        await agents.update(tx, await get_company(tx, company.test), agent, AgentPatch(active=False))
+        assigned = asyncio.create_task(desk.act(ticket, "assign", 409, agentId=agent))
+
+        async def is_waiting() -> bool | None:
+            async with database.connection() as db:
+                waiting = await db.fetchval(
+                    "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", own
+                )
+            return True if waiting or assigned.done() else None
+
+        await eventually(is_waiting)
+    await assigned
+    assert (await desk.look(ticket))["agentId"] is None

@@ -40,7 +40,7 @@ async def list_newest_of(db: Connection, company: Company, ids: Sequence[str], l
 async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
     """Assigns to an agent, or with None to nobody. The current owner changes nothing."""
     locked = await _lock_active(tx, company, id)
-    agent = None if agent_id is None else await agents.get_active_agent(tx, company, agent_id)
+    agent = None if agent_id is None else await agents.get_next_owner(tx, company, agent_id)
     is_ai_readmitted = agent is not None and agent.type == "ai" and locked.ai_paused
     if locked.agent_id == agent_id and not is_ai_readmitted:
         return await queries.get_ticket(tx, company.id, id)
@@ -73,7 +73,7 @@ async def assign_to_free_agent(tx: Tx, company: Company, id: str) -> bool:
 async def hand_over(tx: Tx, company: Company, id: str, body: HandoverIn) -> Ticket:
     """To an agent or to the queue."""
     locked = await _lock_active(tx, company, id)
-    to = None if body.agent_id is None else await agents.get_active_agent(tx, company, body.agent_id)
+    to = None if body.agent_id is None else await agents.get_next_owner(tx, company, body.agent_id)
     if to is not None and to.id == locked.agent_id:
         raise Invalid.field("agentId", "must be another agent: this one owns the ticket already")
     previous_owner = await _find_previous_owner(tx, company, locked, body.from_agent_id)

@@ -80,7 +80,16 @@ async def find_or_create_business_app(tx: Tx, company: Company) -> Agent:
 
 async def get_active_agent(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
     """The agent that a request names; raises if it does not exist or is not active."""
-    agent = await find_agent(db, company, id)
+    return _check_active(await find_agent(db, company, id), id, field)
+
+
+async def get_next_owner(tx: Tx, company: Company, id: int) -> Agent:
+    """Like `get_active_agent`, and the agent stays active until the end of the transaction: a ticket is never given to
+    an agent whose tickets have just gone back to the queue."""
+    return _check_active(await queries.find_shared_agent(tx, company.id, id), id, "agentId")
+
+
+def _check_active(agent: Agent | None, id: int, field: str) -> Agent:
     if agent is None:
         raise Invalid.field(field, f"must be the id of an agent; {id} is not. GET /agents lists them")
     if not agent.active:

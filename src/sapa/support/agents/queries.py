@@ -18,6 +18,9 @@ FIND = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2", ro
 
 FIND_OF_USER = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND user_id = $2", row=Agent)
 
+# Waits for a change of the agent, and makes the next one wait; several may hold it at once.
+SHARE = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR KEY SHARE", row=Agent)
+
 LOCK = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Agent)
 
 INSERT = sql(
@@ -121,6 +124,10 @@ def build_cell(type: AgentType, active: bool) -> str:
 
 async def find_agent(db: Connection, company_id: int, id: int) -> Agent | None:
     return await FIND.find(db, company_id, id)
+
+
+async def find_shared_agent(tx: Tx, company_id: int, id: int) -> Agent | None:
+    return await SHARE.find(tx, company_id, id)
 
 
 async def find_agent_of(db: Connection, company_id: int, user_id: int) -> Agent | None:
