@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 from markupsafe import Markup, escape
 from starlette.datastructures import FormData
 from starlette.responses import Response
@@ -35,12 +36,14 @@ from sapa.http.endpoints import Base
 from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.files.file_types import IMAGE_TYPES, SAFE_TYPES
+from sapa.messaging.media import pages as media
 from sapa.support.drafts import actions as drafts
 from sapa.support.drafts.types import TypedTexts
 from sapa.support.mentions import actions as mentions
 from sapa.support.scheduled_replies import actions as scheduled_replies
 from sapa.support.scheduled_replies.types import ScheduledReply
 from sapa.support.types import AnsweredMeanwhile
+from sapa.values.json import encode
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send approved templates only."""
@@ -392,7 +395,13 @@ async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
         for one in ticket["messages"]
         if one["attachments"] or (one["direction"] == "in" and one["mediaUrl"])
     ]
-    return {id: (await ask(page, f"/messages/{id}/media"))["data"]["files"] for id in with_files}
+    if not with_files:
+        return {}
+    company = await page.api.get_company(page.company_id)
+    async with page.calls, page.context.database.connection() as db:
+        found = await media.describe_all(page.context, db, company, with_files)
+    files: dict[str, list[Json]] = msgspec.json.decode(encode(found))
+    return files
 
 
 async def _read_templates(page: PageRequest, ticket: Json) -> Json:

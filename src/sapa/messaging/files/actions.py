@@ -104,6 +104,12 @@ async def find_file(db: Connection, company_id: int, id: str) -> StoredFile | No
     return found if found is not None and found.status == "stored" else None
 
 
+async def list_stored(db: Connection, company_id: int, ids: Sequence[str]) -> dict[str, StoredFile]:
+    """Those of the files that can be read, by id."""
+    found = await queries.list_files(db, company_id, ids) if ids else []
+    return {file.id: file for file in found if file.status == "stored"}
+
+
 async def get_files(db: Connection, company: Company, field: str, ids: Sequence[str]) -> list[StoredFile]:
     """The files with these ids, in this order; raises Invalid for the field of a request if one does not exist."""
     well_formed = [id for id in ids if FILE_ID.matches(id)]

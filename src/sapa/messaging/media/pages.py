@@ -1,6 +1,7 @@
 """Serves the files of messages at signed addresses that expire after 15 minutes."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
 from sapa.messaging.files import actions as files
 from sapa.messaging.files.file_types import SAFE_TYPES, clean_filename
-from sapa.messaging.files.types import FILE_ID, THUMBNAIL_TYPE, UNKNOWN_TYPE
+from sapa.messaging.files.types import FILE_ID, THUMBNAIL_TYPE, UNKNOWN_TYPE, StoredFile
 from sapa.messaging.media import queries
 from sapa.messaging.media.held_files import find_stored, open_content
 from sapa.messaging.media.links import LINK_SECONDS, MediaLink, build_link, read_link
@@ -75,18 +76,29 @@ class MessageFiles(Struct, frozen=True, rename="camel"):
 
 
 async def describe(context: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
-    until = int(time.time()) + LINK_SECONDS
-    rows = await queries.list_media(db, company.id, message_id)
-    if not rows and not await queries.has_message(db, company.id, message_id):
+    [found] = (await describe_all(context, db, company, [message_id])).values()
+    if not found and not await queries.has_message(db, company.id, message_id):
         raise NotFound
-    return MessageFiles(message_id, [await _describe(context, db, company, row, until) for row in rows])
+    return MessageFiles(message_id, found)
 
 
-async def _describe(context: AppContext, db: Connection, company: Company, row: MediaRow, until: int) -> MediaFile:
+async def describe_all(
+    context: AppContext, db: Connection, company: Company, message_ids: Sequence[str]
+) -> dict[str, list[MediaFile]]:
+    """The files of each of the messages."""
+    until = int(time.time()) + LINK_SECONDS
+    rows = await queries.list_media_of(db, company.id, message_ids)
+    stored = await files.list_stored(db, company.id, [row.file_id for row in rows if row.file_id])
+    described: dict[str, list[MediaFile]] = {id: [] for id in message_ids}
+    for row in rows:
+        described[row.message_id].append(_describe(context, company, row, stored.get(row.file_id or ""), until))
+    return described
+
+
+def _describe(context: AppContext, company: Company, row: MediaRow, file: StoredFile | None, until: int) -> MediaFile:
     is_there = row.status == "stored"
-    file = await find_stored(db, company.id, row) if is_there else None
     link = MediaLink(company.id, row.message_id, row.number, until)
-    has_thumbnail = file is not None and file.thumbnail == "stored"
+    has_thumbnail = is_there and file is not None and file.thumbnail == "stored"
     return MediaFile(
         type=row.type,
         mime_type=row.mime_type,

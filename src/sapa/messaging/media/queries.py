@@ -1,5 +1,7 @@
 """Queries for the files of messages: where to fetch them, then their bytes in parts."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from sapa.db.due import WORKER, build_next_real_due
@@ -52,6 +54,15 @@ HAS_MESSAGE = sql("SELECT EXISTS (SELECT FROM messages WHERE company_id = $1 AND
 
 LIST = sql(
     f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 ORDER BY number", row=MediaRow
+)
+
+LIST_OF = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM message_media
+     WHERE company_id = $1 AND message_id = ANY($2::text[])
+     ORDER BY message_id, number""",
+    row=MediaRow,
 )
 
 # A few per company, so that one company does not fill the list.
@@ -125,6 +136,10 @@ async def has_message(db: Connection, company_id: int, message_id: str) -> bool:
 
 async def list_media(db: Connection, company_id: int, message_id: str) -> list[MediaRow]:
     return await LIST.all(db, company_id, message_id)
+
+
+async def list_media_of(db: Connection, company_id: int, message_ids: Sequence[str]) -> list[MediaRow]:
+    return await LIST_OF.all(db, company_id, list(message_ids))
 
 
 async def list_waiting(db: Connection, max_per_company: int, limit: int) -> list[WaitingFile]:
