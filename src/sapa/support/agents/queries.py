@@ -19,7 +19,7 @@ FIND = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2", ro
 FIND_OF_USER = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND user_id = $2", row=Agent)
 
 # Waits for a change of the agent, and makes the next one wait; several may hold it at once.
-SHARE = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR KEY SHARE", row=Agent)
+SHARE = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR SHARE", row=Agent)
 
 LOCK = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Agent)
 
