@@ -18,13 +18,14 @@ from sapa.console.translations import LANGUAGES, read_error_words, read_translat
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
 from sapa.http.errors import ApiError, Invalid
+from sapa.runtime.http_connection import HeadersTooLarge
 from sapa.shipping import carriers
 from sapa.values.provider_refusals import RefusalCategory
 from tests.conftest import Installation
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_order
 
-DECLARED = (PARTS, ROUTES)
+DECLARED = (PARTS, ROUTES, HeadersTooLarge)
 """Every error is declared by now."""
 ELSEWHERE = {
     "ALREADY_RATED": "the page of a rating",
