@@ -108,6 +108,21 @@ def test_requests_may_follow_each_other_without_waiting(installation: Installati
     assert exchange(installation, parts, 3) == [b"HTTP/1.1 200", b"HTTP/1.1 404", b"HTTP/1.1 200"]
 
 
+def test_a_request_may_follow_a_chunked_body_whose_response_came_early(installation: Installation) -> None:
+    """The body is still under way when the caller is told that nothing is there. It holds what could be its end."""
+    head = b"POST /nowhere HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    body, get = b"c\r\n\r\n0\r\n\r\nPOST \r\n1\r\nx\r\n0\r\n\r\n", GET + HOST + b"\r\n"
+    assert exchange(installation, [head + body + get + head + b"0\r\n\r\n" + get], 4) == [
+        b"HTTP/1.1 404", b"HTTP/1.1 200", b"HTTP/1.1 404", b"HTTP/1.1 200",
+    ]  # fmt: skip
+
+
+def test_a_request_behind_trailers_is_refused(installation: Installation) -> None:
+    head = b"POST /nowhere HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    seen = exchange(installation, [head + b"0\r\nX-Sum: 1\r\n\r\n" + GET + HOST + b"\r\n"], 2)
+    assert seen == [b"HTTP/1.1 404", b"HTTP/1.1 400"]
+
+
 def test_each_of_several_requests_in_one_packet_is_checked(installation: Installation) -> None:
     chunked = b"POST /nowhere HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
     for first in (GET + HOST + b"\r\n", chunked):

@@ -20,6 +20,9 @@ MOST_DRAINED_BYTES = 64 * 1_048_576
 KNOWN_METHODS = {b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"}
 _is_token = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}").fullmatch
 
+# Where a chunked body without trailers may end and another request begin; the parser knows whether it does.
+_find_end_of_chunks = re.compile(rb"0\r\n\r\n(?=[A-Z])").search
+
 # No other protocol is offered. A parser that sees the offer would take the body for the other protocol's bytes.
 _remove_upgrade = re.compile(rb"(?i)(?<=\r\n)upgrade[ \t]*:[^\r\n]*\r\n").sub
 
@@ -143,14 +146,24 @@ class HttpConnection(asyncio.Protocol):
         return _remove_upgrade(b"", head) if b"pgrade" in head or b"PGRADE" in head else head
 
     def _parse_body(self) -> None:
-        part = self._part if self._body_left is None else self._part[: self._body_left]
-        self._part = self._part[len(part) :]
-        if self._body_left is not None:
-            self._body_left -= len(part)
-        self._framing += len(part)
-        self._feed(part)
-        if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._pending_refusal is None:
-            self._refuse(HeadersTooLarge("The chunk sizes or trailers of the body are larger than 32 KiB."))
+        """A caller who has the response before its chunked body was read sends the next request right behind it. So the
+        parser gets no more than what may be the end."""
+        part, start = self._part, 0
+        self._part = b""
+        while start < len(part) and self._is_in_body and self._pending_refusal is None and self._body_left != 0:
+            end = len(part)
+            if self._body_left is not None:
+                end = min(end, self._body_left)
+                self._body_left -= end
+            elif (found := _find_end_of_chunks(part, start)) is not None:
+                end = found.end()
+            self._framing += end - start
+            self._feed(part[start:end])
+            start = end
+            if self._framing > MOST_HEAD_BYTES and self._is_in_body and self._pending_refusal is None:
+                self._refuse(HeadersTooLarge("The chunk sizes or trailers of the body are larger than 32 KiB."))
+                return
+        self._part = part[start:]
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -164,7 +177,9 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if not self._is_in_head:
-            self._pending_refusal = Invalid("A request directly follows a chunked body. Wait for the response first.")
+            self._pending_refusal = Invalid(
+                "A request directly follows a body with trailers. Wait for the response first."
+            )
             raise self._pending_refusal
         self._headers = []
 
