@@ -12,8 +12,10 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from random import SystemRandom
 from tempfile import TemporaryDirectory
 
 import httpx
@@ -101,10 +103,12 @@ class Installation(Struct, frozen=True):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Not one of those that the system gives to outgoing connections: it would be gone before anybody listens on it."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def pytest_configure(config: pytest.Config) -> None:
