@@ -228,7 +228,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     assert "internal error" not in running.log.read_text()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
     async with browsers.launch() as launched:
         yield launched

@@ -145,8 +145,7 @@ class Ceiling:
         draft = NewOrder(None, "IDR", None, build_plain_order("IDR", lines), None, [])
         async with self.pool.transaction() as leased:
             db: Any = leased
-            buyer = Customer(*await db.fetchrow(customers.GET.text, company, given.customer_id))
-            ref = CustomerRef(buyer.id, buyer.first_name, buyer.last_name, buyer.email, buyer.phone_number)
+            ref = CustomerRef(*await db.fetchrow(customers.SHARE.text, company, given.customer_id))
             made = encode(await orders.insert_order(db, company, id, draft, ref, {}, None, SYSTEM))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderCreated.kind], [id], [made])
         return b'{"data":' + made + b"}"

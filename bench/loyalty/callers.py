@@ -64,11 +64,9 @@ class Caller:
 class Crowd:
     """Sixteen callers, each of whom waits for an answer before the next call."""
 
-    def __init__(
-        self, session: aiohttp.ClientSession, callers: Sequence[Caller], server: Server, postgres: psutil.Process
-    ) -> None:
+    def __init__(self, session: aiohttp.ClientSession, key: str, server: Server, postgres: psutil.Process) -> None:
         self._session = session
-        self._callers = callers
+        self._key = key
         self._server = server
         self._postgres = postgres
         self.told = Told(Counter(), Counter())
@@ -79,11 +77,15 @@ class Crowd:
     async def adjust(self, customers: Sequence[str], seconds: float, path: str = ADJUST) -> Measured:
         """Adds points and takes them away again, each caller in turn, on these customers."""
         times: list[float] = []
+        callers = await self._open_callers()
         before = cpu_seconds(self._server.process), cpu_seconds(self._postgres)
         started = time.monotonic()
-        await asyncio.gather(*(self._call(n, customers, started + seconds, times, path) for n in range(CALLERS)))
+        until = started + seconds
+        await asyncio.gather(*(self._call(n, one, customers, until, times, path) for n, one in enumerate(callers)))
         took = time.monotonic() - started
         spent = cpu_seconds(self._server.process) - before[0], cpu_seconds(self._postgres) - before[1]
+        for caller in callers:
+            caller.close()
         api_cpu, postgres_cpu = (one / len(times) * 1e6 for one in spent)
         return Measured(len(times) / took, percentile(times, 50), percentile(times, 99), api_cpu, postgres_cpu)
 
@@ -94,12 +96,19 @@ class Crowd:
             await _body(answer)
         return (time.monotonic() - started) * 1000
 
-    async def _call(self, place: int, customers: Sequence[str], until: float, times: list[float], path: str) -> None:
+    async def _open_callers(self) -> list[Caller]:
+        """New ones, because a server closes connections that were idle for long."""
+        host, port = self._server.address.removeprefix("http://").split(":")
+        return [Caller(*await asyncio.open_connection(host, int(port)), self._key) for _ in range(CALLERS)]
+
+    async def _call(
+        self, place: int, caller: Caller, customers: Sequence[str], until: float, times: list[float], path: str
+    ) -> None:
         turn = place
         while time.monotonic() < until:
             customer = customers[turn % len(customers)]
             for direction in ("add", "deduct"):
-                times.append(await self._callers[place].adjust(path.format(customer), direction))
+                times.append(await caller.adjust(path.format(customer), direction))
                 self.told.points[customer] += POINTS if direction == "add" else -POINTS
                 self.told.entries[customer] += 1
             turn += CALLERS
@@ -121,9 +130,5 @@ async def _body(answer: aiohttp.ClientResponse) -> dict[str, dict[str, object]]:
 
 @asynccontextmanager
 async def open_crowd(server: Server, postgres: psutil.Process, key: str) -> AsyncIterator[Crowd]:
-    host, port = server.address.removeprefix("http://").split(":")
-    callers = [Caller(*await asyncio.open_connection(host, int(port)), key) for _ in range(CALLERS)]
     async with aiohttp.ClientSession(server.address, headers={"x-api-key": key}) as session:
-        yield Crowd(session, callers, server, postgres)
-    for caller in callers:
-        caller.close()
+        yield Crowd(session, key, server, postgres)

@@ -71,7 +71,7 @@ class ShippingCeiling(Ceiling):
         async with self._session.post(wire.PRICE, data=b"{}") as told:
             prices = encode(decode_prices(await told.read()))
         async with self.pool.connection() as db:
-            await db.execute(quotes.SAVE.text, company, os.urandom(32), prices, 30)
+            await db.execute(quotes.SAVE.text, company, [os.urandom(32)], [prices.decode()], [30])
         return prices
 
     async def _create_shipment(self, company_id: int, body: bytes) -> bytes:

@@ -76,12 +76,13 @@ class App:
         metrics = MetricsPage(partial(collect_queue_ages, self.database))
         return build_site(
             [
+                # First: routes are tried one after the other, and callbacks come by the thousand.
+                *(hook_route(self.context, hook, hook.find_target) for hook in HOOKS if hook.find_target),
                 *build_console(self.context, domains),
                 *health_routes(self.database),
                 *metrics_routes(metrics, self.context.settings.metrics.token),
                 *(route for document in documents for route in document.routes()),
                 *documentation_routes(domains),
-                *(hook_route(self.context, hook, hook.find_target) for hook in HOOKS if hook.find_target),
                 *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
                 *build_public_pages(self.context),
@@ -91,6 +92,7 @@ class App:
     async def start(self) -> None:
         """Needs no database: a process may start while PostgreSQL is away."""
         self.keys.start()
+        self.edge.memory.start()
         self._use_recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
     def end_streams(self) -> None:
@@ -104,6 +106,7 @@ class App:
             await self._use_recorder
         await self._record_use()
         self.keys.stop()
+        self.edge.memory.stop()
         await self.context.close()
         self.edge.access_log.flush()
         await self.call_recorder.close()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from sapa.db.pool import PooledConnection, Tx, notify_after_commit
-from sapa.db.sql import sql
+from sapa.db.sql import compose
 from sapa.values.api_base import Base
 from sapa.values.company import Company
 from sapa.values.ids import ALPHABET, IdKind
@@ -47,13 +47,18 @@ counted_queue AS (
 """A part of statements: records the events of the part `announced` (id, kind, resource_id, body) and queues their
 deliveries."""
 
-RECORD = sql(
-    f"""
-    WITH announced AS (
-        SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS a (id, kind, resource_id, body)),
-    {RECORDED}
-    SELECT EXISTS (SELECT FROM deliveries)"""
-)
+ANNOUNCED = """announced AS (
+    SELECT *
+      FROM unnest(:event_ids::text[], :event_kinds::text[], :event_resource_ids::text[], :event_bodies::bytea[])
+           AS a (id, kind, resource_id, body))"""
+"""A part of statements: encoded events, for the part that records them."""
+
+
+class RecordedEvents(msgspec.Struct, frozen=True):
+    has_deliveries: bool
+
+
+RECORD = compose([ANNOUNCED, RECORDED], "SELECT EXISTS (SELECT FROM deliveries) AS has_deliveries", row=RecordedEvents)
 
 
 class Event:
@@ -107,6 +112,15 @@ class EncodedEvents(msgspec.Struct, frozen=True):
     resource_ids: list[str]
     bodies: list[bytes]
 
+    def name_values(self) -> dict[str, object]:
+        """The parameters of `ANNOUNCED`."""
+        return {
+            "event_ids": self.ids,
+            "event_kinds": self.kinds,
+            "event_resource_ids": self.resource_ids,
+            "event_bodies": self.bodies,
+        }
+
 
 def encode_events(events: Sequence[Event]) -> EncodedEvents:
     return EncodedEvents(
@@ -127,7 +141,7 @@ async def emit_encoded(tx: Tx, company: Company, events: EncodedEvents) -> None:
     """For events that were encoded while the database stored what they are about."""
     if not events.ids or is_silent(tx):
         return
-    has_deliveries = await RECORD.value(tx, company.id, events.ids, events.kinds, events.resource_ids, events.bodies)
+    has_deliveries = await RECORD.value(tx, company.id, *RECORD.order(events.name_values()))
     if has_deliveries:
         notify_after_commit(tx, CHANNEL)
 

@@ -1,6 +1,7 @@
 """Requests made up from declarations: a path and a valid body for any endpoint, so that generated tests reach all."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -59,7 +60,12 @@ def sample_request(endpoint: Endpoint) -> dict[str, Any]:
 
 def sample_body(endpoint: Endpoint) -> Any:
     """A body that the endpoint's type accepts, or None when it takes none."""
-    return None if endpoint.body is None else sample(inspect.type_info(endpoint.body))
+    return None if endpoint.body is None else sample(_read_type(endpoint.body))
+
+
+@cache
+def _read_type(body: Any) -> inspect.Type:
+    return inspect.type_info(body)
 
 
 def sample(kind: inspect.Type) -> Any:

@@ -1,7 +1,9 @@
 """Carriers that hang, send malformed responses or refuse: real servers at a live company's upstream addresses."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -10,6 +12,7 @@ from aiohttp import web
 
 from sapa.db.pool import Database, open_database
 from sapa.domains import build_process_context
+from sapa.http.response_memory import drop_responses
 from sapa.settings import read_settings
 from sapa.shipping.areas.actions import list_coverage
 from sapa.shipping.areas.types import AreaRequest
@@ -19,6 +22,8 @@ from tests.conftest import Installation, connect, free_port, start_installation,
 from tests.factories import Environments, make_company, make_key
 from tests.shipping.parcels import PATIENCE, body_of, change, create, get, track
 from tests.shipping.quotes.quote_steps import (
+    DAGO,
+    MENTENG,
     Peer,
     ask,
     connect_live,
@@ -83,6 +88,24 @@ async def live(
         yield client
 
 
+async def until(look: Callable[[], Awaitable[Any]], wanted: Any) -> None:
+    """Another process changed it, and this one hears of it a moment later."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := await look()) != wanted:
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.02)
+
+
+async def code_of(call: Callable[[], Awaitable[httpx.Response]]) -> tuple[int, str | None]:
+    response = await call()
+    return response.status_code, response.json().get("error", {}).get("code")
+
+
+async def is_asked_again(peer: Peer, live: httpx.AsyncClient, asked: int) -> bool:
+    assert (await live.get("/shipping/coverage/provinces")).status_code == 200
+    return len(peer.asked) > asked
+
+
 def refused(response: httpx.Response) -> str:
     assert (response.status_code, response.json()["error"]["code"]) == (502, "CARRIER_UNAVAILABLE"), response.text
     assert "planted-secret-key" not in response.text
@@ -105,16 +128,48 @@ async def test_what_is_cached_belongs_to_the_account_that_is_connected_now(
 ) -> None:
     peer.behave = peer.reply(GOOD)
     options = [await list_options(live) for _ in range(2)]
-    await connect_live(own, own_database, own_company.live, "aggregator_carrier", api_key="another-key")
     peer.behave = peer.reply(GOOD | {"results": GOOD["results"][:1]})
-    assert await list_options(live) == options[0][1:] != options[0]
+    await connect_live(own, own_database, own_company.live, "aggregator_carrier", api_key="another-key")
+    await until(lambda: list_options(live), options[0][1:])
     peer.behave = peer.reply(PROVINCES)
     provinces = [(await live.get("/shipping/coverage/provinces")).json()["data"] for _ in range(2)]
     assert provinces[0] == provinces[1] != []
     async with own_database.transaction() as tx:
         await connections.disconnect(tx, Company(own_company.live, "live", "ID", "IDR"), "aggregator_carrier")
-    for response in (await ask(live), await live.get("/shipping/coverage/provinces")):
-        assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
+    for call in (lambda: ask(live), lambda: live.get("/shipping/coverage/provinces")):
+        await until(partial(code_of, call), (409, "PROVIDER_NOT_CONNECTED"))
+
+
+async def test_a_remembered_response_belongs_to_its_company_and_request(
+    own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
+) -> None:
+    peer.behave = peer.reply(GOOD)
+    options = [await list_options(live) for _ in range(3)]
+    assert options[0] == options[1] == options[2]
+    other = await make_company(own_database)
+    await connect_live(own, own_database, other.live, "aggregator_carrier", api_key="third-key")
+    peer.behave = peer.reply(GOOD | {"results": GOOD["results"][:1]})
+    key = await make_key(own_database, other.live)
+    async with connect(own, key.raw) as neighbour:
+        assert await list_options(neighbour) == options[0][1:]
+    assert await list_options(live, package={"weight": 7.5}) != options[0]
+    assert await list_options(live) == options[0]
+    reader = await make_key(own_database, own_company.live, scopes=["orders:WRITE"])
+    async with connect(own, reader.raw) as client:
+        assert (await ask(client)).status_code == 401, "a key without the scope gets nothing that is remembered"
+
+
+async def test_a_remembered_quote_keeps_the_promises_of_an_idempotency_key(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.reply(GOOD)
+    body = {"provider": "aggregator_carrier", "origin": MENTENG, "destination": DAGO, "package": {"weight": 3}}
+    heavier = {**body, "package": {"weight": 4}}
+    for one in (body, heavier):
+        assert (await live.post("/shipping/calculate-fee", json=one)).status_code == 200
+    claim = {"idempotency-key": "quote-1"}
+    first = await live.post("/shipping/calculate-fee", json=body, headers=claim)
+    assert (await live.post("/shipping/calculate-fee", json=body, headers=claim)).json() == first.json()
+    reused = await live.post("/shipping/calculate-fee", json=heavier, headers=claim)
+    assert reused.status_code in {409, 422}, reused.text
 
 
 async def test_a_success_clears_the_error_of_the_account(
@@ -326,7 +381,9 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
     live: httpx.AsyncClient, peer: Peer, own_database: Database, own_company: Environments
 ) -> None:
     async def age(days: int) -> None:
+        """As time would: what processes remember ends when the list does."""
         async with own_database.transaction() as tx:
+            drop_responses(tx, own_company.live)
             await tx.execute(
                 "UPDATE coverage_cache SET fetched_at = now() - make_interval(days => $2) WHERE company_id = $1",
                 own_company.live, days,
@@ -337,8 +394,10 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
     await age(6)
     assert (await live.get("/shipping/coverage/provinces")).status_code == 200
     assert len(peer.asked) == 1
-    await age(8)
     peer.behave = peer.reply("down", 500)
+    await age(8)
+    asked = len(peer.asked)
+    await until(lambda: is_asked_again(peer, live, asked), wanted=True)
     for _ in range(2):
         peer.asked.clear()
         stale = await live.get("/shipping/coverage/provinces")

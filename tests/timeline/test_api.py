@@ -287,6 +287,22 @@ async def test_entries_of_an_earlier_version_count_before_and_after_the_worker_h
     assert await count(sandbox, ayu, months=1) == 31
 
 
+ROWS_READ = """
+    SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'timeline_entries'"""
+
+
+async def test_many_entries_are_counted_without_searching_for_each(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    async with database.transaction() as tx:
+        await tx.execute(OF_AN_EARLIER_VERSION, company.test, ayu, 20_000)
+        await queries.count_more(tx, company.test, 10_000)
+        # Found once by the index; the rest goes by the rows' addresses.
+        assert await tx.fetchval(ROWS_READ) <= 2 * 10_000
+    await jobs.backfill_counters(database)
+    assert await count(sandbox, ayu) == 20_001
+
+
 @pytest.mark.parametrize("is_counted", [True, False])
 async def test_a_deleted_timeline_is_taken_off_the_counter(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str, is_counted: bool

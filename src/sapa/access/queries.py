@@ -30,18 +30,15 @@ INSERT_COMPANY = sql(
     crosses=DIRECTORY,
 )
 
-LIST_COMPANIES = sql(
-    """
-    SELECT c.company_id, o.name, c.environment, c.region, c.currency,
-           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at, c.time_zone, c.language,
-           c.cart_orders
+_COMPANY = """
+    SELECT c.company_id, c.environment, c.region, c.currency, c.time_zone, c.language, c.cart_orders, o.name,
+           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at
       FROM companies c
-      JOIN organisations o ON o.id = c.organisation_id
-     WHERE $1::bigint IS NULL OR c.company_id = $1
-     ORDER BY c.company_id""",
-    row=CompanyRow,
-    crosses=DIRECTORY,
-)
+      JOIN organisations o ON o.id = c.organisation_id"""
+
+LIST_COMPANIES = sql(f"{_COMPANY} ORDER BY c.company_id", row=CompanyRow, crosses=DIRECTORY)
+
+GET_COMPANY = sql(f"{_COMPANY} WHERE c.company_id = $1", row=CompanyRow)
 
 RENAME_COMPANY = sql(
     """
@@ -286,11 +283,11 @@ async def insert_company(tx: Tx, name: str, region: str, currency: str) -> NewCo
 
 
 async def list_companies(db: Connection) -> list[CompanyRow]:
-    return await LIST_COMPANIES.all(db, None)
+    return await LIST_COMPANIES.all(db)
 
 
 async def get_company(db: Connection, company_id: int) -> CompanyRow:
-    company = await LIST_COMPANIES.find(db, company_id)
+    company = await GET_COMPANY.find(db, company_id)
     if company is None:
         raise CompanyNotFound
     return company

@@ -8,3 +8,9 @@ READ_CLOCK = """
 
 CLOCK = f"clock AS ({READ_CLOCK})"
 """The columns of `CompanyClock`."""
+
+COMPANY = """company AS (
+    SELECT company_id, environment, region, currency, time_zone, language, cart_orders
+      FROM companies
+     WHERE company_id = $1)"""
+"""The columns of `CompanyColumns`."""

@@ -79,14 +79,13 @@ class NewCompany(Struct, frozen=True, rename="camel"):
     test_company_id: int
 
 
-class CompanyRow(Struct, frozen=True, rename="camel"):
+class CompanyColumns(Struct, frozen=True, rename="camel"):
+    """What makes a `Company`, as it is stored."""
+
     company_id: int
-    name: str
     environment: str
     region: str
     currency: str
-    clock_offset_seconds: float
-    created_at: Timestamp
     time_zone: str
     language: str
     cart_orders: bool
@@ -102,6 +101,12 @@ class CompanyRow(Struct, frozen=True, rename="camel"):
             language=self.language,
             cart_orders=self.cart_orders,
         )
+
+
+class CompanyRow(CompanyColumns, frozen=True, rename="camel"):
+    name: str
+    clock_offset_seconds: float
+    created_at: Timestamp
 
 
 class CompanySettings(Struct, frozen=True, rename="camel"):

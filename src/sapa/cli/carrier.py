@@ -15,6 +15,7 @@ from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, show
 from sapa.cli.outside import open_context
 from sapa.context import AppContext
+from sapa.settings import read_settings
 from sapa.shipping.carriers.interface import Carrier
 from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.connections import actions as connections
@@ -55,7 +56,8 @@ def connect(
     """Connect a carrier account. It replaces the provider's current one.
 
     Credentials that you do not pass with --set are read from variables such as SAPA_CARRIER_API_KEY, or prompted for.
-    The address for the carrier's callbacks is shown only once.
+    The address for the carrier's callbacks is shown only once. It begins with SAPA_PUBLIC_URL, else with SAPA_HOST and
+    SAPA_PORT: set for this command what Sapa runs with.
     """
     fields = _parse_credentials(pairs or [])
 
@@ -167,6 +169,13 @@ def _summary(info: CarrierConnection) -> dict[str, str]:
     }
 
 
+_LOCAL_ADDRESS = (
+    "SAPA_PUBLIC_URL is not set, so the address begins with SAPA_HOST and SAPA_PORT as this command sees them, which a"
+    " carrier cannot reach. Put the public address of Sapa in front of /hooks, and set SAPA_PUBLIC_URL for Sapa and its"
+    " commands."
+)
+
+
 def _show_new(new: NewCarrierConnection, as_json: bool) -> None:
     if as_json:
         extra = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
@@ -179,4 +188,6 @@ def _show_new(new: NewCarrierConnection, as_json: bool) -> None:
             f"\n\n{new.left_behind} shipments are under way with the former carrier. They cannot be tracked or"
             " cancelled until you connect it again."
         )
+    if read_settings().server.public_url is None:
+        text += f"\n\n{_LOCAL_ADDRESS}"
     Console(soft_wrap=True).print(text, highlight=False, markup=False)

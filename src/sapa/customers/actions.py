@@ -17,6 +17,7 @@ from sapa.customers.types import (
     CustomerExists,
     CustomerIn,
     CustomerPatch,
+    CustomerRef,
     CustomerRemoved,
     CustomerRenamed,
     CustomerUpdated,
@@ -55,8 +56,8 @@ async def create(
     (profile,) = await subscriptions.settle(tx, company, [ProfileChange(None, None, build_profile(company, body))])
     customer = await _insert(tx, company, profile)
     await subscriptions.record(tx, company, [ProfileChange(customer.id, None, profile, proof)], actor)
-    await emit(tx, company, CustomerCreated(customer))
-    await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_created", actor_name=actor.name))
+    entry = NewTimelineEntry(customer.id, "customer_created", actor_name=actor.name)
+    await timeline.announce(tx, company, [CustomerCreated(customer)], [entry], are_known=True)
     return customer
 
 
@@ -105,7 +106,7 @@ async def find_locked(tx: Tx, company: Company, id: str) -> Customer | None:
     return await queries.find_locked(tx, company.id, id)
 
 
-async def find_share_locked(tx: Tx, company: Company, id: str) -> Customer | None:
+async def find_share_locked(tx: Tx, company: Company, id: str) -> CustomerRef | None:
     """The customer, who cannot change until this transaction ends."""
     return await queries.find_shared(tx, company.id, id)
 
@@ -196,8 +197,7 @@ async def _write(tx: Tx, company: Company, customer: Customer, profile: Profile,
         await publish(tx, company, CustomerRenamed(build_ref(customer)))
     log = build_edit_log(before, profile)
     entry = NewTimelineEntry(customer.id, "customer_updated", edit_log=log, actor_name=actor.name)
-    await timeline.record(tx, company, entry)
-    await emit(tx, company, CustomerUpdated(customer))
+    await timeline.announce(tx, company, [CustomerUpdated(customer)], [entry], are_known=True)
     return customer
 
 

@@ -22,7 +22,7 @@ from sapa.customers.types import (
     build_ref,
 )
 from sapa.db.pool import Tx
-from sapa.events import EncodedEvents, emit_all, emit_encoded, encode_events
+from sapa.events import EncodedEvents, encode_events
 from sapa.http.errors import ApiError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
@@ -223,8 +223,7 @@ def _build_new(customers: list[Customer]) -> NewCustomers:
 
 
 async def _announce_new(tx: Tx, company: Company, new: NewCustomers) -> None:
-    await emit_encoded(tx, company, new.events)
-    await timeline.record_encoded(tx, company, new.entries, are_known=True)
+    await timeline.announce_encoded(tx, company, new.events, new.entries, are_known=True)
 
 
 async def list_shared(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, Customer]:
@@ -373,11 +372,11 @@ async def _update(tx: Tx, company: Company, changes: Sequence[CustomerChange], a
     for customer in customers:
         if build_ref(customer) != refs[customer.id]:
             await publish(tx, company, CustomerRenamed(build_ref(customer)))
-    await emit_all(tx, company, [CustomerUpdated(customer) for customer in customers])
     entries = [
         NewTimelineEntry(stored.id, "customer_updated", edit_log=build_edit_log(profile_of(stored), change.profile))
         for change in changes
         if (stored := change.stored)
     ]
-    await timeline.record_all(tx, company, entries, are_known=True)
+    events = [CustomerUpdated(customer) for customer in customers]
+    await timeline.announce(tx, company, events, entries, are_known=True)
     return [change.index for change in changes]

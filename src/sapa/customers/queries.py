@@ -31,7 +31,14 @@ LOCK_BY_EXTERNAL_ID = sql(
 )
 
 # A shared lock keeps the name from changing while it is copied to another table.
-SHARE = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR SHARE", row=Customer)
+SHARE = sql(
+    f"""
+    SELECT {", ".join(CustomerRef.__struct_fields__)}
+      FROM customers
+     WHERE company_id = $1 AND id = $2
+       FOR SHARE""",
+    row=CustomerRef,
+)
 
 SHARE_BY_IDENTITY = sql(
     f"""
@@ -226,7 +233,7 @@ async def find_customer(db: Connection, company_id: int, id: str) -> Customer | 
     return await GET.find(db, company_id, id)
 
 
-async def find_shared(tx: Tx, company_id: int, id: str) -> Customer | None:
+async def find_shared(tx: Tx, company_id: int, id: str) -> CustomerRef | None:
     return await SHARE.find(tx, company_id, id)
 
 

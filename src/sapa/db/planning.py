@@ -1,10 +1,11 @@
-"""What the planner gets: no sorting while statistics lag behind a large import, and other forms on shards."""
+"""What the planner gets: no sorting and no searching while statistics lag behind a large import, and other forms on
+shards."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.queries import IS_SHARDED, SWITCH_SORTING
+from sapa.db.queries import IS_SHARDED, SWITCH_SCANS, SWITCH_SORTING
 
 
 @asynccontextmanager
@@ -14,6 +15,15 @@ async def without_sorting(tx: Tx) -> AsyncIterator[None]:
     await SWITCH_SORTING.value(tx, "off")
     yield
     await SWITCH_SORTING.value(tx, "on")
+
+
+@asynccontextmanager
+async def without_searching(tx: Tx) -> AsyncIterator[None]:
+    """Plans no scan inside the block but that of row addresses (`ctid = ANY(…)`). The transaction has locked the rows,
+    so they stay where they are."""
+    await SWITCH_SCANS.value(tx, "off")
+    yield
+    await SWITCH_SCANS.value(tx, "on")
 
 
 async def is_sharded(db: Connection) -> bool:

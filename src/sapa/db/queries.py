@@ -10,6 +10,12 @@ IS_SHARDED = sql(
 
 SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true), set_config('enable_incremental_sort', $1, true)")
 
+SWITCH_SCANS = sql(
+    """
+    SELECT set_config('enable_seqscan', $1, true), set_config('enable_indexscan', $1, true),
+           set_config('enable_indexonlyscan', $1, true), set_config('enable_bitmapscan', $1, true)"""
+)
+
 SUM_CELLS = sql(
     """
     SELECT (SELECT coalesce(sum(total), 0) FROM counter_cells WHERE company_id = $1 AND counter = $2)

@@ -52,7 +52,10 @@ class OutboundCall:
     way, and `conclude` replaces that with the final one. After a refusal the key is free again.
     """
 
-    __slots__ = ("_has_claimed", "_settled", "_status", "claim", "context", "is_recorded", "key", "request")
+    __slots__ = (
+        "_has_claimed", "_settled", "_status", "claim", "context", "is_recorded", "key", "remembered_seconds",
+        "request",
+    )  # fmt: skip
 
     def __init__(
         self, context: AppContext, key: Key, request: RequestInfo, status: int, claim: IdempotencyClaim | None
@@ -63,6 +66,8 @@ class OutboundCall:
         self.claim = claim
         self.is_recorded = False
         """True when the handler recorded this call itself, so that the endpoint's recorder does not."""
+        self.remembered_seconds: float | None = None
+        """For how long this process may return the response again, for an endpoint that is declared as remembered."""
         self._status = status
         self._has_claimed = False
         self._settled: HttpResponse | None = None

@@ -179,7 +179,8 @@ async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None
 async def _store(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
     if not rows:
         return []
-    with nullcontext() if work.job.effects else silence(tx):
+    is_announced = work.job.effects and not work.job.dry_run
+    with nullcontext() if is_announced else silence(tx):
         return await KINDS[work.job.resource].store(tx, work.context, rows)
 
 

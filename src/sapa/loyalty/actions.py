@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from sapa.customers.types import CustomerRemoved
-from sapa.db.pool import Connection, Tx
-from sapa.events import emit_all
+from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.events import CHANNEL, encode_events, is_silent
 from sapa.http.errors import Invalid, NotFound
 from sapa.loyalty import queries
 from sapa.loyalty.ledger import WalletLedger
@@ -232,11 +232,12 @@ async def store_ledgers(
     tx: Tx, company: Company, ledgers: Sequence[WalletLedger], source: Source, changed: Sequence[Wallet]
 ) -> None:
     """Stores the new entries of ledgers that were opened together, and announces the changed wallets."""
-    if with_entries := [ledger for ledger in ledgers if ledger.new_entries]:
-        await queries.store_ledgers(tx, company.id, with_entries[0].state.now, with_entries)
-    await timeline.record_all(tx, company, [entry for ledger in ledgers for entry in build_entries(ledger, source)])
-    if changed:
-        await emit_all(tx, company, [PointsUpdated(wallet) for wallet in changed])
+    if not any(ledger.entries for ledger in ledgers):
+        return
+    entries = timeline.encode_entries([entry for ledger in ledgers for entry in build_entries(ledger, source)])
+    events = encode_events([] if is_silent(tx) else [PointsUpdated(wallet) for wallet in changed])
+    if await queries.store_ledgers(tx, company.id, ledgers[0].state.now, ledgers, entries, events):
+        notify_after_commit(tx, CHANNEL)
 
 
 async def pick_lots(
@@ -316,7 +317,9 @@ async def _settle(tx: Tx, company: Company, ledger: WalletLedger, most: int | No
 
 
 async def _store_settlement(tx: Tx, company: Company, ledger: WalletLedger) -> None:
-    await queries.store_ledgers(tx, company.id, ledger.state.now, [ledger])
+    await queries.store_ledgers(
+        tx, company.id, ledger.state.now, [ledger], timeline.encode_entries([]), encode_events([])
+    )
     ledger.end_settlement()
 
 

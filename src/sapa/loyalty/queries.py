@@ -6,7 +6,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
+from sapa.events import ANNOUNCED, RECORDED, EncodedEvents, RecordedEvents
 from sapa.http.errors import NotFound
 from sapa.loyalty.ledger import Balance, SpendableLot, WalletLedger, build_lot_changes
 from sapa.loyalty.types import (
@@ -16,6 +17,8 @@ from sapa.loyalty.types import (
     Reservation,
     Wallet,
 )
+from sapa.timeline.statement_parts import build_recorded
+from sapa.timeline.types import EncodedEntries
 from sapa.values.json import encode
 
 FEW_LOTS = 100
@@ -62,13 +65,14 @@ LOCK_WALLETS = sql(
 )
 
 # Runs after the wallets are locked, so that it sees the previous writes and the current time. ORDER BY … LIMIT 1 finds
-# the first lot by its index; EXISTS would scan all lots where one wallet has most of them.
+# the first lot by its index; EXISTS would scan all lots where one wallet has most of them, and all customers where the
+# planner expects few. The wallets come as JSON, because arrays are planned anew in each call.
 LIST_PROGRAM_STATES = sql(
     """
     SELECT t.now, coalesce(s.enabled, true) AS enabled,
            t.now + make_interval(months => s.expiry_months) AS new_lots_expire_at,
            coalesce(s.reservation_ttl_seconds, 900) AS reservation_ttl_seconds,
-           EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = w.customer_id) AS has_customer,
+           (SELECT id FROM customers WHERE company_id = $1 AND id = w.customer_id) IS NOT NULL AS has_customer,
            EXISTS (SELECT FROM loyalty_reservations
                     WHERE company_id = $1 AND wallet_id = w.id AND status = 'reserved' AND expires_at <= t.now)
         OR coalesce((SELECT expires_at FROM loyalty_lots
@@ -77,7 +81,8 @@ LIST_PROGRAM_STATES = sql(
       FROM (SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) AS now
               FROM companies WHERE company_id = $1) AS t
       LEFT JOIN loyalty_settings s ON s.company_id = $1
-     CROSS JOIN unnest($2::text[], $3::text[]) WITH ORDINALITY AS w (id, customer_id, place)
+     CROSS JOIN ROWS FROM (json_to_recordset($2::json) AS (id text, customer_id text))
+                WITH ORDINALITY AS w (id, customer_id, place)
      ORDER BY w.place""",
     row=ProgramState,
 )
@@ -164,16 +169,16 @@ LIST_HELD = sql(
 SPENDABLE_LOTS = sql(
     """
     SELECT w.id AS wallet_id, l.id, l.remaining, l.expires_at, l.earned_at
-      FROM unnest($2::text[], $3::text[]::bigint[]) AS w (id, points)
+      FROM json_to_recordset($2::json) AS w (id text, points numeric)
      CROSS JOIN LATERAL (
            SELECT id, remaining, expires_at, earned_at,
                   sum(remaining) OVER (ORDER BY expires_at, earned_at, id) - remaining AS before
              FROM (SELECT id, remaining, expires_at, earned_at
                      FROM loyalty_lots
                     WHERE company_id = $1 AND wallet_id = w.id AND remaining > 0
-                      AND (expires_at IS NULL OR expires_at > $4)
+                      AND (expires_at IS NULL OR expires_at > $3)
                     ORDER BY expires_at, earned_at, id
-                    LIMIT $5) AS first) AS l
+                    LIMIT $4) AS first) AS l
      WHERE l.before < w.points
      ORDER BY w.id, l.before""",
     row=SpendableLot,
@@ -194,44 +199,61 @@ SPENDABLE = sql(
     row=Portion,
 )
 
-# The parts of one statement do not see each other's rows: a new lot is stored with what is left of it.
-STORE_LEDGERS = sql(
-    """
-    WITH entered AS (
-        INSERT INTO loyalty_entries (company_id, wallet_id, customer_id, id, seq, entry_type, available_delta,
-                                     reserved_delta, available_after, reserved_after, reservation_id, occurred_at,
-                                     reference_type, reference_id, note, metadata, idempotency_key, fingerprint,
-                                     created_by_id, created_at)
-        SELECT $1, wallet_id, customer_id, id, seq, entry_type, available_delta, reserved_delta, available_after,
-               reserved_after, reservation_id, occurred_at, reference_type, reference_id, note, metadata,
-               idempotency_key, decode(fingerprint, 'hex'), created_by_id, $2
-          FROM json_to_recordset($3) AS e (wallet_id text, customer_id text, id text, seq bigint, entry_type text,
-               available_delta bigint, reserved_delta bigint, available_after bigint, reserved_after bigint,
-               reservation_id text, occurred_at timestamptz, reference_type text, reference_id text, note text,
-               metadata json, idempotency_key text, fingerprint text, created_by_id bigint)
-    ), granted AS (
-        INSERT INTO loyalty_lots (company_id, wallet_id, id, order_id, granted, remaining, held, earned_at, expires_at)
-        SELECT $1, wallet_id, id, order_id, granted, remaining, held, earned_at, expires_at
-          FROM json_to_recordset($4) AS l (wallet_id text, id text, order_id text, granted bigint, remaining bigint,
-               held bigint, earned_at timestamptz, expires_at timestamptz)
-    ), moved AS (
-        INSERT INTO loyalty_lot_moves (company_id, wallet_id, entry_id, lot_id, available_delta, reserved_delta)
-        SELECT $1, wallet_id, entry_id, lot_id, available_delta, reserved_delta
-          FROM json_to_recordset($5) AS m (wallet_id text, entry_id text, lot_id text, available_delta bigint,
-               reserved_delta bigint)
-    ), shifted AS (
-        UPDATE loyalty_lots AS l
-           SET remaining = l.remaining + m.available, held = l.held + m.reserved
-          FROM json_to_recordset($6) AS m (id text, available bigint, reserved bigint)
-         WHERE l.company_id = $1 AND l.id = m.id
-    )
-    UPDATE loyalty_wallets AS w
-       SET available = b.available, reserved = b.reserved, lifetime_earned = b.lifetime_earned,
-           lifetime_burned = b.lifetime_burned, version = b.version, last_ledger_at = b.last_ledger_at,
-           updated_at = GREATEST(w.updated_at, $2)
-      FROM json_to_recordset($7) AS b (id text, available bigint, reserved bigint, lifetime_earned bigint,
-           lifetime_burned bigint, version bigint, last_ledger_at timestamptz)
-     WHERE w.company_id = $1 AND w.id = b.id"""
+
+# The parts of one statement do not see each other's rows: a new lot is stored with what is left of it. The wallets and
+# the older lots, which are there and locked, are changed by ON CONFLICT, because that finds each row by its key. A join
+# reads all of the company's where the planner expects few: in a young table, or in a large company among small ones.
+STORE_LEDGERS = compose(
+    [
+        """entered AS (
+    INSERT INTO loyalty_entries (company_id, wallet_id, customer_id, id, seq, entry_type, available_delta,
+                                 reserved_delta, available_after, reserved_after, reservation_id, occurred_at,
+                                 reference_type, reference_id, note, metadata, idempotency_key, fingerprint,
+                                 created_by_id, created_at)
+    SELECT $1, wallet_id, customer_id, id, seq, entry_type, available_delta, reserved_delta, available_after,
+           reserved_after, reservation_id, occurred_at, reference_type, reference_id, note, metadata,
+           idempotency_key, decode(fingerprint, 'hex'), created_by_id, :now::timestamptz
+      FROM json_to_recordset(:entries::json) AS e (wallet_id text, customer_id text, id text, seq bigint,
+           entry_type text, available_delta bigint, reserved_delta bigint, available_after bigint,
+           reserved_after bigint, reservation_id text, occurred_at timestamptz, reference_type text,
+           reference_id text, note text, metadata json, idempotency_key text, fingerprint text,
+           created_by_id bigint))""",
+        """lots AS (
+    INSERT INTO loyalty_lots AS l (company_id, wallet_id, id, order_id, granted, remaining, held, earned_at,
+                                   expires_at)
+    SELECT $1, wallet_id, id, order_id, granted, remaining, held, earned_at, expires_at
+      FROM json_to_recordset(:new_lots::json) AS n (wallet_id text, id text, order_id text, granted bigint,
+           remaining bigint, held bigint, earned_at timestamptz, expires_at timestamptz)
+     UNION ALL
+    SELECT $1, o.wallet_id, o.id, o.order_id, o.granted, o.remaining + m.available, o.held + m.reserved,
+           o.earned_at, o.expires_at
+      FROM json_to_recordset(:shifts::json) AS m (id text, available bigint, reserved bigint)
+     CROSS JOIN LATERAL (
+           SELECT wallet_id, id, order_id, granted, remaining, held, earned_at, expires_at
+             FROM loyalty_lots WHERE company_id = $1 AND id BETWEEN m.id AND m.id ORDER BY id LIMIT 1) AS o
+        ON CONFLICT (company_id, id) DO UPDATE SET remaining = excluded.remaining, held = excluded.held)""",
+        """moved AS (
+    INSERT INTO loyalty_lot_moves (company_id, wallet_id, entry_id, lot_id, available_delta, reserved_delta)
+    SELECT $1, wallet_id, entry_id, lot_id, available_delta, reserved_delta
+      FROM json_to_recordset(:moves::json) AS m (wallet_id text, entry_id text, lot_id text, available_delta bigint,
+           reserved_delta bigint))""",
+        """wallets AS (
+    INSERT INTO loyalty_wallets AS w (company_id, id, customer_id, available, reserved, lifetime_earned,
+                                      lifetime_burned, version, last_ledger_at, created_at, updated_at)
+    SELECT $1, id, customer_id, available, reserved, lifetime_earned, lifetime_burned, version, last_ledger_at,
+           :now::timestamptz, :now::timestamptz
+      FROM json_to_recordset(:balances::json) AS b (id text, customer_id text, available bigint, reserved bigint,
+           lifetime_earned bigint, lifetime_burned bigint, version bigint, last_ledger_at timestamptz)
+        ON CONFLICT (company_id, id) DO UPDATE
+       SET available = excluded.available, reserved = excluded.reserved, lifetime_earned = excluded.lifetime_earned,
+           lifetime_burned = excluded.lifetime_burned, version = excluded.version,
+           last_ledger_at = excluded.last_ledger_at, updated_at = GREATEST(w.updated_at, excluded.updated_at))""",
+        build_recorded(":timeline"),
+        ANNOUNCED,
+        RECORDED,
+    ],
+    "SELECT EXISTS (SELECT FROM deliveries) AS has_deliveries",
+    row=RecordedEvents,
 )
 
 INSERT_RESERVATION = sql(
@@ -310,9 +332,8 @@ async def lock_wallets(tx: Tx, company_id: int, wallet_ids: Sequence[str]) -> li
 
 async def list_program_states(tx: Tx, company_id: int, balances: Sequence[Balance]) -> list[ProgramState]:
     """One for each locked wallet, all of one instant."""
-    return await LIST_PROGRAM_STATES.all(
-        tx, company_id, [one.id for one in balances], [one.customer_id for one in balances]
-    )
+    wallets = [{"id": one.id, "customer_id": one.customer_id} for one in balances]
+    return await LIST_PROGRAM_STATES.all(tx, company_id, encode(wallets))
 
 
 async def list_expired_lots(
@@ -351,8 +372,8 @@ async def _list_first_lots(
     tx: Tx, company_id: int, now: datetime, points: Mapping[str, int], most: int | None
 ) -> dict[str, list[SpendableLot]]:
     found: dict[str, list[SpendableLot]] = {id: [] for id in points}
-    amounts = [str(one) for one in points.values()]
-    for lot in await SPENDABLE_LOTS.all(tx, company_id, list(points), amounts, now, most):
+    wallets = [{"id": id, "points": needed} for id, needed in points.items()]
+    for lot in await SPENDABLE_LOTS.all(tx, company_id, encode(wallets), now, most):
         found[lot.wallet_id].append(lot)
     return found
 
@@ -363,16 +384,26 @@ async def list_spendable_of_order(
     return await SPENDABLE.all(tx, company_id, wallet_id, now, points, order_id)
 
 
-async def store_ledgers(tx: Tx, company_id: int, now: datetime, ledgers: Sequence[WalletLedger]) -> None:
-    """Stores the new entries of ledgers that were opened together."""
-    lots = [lot for ledger in ledgers for lot in ledger.new_lots]
+async def store_ledgers(
+    tx: Tx, company_id: int, now: datetime, ledgers: Sequence[WalletLedger], timeline: EncodedEntries,
+    events: EncodedEvents,
+) -> bool:  # fmt: skip
+    """Stores the new entries of ledgers that were opened together, with what they announce. Returns whether there are
+    webhooks to deliver."""
     moves = [move for ledger in ledgers for move in ledger.moves]
-    new_lots, shifts = build_lot_changes(lots, moves)
-    entries = [entry for ledger in ledgers for entry in ledger.new_entries]
-    balances = [ledger.balance for ledger in ledgers]
-    await STORE_LEDGERS.run(
-        tx, company_id, now, encode(entries), encode(new_lots), encode(moves), encode(shifts), encode(balances)
-    )
+    new_lots, shifts = build_lot_changes([lot for ledger in ledgers for lot in ledger.new_lots], moves)
+    values = {
+        "now": now,
+        "entries": encode([entry for ledger in ledgers for entry in ledger.new_entries]),
+        "new_lots": encode(new_lots),
+        "moves": encode(moves),
+        "shifts": encode(shifts),
+        "balances": encode([ledger.balance for ledger in ledgers if ledger.new_entries]),
+        "timeline": timeline.document,
+        **events.name_values(),
+    }
+    (stored,) = await STORE_LEDGERS.all(tx, company_id, *STORE_LEDGERS.order(values))
+    return stored.has_deliveries
 
 
 async def insert_reservation(

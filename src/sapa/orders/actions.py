@@ -15,7 +15,6 @@ from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Connection, Tx
-from sapa.events import emit
 from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.orders import queries
 from sapa.orders.backfill import actions as backfill
@@ -32,7 +31,7 @@ from sapa.orders.editing import edit, is_edit
 from sapa.orders.history.changes import build_changes
 from sapa.orders.history.types import Action, NewHistoryEntry
 from sapa.orders.pricing.types import LineItemVariant
-from sapa.orders.revision import OrderState, Revision, revision_of
+from sapa.orders.revision import Revision, revision_of
 from sapa.orders.settlement.balance import (
     add_payment,
     add_refund,
@@ -118,8 +117,9 @@ async def place_new(
     """A new order that was checked and priced before."""
     taken = await stock.take(tx, company, count_units(new.priced.line_items))
     order = await queries.insert_order(tx, company.id, ORDER_ID.new(), new, customer, taken, placed_at, by)
-    await emit(tx, company, OrderCreated(order))
-    await _announce_change(tx, company, order, None, NEW)
+    # The customer of a new order is locked.
+    await timeline.announce(tx, company, [OrderCreated(order)], build_entries(order, None, NEW), are_known=True)
+    await publish(tx, company, OrderChanged(order, NEW.real_status))
     return order
 
 
@@ -342,17 +342,9 @@ async def _save(
     entry = NewHistoryEntry(action, by, reference, build_changes(before, after))
     transfers = build_transfers(before.balance, after.balance)
     order = await queries.update_order(tx, company.id, stored.id, after, before.state.cell, entry, transfers)
-    await emit(tx, company, OrderUpdated(order))
-    await _announce_change(tx, company, order, before.state, after.state, earns=stored.earns)
+    await timeline.announce(tx, company, [OrderUpdated(order)], build_entries(order, before.state, after.state))
+    await publish(tx, company, OrderChanged(order, after.state.real_status, stored.earns))
     return order
-
-
-async def _announce_change(
-    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState, *, earns: bool = True
-) -> None:
-    # The customer of a new order is locked.
-    await timeline.record_all(tx, company, build_entries(order, before, after), are_known=before is None)
-    await publish(tx, company, OrderChanged(order, after.real_status, earns))
 
 
 async def _get_past_instant(tx: Tx, company: Company, field: str, instant: datetime | None, now: str) -> str:
@@ -376,7 +368,7 @@ async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
     customer = await customers.find_share_locked(tx, company, id)
     if customer is None:
         raise Invalid.field("customerId", "is not the id of a customer")
-    return build_ref(customer)
+    return customer
 
 
 async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustomerIn) -> CustomerRef:

@@ -70,8 +70,8 @@ class ServedApp:
 
 class RequestCycle:
     __slots__ = (
-        "_body", "_connection", "_expects_continue", "_is_chunked", "_is_disconnected", "_is_received", "_is_taken",
-        "_left", "_scope", "_waiters", "is_complete", "is_started", "keeps_alive",
+        "_body", "_connection", "_expects_continue", "_head", "_is_chunked", "_is_disconnected", "_is_received",
+        "_is_taken", "_left", "_scope", "_waiters", "is_complete", "is_started", "keeps_alive",
     )  # fmt: skip
 
     def __init__(self, connection: CycleConnection, scope: Message, keeps_alive: bool, expects_continue: bool) -> None:
@@ -83,6 +83,8 @@ class RequestCycle:
         self._is_taken = False
         """The application has the whole body."""
         self._is_disconnected = False
+        self._head = b""
+        """Of a response whose body follows at once: both leave together."""
         self._is_chunked = False
         self._left: int | None = None
         """Bytes of the response's body that are still to come, if its length is known."""
@@ -186,19 +188,28 @@ class RequestCycle:
         if head.count(b"\n") != len(lines):
             raise ValueError("a header of the response contains a line break")
         self.is_started = True
-        self._connection.write(head + b"\r\n")
+        self._head = head + b"\r\n"
+        if self._left is None:  # a stream may have nothing to say for a while
+            self._write(b"")
 
     def _send_body(self, part: bytes, has_more: bool) -> None:
-        if self._left is not None and self._scope["method"] != "HEAD":
+        if self._scope["method"] == "HEAD":
+            part = b""
+        elif self._left is not None:
             self._left -= len(part)
             if self._left < 0 or (self._left and not has_more):
                 raise ValueError("the response's body differs from its length")
-        if self._scope["method"] != "HEAD":
-            self._connection.write(self._frame(part, has_more) if self._is_chunked else part)
+        elif self._is_chunked:
+            part = self._frame(part, has_more)
+        self._write(part)
         if not has_more:
             self.is_complete = True
             self.wake()
             self._connection.complete()
+
+    def _write(self, data: bytes) -> None:
+        head, self._head = self._head, b""
+        self._connection.write(head + data if head else data)
 
     def _frame(self, part: bytes, has_more: bool) -> bytes:
         chunk = b"%x\r\n%b\r\n" % (len(part), part) if part else b""

@@ -1,6 +1,6 @@
 """Creating, editing and booking shipments: one transaction before the call to the carrier, one after it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -19,7 +19,7 @@ from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingStart
 from sapa.shipping.carriers.interface import CarrierArea
-from sapa.shipping.connections.actions import find_adapter, get_carrier
+from sapa.shipping.connections.actions import get_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.errors import InvalidMove, NotBookable
 from sapa.shipping.providers import LOCAL_PROVIDERS, PROVIDERS
@@ -27,7 +27,7 @@ from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
 from sapa.shipping.states import BOOKABLE, GONE, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
-from sapa.shipping.types import ReturnOrigin, Shipment, ShipmentChange, ShipmentIn, ShipmentPatch, StoredShipment
+from sapa.shipping.types import Party, ReturnOrigin, Shipment, ShipmentChange, ShipmentIn, ShipmentPatch, StoredShipment
 from sapa.values.company import Company
 
 _read_refunds = msgspec.json.Decoder(list[Refund]).decode
@@ -36,7 +36,13 @@ _read_refunds = msgspec.json.Decoder(list[Refund]).decode
 async def create(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
     """Creates a shipment and, with autoBook, books it."""
     cities = await list_pickup_cities(call.context, call.company, body.provider)
-    return await _intend_and_send(call, lambda tx: begin_create(call.context, tx, call.company, body, cities))
+
+    async def begin(tx: Tx) -> BookingStart:
+        return await begin_create(call.context, tx, call.company, body, cities)
+
+    if body.auto_book:
+        return await _intend_and_send(call, begin)
+    return await call.commit(lambda tx: _present(begin(tx)))
 
 
 async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
@@ -46,7 +52,13 @@ async def update(call: OutboundCall, id: str, body: ShipmentChange) -> Shipment 
         async with call.context.database.connection() as db:
             stored = await shipments.get_stored(db, call.company.id, id)
         cities = await list_pickup_cities(call.context, call.company, stored.provider)
-    return await _intend_and_send(call, lambda tx: begin_update(call.context, tx, call.company, id, body, cities))
+
+    async def begin(tx: Tx) -> BookingStart:
+        return await begin_update(call.context, tx, call.company, id, body, cities)
+
+    if body.trigger_booking:
+        return await _intend_and_send(call, begin)
+    return await call.commit(lambda tx: _present(begin(tx)))
 
 
 async def book(context: AppContext, company: Company, id: str) -> StoredShipment:
@@ -73,6 +85,11 @@ async def _intend_and_send(
     return await bookings.send_and_settle(call, start)
 
 
+async def _present(begun: Awaitable[BookingStart]) -> Shipment:
+    """Of a change that books nothing."""
+    return (await begun).stored.shipment
+
+
 async def begin_create(
     context: AppContext,
     tx: Tx,
@@ -86,8 +103,7 @@ async def begin_create(
     facts = await _look_up(context, tx, company, body.provider, None, body, body.auto_book, pickup_cities)
     shipment = build_shipment(company, body, facts, origin)
     await _check_refund(tx, company, shipment, None)
-    await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
-    shipment = await areas.with_area(tx, company, shipment, facts.adapter)
+    shipment = await _locate(tx, company, shipment, list_changed_ends(shipment, None))
     if facts.connected is not None:
         return await bookings.begin(tx, company, shipment, facts.connected, is_new=True)
     if body.auto_book:
@@ -112,10 +128,7 @@ async def begin_update(
     facts = await _look_up(context, tx, company, before.provider, before, body, is_booking, pickup_cities)
     after = revise_shipment(company, before, body, facts)
     await _check_refund(tx, company, after, before.refund_id)
-    ends = list_changed_ends(after, before)
-    await areas.check_ends(tx, company, facts.adapter, ends)
-    if "delivery" in ends:
-        after = await areas.with_area(tx, company, after, facts.adapter)
+    after = await _locate(tx, company, after, list_changed_ends(after, before))
     if body.shipping_status is not UNSET:
         after = _move_by_hand(after, body.shipping_status)
     if body.needs_action is not UNSET:
@@ -140,20 +153,26 @@ async def _look_up(
 ) -> ShipmentFacts:
     """Loads what the body refers to. Raises if the provider to book with is not connected or not reachable."""
     traits = PROVIDERS[provider]
-    connected = adapter = order = now = None
+    connected = order = now = None
     if is_booking and not traits.is_local and not traits.is_booked_by_people:
         connected = await get_carrier(context, tx, company, provider)
         connected.check_reachable()
-    names_end = before is None or (body.sender, body.delivery, body.store_location_id) != (UNSET, UNSET, UNSET)
-    if traits.locates_by == "areas" and names_end:
-        adapter = connected.carrier.name if connected else await find_adapter(tx, company, provider)
     lacks_sender = (before is None or before.sender is None) and body.sender is UNSET and not traits.is_local
     sender = await stores.find_sender(tx, company, body.store_location_id, or_default=lacks_sender)
     if isinstance(body.order_id, str) and (before is None or body.order_id != before.order_id):
         order = await orders.find(tx, company, body.order_id)
     if isinstance(body.pickup_schedule, datetime):
         now = (await read_clock(tx, company.id)).now
-    return ShipmentFacts(sender, order, now, pickup_cities, adapter, connected)
+    return ShipmentFacts(sender, order, now, pickup_cities, connected)
+
+
+async def _locate(tx: Tx, company: Company, shipment: StoredShipment, ends: Mapping[str, Party]) -> StoredShipment:
+    """With the receiver's area, if that changed. Raises Invalid for an end that is not one of the carrier's areas."""
+    if not ends:
+        return shipment
+    if PROVIDERS[shipment.provider].locates_by == "areas":
+        return await areas.locate(tx, company, shipment, ends)
+    return await areas.with_area(tx, company, shipment, None) if "delivery" in ends else shipment
 
 
 async def _check_refund(tx: Tx, company: Company, shipment: StoredShipment, before: str | None) -> None:

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from sapa.db.pool import Tx
+from sapa.db.pool import Tx, notify_after_commit
+from sapa.events import CHANNEL, EncodedEvents, Event, emit_encoded, encode_events, is_silent
 from sapa.http.errors import Invalid, NotFound
 from sapa.timeline import queries
 from sapa.timeline.types import EncodedEntries, Source, TimelineEntry, TimelineNoteIn
@@ -50,6 +51,23 @@ async def record_encoded(tx: Tx, company: Company, entries: EncodedEntries, *, a
     """For entries that were encoded while the database stored what they are about."""
     if entries.ids:
         await queries.insert_entries(tx, company.id, entries, are_known=are_known)
+
+
+async def announce(
+    tx: Tx, company: Company, events: Sequence[Event], entries: Sequence[NewTimelineEntry], *, are_known: bool = False
+) -> None:
+    """Emits the events of a change and records its entries, by one statement if there are both."""
+    await announce_encoded(tx, company, encode_events(events), encode_entries(entries), are_known=are_known)
+
+
+async def announce_encoded(
+    tx: Tx, company: Company, events: EncodedEvents, entries: EncodedEntries, *, are_known: bool = False
+) -> None:
+    if not events.ids or not entries.ids or is_silent(tx):
+        await emit_encoded(tx, company, events)
+        await record_encoded(tx, company, entries, are_known=are_known)
+    elif await queries.insert_with_events(tx, company.id, entries, events, are_known=are_known):
+        notify_after_commit(tx, CHANNEL)
 
 
 async def add_note(

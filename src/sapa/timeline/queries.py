@@ -3,38 +3,25 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from sapa.db.planning import without_searching, without_sorting
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
+from sapa.events import ANNOUNCED, RECORDED, EncodedEvents, RecordedEvents
 from sapa.http.errors import NotFound
+from sapa.timeline.statement_parts import build_recorded
 from sapa.timeline.types import CATEGORIES, TIMELINE_ID, TYPES, Category, EncodedEntries, TimelineEntry
 from sapa.values.json import encode
 
 COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
 
-# In company time.
-_INSERT = """
-    WITH entered AS (
-        INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
-                                      actor_name, created_at, updated_at, is_counted)
-        SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, e.actor_name,
-               coalesce(e.at, now.at), coalesce(e.at, now.at), true
-          FROM json_to_recordset($2::json) AS e (id text, customer_id text, category text, type text, source text,
-                                                 edit_log text, notes text, actor_name text, at timestamptz)
-         CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now{found}
-        RETURNING customer_id, category
-    )
-    INSERT INTO counter_deltas (company_id, counter, cell, delta)
-    SELECT $1, 'timeline', customer_id || ' ' || category, count(*) FROM entered GROUP BY customer_id, category"""
+INSERT = sql(f"WITH {build_recorded('$2')} SELECT count(*) FROM timeline")
+INSERT_KNOWN = sql(f"WITH {build_recorded('$2', are_known=True)} SELECT count(*) FROM timeline")
 
-# A deleted customer gets no more entries, though their orders and points may still change. Each customer is looked up
-# alone, never by a join: with the statistics of a table that was empty a moment ago, the planner would read all of it.
-_FOUND = """
-         CROSS JOIN LATERAL (
-               SELECT id FROM customers WHERE company_id = $1 AND id BETWEEN e.customer_id AND e.customer_id
-                ORDER BY id LIMIT 1) AS c"""
-
-INSERT = sql(_INSERT.format(found=_FOUND))
-INSERT_KNOWN = sql(_INSERT.format(found=""))
+_HAS_DELIVERIES = "SELECT EXISTS (SELECT FROM deliveries) AS has_deliveries"
+ANNOUNCE = compose([ANNOUNCED, RECORDED, build_recorded(":timeline")], _HAS_DELIVERIES, row=RecordedEvents)
+ANNOUNCE_KNOWN = compose(
+    [ANNOUNCED, RECORDED, build_recorded(":timeline", are_known=True)], _HAS_DELIVERIES, row=RecordedEvents
+)
 
 GET = sql(f"SELECT {COLUMNS} FROM timeline_entries WHERE company_id = $1 AND id = $2", row=TimelineEntry)
 
@@ -66,14 +53,22 @@ COMPANY_TO_COUNT = sql(
 )
 
 # Skips what is being deleted: the deletion takes only counted entries off the counter.
+LOCK_UNCOUNTED = sql(
+    """
+    SELECT ctid::text AS address
+      FROM timeline_entries
+     WHERE company_id = $1 AND NOT is_counted
+     ORDER BY customer_id, category
+     LIMIT $2
+       FOR NO KEY UPDATE SKIP LOCKED"""
+)
+
 COUNT_ENTRIES = sql(
     """
     WITH counted AS (
         UPDATE timeline_entries
            SET is_counted = true
-         WHERE company_id = $1 AND NOT is_counted
-           AND id IN (SELECT id FROM timeline_entries
-                       WHERE company_id = $1 AND NOT is_counted LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
+         WHERE company_id = $1 AND ctid = ANY($2::text[]::tid[])
         RETURNING customer_id, category
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta)
@@ -135,7 +130,17 @@ def encode_entries(
 
 async def insert_entries(tx: Tx, company_id: int, entries: EncodedEntries, *, are_known: bool) -> None:
     """The customers are looked up unless they `are_known` to be there until the transaction ends."""
-    await (INSERT_KNOWN if are_known else INSERT).run(tx, company_id, entries.document)
+    await (INSERT_KNOWN if are_known else INSERT).value(tx, company_id, entries.document)
+
+
+async def insert_with_events(
+    tx: Tx, company_id: int, entries: EncodedEntries, events: EncodedEvents, *, are_known: bool
+) -> bool:
+    """The same together with events, by one statement. Returns whether webhooks have to be delivered."""
+    statement = ANNOUNCE_KNOWN if are_known else ANNOUNCE
+    values = {"timeline": entries.document, **events.name_values()}
+    stored = await statement.find(tx, company_id, *statement.order(values))
+    return stored is not None and stored.has_deliveries
 
 
 async def get_entry(db: Connection, company_id: int, id: str) -> TimelineEntry:
@@ -171,8 +176,12 @@ async def find_company_to_count(db: Connection) -> int | None:
 
 
 async def count_more(tx: Tx, company_id: int, most: int) -> None:
-    """Counts entries of an earlier version, at most so many."""
-    await COUNT_ENTRIES.run(tx, company_id, most)
+    """Counts entries of an earlier version, at most so many. Each is found by its index and then by its address: after
+    an upgrade or an import the planner may believe that there are few, and would look through all of them for each."""
+    async with without_sorting(tx):
+        addresses = [address for (address,) in await tx.fetch(LOCK_UNCOUNTED.text, company_id, most)]
+    async with without_searching(tx):
+        await COUNT_ENTRIES.run(tx, company_id, addresses)
 
 
 async def list_older(

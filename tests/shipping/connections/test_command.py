@@ -38,6 +38,13 @@ def test_another_aggregator_is_connected_and_disconnected(installation: Installa
     created = carrier(installation, "connect", company.test, *chosen, "--adapter", "biteship", "--json").json()
     assert (created["adapter"], created["isSandbox"], bool(created["verifiedAt"])) == ("biteship", True, True)
     assert "/hooks/carriers/sbx_" in created["callbackUrl"]
+    shown = carrier(installation, "connect", company.test, *chosen, "--adapter", "biteship", SAPA_PORT="8123")
+    assert "http://127.0.0.1:8123/hooks/carriers/sbx_" in shown.out
+    assert "SAPA_PUBLIC_URL is not set" in shown.out
+    public = {"SAPA_PORT": "8123", "SAPA_PUBLIC_URL": "https://sapa.example.com"}
+    shown = carrier(installation, "connect", company.test, *chosen, "--adapter", "biteship", **public)
+    assert "  https://sapa.example.com/hooks/carriers/sbx_" in shown.out
+    assert "SAPA_PUBLIC_URL" not in shown.out
     gone = carrier(installation, "disconnect", company.test, *chosen, "--json").json()
     assert gone == {"provider": "aggregator_carrier", "disconnected": True}
     again = carrier(installation, "disconnect", company.test, *chosen)

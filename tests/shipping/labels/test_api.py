@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from sapa.db.pool import Database
@@ -12,6 +13,7 @@ from tests.conftest import Installation, connect
 from tests.factories import Environments, make_company, make_key, make_order
 from tests.shipping import parcels
 from tests.shipping.labels.reader import read_barcodes, read_sizes, read_texts
+from tests.shipping.quotes.quote_steps import connect_live
 
 PATIENCE = 120
 
@@ -72,6 +74,34 @@ async def test_areas_without_names_are_printed_with_the_names_of_the_coverage(sa
     (slip,) = read_texts((await fetch(sandbox, shipment["id"], "packing-slip")).content)
     assert "Kota Jakarta Selatan" in slip
     assert (await parcels.get(sandbox, shipment["id"]))["delivery"]["city"] is None, "what was sent stays as it was"
+
+
+async def test_a_live_shipment_without_a_city_prints_what_is_known(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """The names of the carrier's lists, as far as they were fetched; else the nearest area that the caller sent."""
+    delivery = {**parcels.DELIVERY, "city": None, "kecamatanId": 4713, "kelurahanId": None}
+    sender = {**parcels.SENDER, "city": None, "kecamatanId": 4799, "kecamatan": "Menteng"}
+    lists = {"districts": [{"id": 4713, "name": "Kebayoran Baru", "parent_id": 5}],
+             "cities": [{"id": 5, "name": "Jaksel Raya", "parent_id": 6}]}  # fmt: skip
+    key = await make_key(database, company.live)
+    async with connect(installation, key.raw) as api:
+        shipment = await parcels.create(api, "custom", sender=sender, delivery=delivery)
+        (text,) = read_texts((await fetch(api, shipment["id"])).content)
+        assert text.split("Kota asal")[1].split()[0] == "Menteng"
+        await connect_live(installation, database, company.live, "aggregator_carrier", api_key="some-key")
+        async with database.connection() as db:
+            for level, areas in lists.items():
+                await db.execute(
+                    """INSERT INTO coverage_cache (company_id, adapter, level, parent, areas)
+                       VALUES ($1, 'kiriminaja', $2, '', $3)""",
+                    company.live, level, msgspec.json.encode(areas),
+                )  # fmt: skip
+        for document in ("label", "packing-slip"):
+            (text,) = read_texts((await fetch(api, shipment["id"], document)).content)
+            assert "Jaksel Raya" in text
+        batch = await order_file(api, [shipment["id"]], document="manifest")
+        assert "Jaksel Raya" in read_texts((await await_file(api, batch["id"])).content)[0]
 
 
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])

@@ -17,7 +17,7 @@ from sapa.customers import bulk as customers
 from sapa.customers.profile import Profile, build_profile
 from sapa.customers.types import CustomerRef, build_ref
 from sapa.db.pool import Tx
-from sapa.events import EncodedEvents, Event, emit_encoded, encode_events
+from sapa.events import EncodedEvents, Event, encode_events
 from sapa.http.errors import ApiError, Invalid
 from sapa.orders.actions import EARLIEST, build_contact, in_customer, parse_past
 from sapa.orders.bulk import queries
@@ -350,10 +350,9 @@ def _build_announcements(
 
 
 async def _announce(tx: Tx, company: Company, announcements: Announcements, by: ChangeActor) -> None:
-    await emit_encoded(tx, company, announcements.events)
+    await timeline.announce_encoded(tx, company, announcements.events, announcements.entries, are_known=True)
     if announcements.history is not None:
         await queries.insert_history(tx, company.id, by, announcements.history)
-    await timeline.record_encoded(tx, company, announcements.entries, are_known=True)
     if announcements.changed:
         await publish(tx, company, OrdersPlaced(announcements.changed))
 

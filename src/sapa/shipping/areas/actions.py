@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection
@@ -32,7 +32,7 @@ from sapa.shipping.carriers.interface import (
     Level,
 )
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections.actions import find_adapter, get_carrier, recall_carrier, record_health
+from sapa.shipping.connections.actions import find_adapter, get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.errors import CarrierUnavailable
@@ -53,6 +53,14 @@ _LONGEST_CODE = 10
 _AREA_FIELDS = ("kelurahan", "kecamatan", "city", "province")
 _AREA_IDS = ("province_id", "city_id", "district_id", "sub_district_id")
 _decode = msgspec.json.Decoder(list[CarrierArea]).decode
+_decode_lists = msgspec.json.Decoder(dict[int, list[CarrierArea]]).decode
+
+
+SubDistricts = Mapping[str, tuple[int | None, int | None]]
+"""Both ends of a shipment: the field of the sub-district, with the ids of district and sub-district."""
+
+CoverageLists = Mapping[int, Sequence[CarrierArea]]
+"""The sub-districts of some districts."""
 
 
 class CoverageState(Struct, frozen=True):
@@ -61,36 +69,35 @@ class CoverageState(Struct, frozen=True):
     connected: ConnectedCarrier | None
     """None if the dictionary is used."""
     areas: list[CarrierArea] | None = None
-    is_fresh: bool = False
+    fresh_seconds: float = 0.0
+    """For how long the cached list is still fresh."""
+
+
+class CoverageList(Struct, frozen=True):
+    """Areas by name, and for how long they stay the same: 0 if that is not known."""
+
+    areas: list[CarrierArea]
+    fresh_seconds: float
 
 
 async def list_coverage(
     context: AppContext, company: Company, request: AreaRequest, search: str | None
 ) -> list[CarrierArea]:
     """Sorted by name. Raises NotFound for an unknown parent."""
+    return (await list_timed_coverage(context, company, request, search)).areas
+
+
+async def list_timed_coverage(
+    context: AppContext, company: Company, request: AreaRequest, search: str | None
+) -> CoverageList:
+    """Like `list_coverage`."""
     async with context.database.connection() as db:
         coverage = await _get_coverage(context, db, company, request)
-    if not coverage.is_fresh and coverage.connected is not None:
+    if coverage.fresh_seconds <= 0 and coverage.connected is not None:
         response = await _ask(coverage.connected, request)
         async with context.database.connection() as db:
             coverage = await _save_response(db, company, coverage, request, response)
-    return _filter(coverage.areas or [], request, search)
-
-
-async def find_fresh(context: AppContext, company: Company, request: AreaRequest) -> bytes | None:
-    """The cached list of the account that served the provider last time, as JSON; None if it must be read or fetched
-    by `list_coverage`."""
-    remembered = recall_carrier(company, request.provider)
-    if remembered is None or not _has_list(CARRIERS[remembered.adapter], request):
-        return None
-    days, key = get_environment(company).coverage_days, _build_key(CARRIERS[remembered.adapter], request)
-    async with context.database.connection() as db:
-        return await queries.find_fresh(db, company.id, key, days, request.provider, remembered.id)
-
-
-def list_cached(areas: bytes, request: AreaRequest, search: str | None) -> list[CarrierArea]:
-    """Like `list_coverage`, from the JSON that `find_fresh` found."""
-    return _filter(_decode(areas), request, search)
+    return CoverageList(_filter(coverage.areas or [], request, search), max(0.0, coverage.fresh_seconds))
 
 
 async def search(context: AppContext, company: Company, provider: str, text: str, limit: int) -> list[AreaPath]:
@@ -177,23 +184,17 @@ def simplify(name: str) -> str:
     return " ".join(" ".join(words).split())
 
 
-async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:
-    """Raises Invalid if an end is not one of the carrier's areas, as far as they are cached."""
-    if adapter is not None:
-        ids = {f"{field}.kelurahanId": (party.kecamatan_id, party.kelurahan_id) for field, party in ends.items()}
-        await check_sub_districts(db, company, adapter, ids)
-
-
 async def check_sub_districts(
-    db: Connection, company: Company, adapter: str, ends: Mapping[str, tuple[int | None, int | None]]
+    db: Connection, company: Company, adapter: str, ends: SubDistricts, cached: CoverageLists | None = None
 ) -> None:
-    """Raises Invalid if a sub-district is not in its district; passes if the district's list is not cached. Each end is
-    the field of the sub-district, with the ids of district and sub-district."""
-    named = {field: ids for field, ids in ends.items() if None not in ids}
-    districts = {district_id for district_id, _ in named.values() if district_id is not None}
-    coverage = await _list_sub_districts(db, company, CARRIERS[adapter], districts) if districts else {}
-    for field, (district_id, sub_district_id) in named.items():
-        areas = coverage.get(district_id or 0)
+    """Raises Invalid if a sub-district is not in its district; passes if the district's list is not cached. The caller
+    may have read the cached lists already."""
+    districts = list_districts(ends)
+    if not districts:
+        return
+    coverage = await _list_sub_districts(db, company, CARRIERS[adapter], districts, cached)
+    for field, (district_id, sub_district_id) in ends.items():
+        areas = coverage.get(district_id or 0) if sub_district_id is not None else None
         if areas and str(sub_district_id) not in {str(area.id) for area in areas}:
             raise Invalid.field(
                 field,
@@ -202,19 +203,58 @@ async def check_sub_districts(
             )
 
 
+def lists_sub_districts(adapter: str) -> bool:
+    """Whether the carrier has a list of sub-districts, so that ids are its own."""
+    carrier = CARRIERS[adapter]
+    return _has_list(carrier, AreaRequest(carrier.provider, "sub-districts", None))
+
+
+def decode_lists(lists: Raw | None) -> CoverageLists:
+    """The part SUB_DISTRICTS as a JSON object: the areas by their district."""
+    return {} if lists is None else _decode_lists(lists)
+
+
+def list_districts(ends: SubDistricts) -> set[int]:
+    """The districts whose sub-districts are checked."""
+    return {district for district, sub_district in ends.values() if district is not None and sub_district is not None}
+
+
 async def _list_sub_districts(
-    db: Connection, company: Company, carrier: Carrier, district_ids: Collection[int]
-) -> Mapping[int, Sequence[CarrierArea]]:
+    db: Connection, company: Company, carrier: Carrier, district_ids: Collection[int], cached: CoverageLists | None
+) -> CoverageLists:
     """By district, without calling the carrier: from the dictionary, the environment or the cache."""
     level: Level = "sub-districts"
     if not _has_list(carrier, AreaRequest(carrier.provider, level, None)):
         return {id: await queries.list_areas(db, LEVELS[level], id) for id in district_ids}
     environment = get_environment(company)
     found = {id: areas for id in district_ids if (areas := environment.find_sub_districts(id)) is not None}
-    if others := [str(id) for id in district_ids if id not in found]:
-        cached = await queries.list_cached(db, company.id, carrier.name, level, others, MAX_AGE_DAYS)
-        found |= {int(parent): _decode(areas) for parent, areas in cached.items()}
+    others = [id for id in district_ids if id not in found]
+    if cached is not None:
+        return found | {id: cached[id] for id in others if id in cached}
+    if others:
+        lists = await queries.list_cached(db, company.id, carrier.name, level, list(map(str, others)), MAX_AGE_DAYS)
+        found |= {int(parent): _decode(areas) for parent, areas in lists.items()}
     return found
+
+
+async def locate(
+    db: Connection, company: Company, shipment: StoredShipment, ends: Mapping[str, Party]
+) -> StoredShipment:
+    """Checks the changed ends against the areas of the carrier that serves the provider, as far as they are cached, and
+    names the receiver's area. Raises Invalid."""
+    ids = {f"{field}.kelurahanId": (party.kecamatan_id, party.kelurahan_id) for field, party in ends.items()}
+    districts, receiver = [str(id) for id in list_districts(ids)], ids.get("delivery.kelurahanId", (None, None))
+    found = await queries.locate(db, company.id, shipment.provider, districts, MAX_AGE_DAYS, receiver)
+    adapter = found.adapter or get_environment(company).find_adapter(shipment.provider)
+    has_lists = adapter is not None and lists_sub_districts(adapter)
+    if adapter is not None:
+        lists = decode_lists(found.sub_districts) if has_lists else None
+        await check_sub_districts(db, company, adapter, ids, lists)
+    if not has_lists or get_environment(company).list_places(shipment.provider) is not None:
+        return await with_area(db, company, shipment, adapter)
+    if shipment.area is not None or "delivery" not in ends:
+        return shipment
+    return msgspec.structs.replace(shipment, area=build_area(_with_names(ends["delivery"], found.names)))
 
 
 async def with_area(db: Connection, company: Company, shipment: StoredShipment, adapter: str | None) -> StoredShipment:
@@ -231,6 +271,11 @@ async def with_area_names(db: Connection, company: Company, shipment: StoredShip
     if party.kecamatan_id is None or party.city:
         return party
     names = await _list_names(db, company, shipment, party.kecamatan_id, party.kelurahan_id)
+    return _with_names(party, names)
+
+
+def _with_names(party: Party, names: Sequence[str | None]) -> Party:
+    """Only what the party does not have itself."""
     missing = {field: name for field, name in zip(_AREA_FIELDS, names, strict=False) if not getattr(party, field)}
     return msgspec.structs.replace(party, **missing)
 
@@ -238,22 +283,17 @@ async def with_area_names(db: Connection, company: Company, shipment: StoredShip
 async def _list_names(
     db: Connection, company: Company, shipment: StoredShipment, district_id: int, sub_district_id: int | None
 ) -> Sequence[str | None]:
-    """From the sub-district to the province, without calling the carrier."""
+    """From the sub-district to the province, without calling the carrier. A shipment without a carrier may have the ids
+    of the dictionary, or those that the provider for parcels uses."""
     places = get_environment(company).list_places(shipment.provider) or ()
     if found := _find_place_names(places, district_id, sub_district_id):
         return found
-    carrier = CARRIERS.get(shipment.adapter or "")
-    if carrier is None or not _has_list(carrier, AreaRequest(carrier.provider, "sub-districts", None)):
-        return await queries.find_names(db, district_id, sub_district_id)
-    names: list[str | None] = []
-    ids = {"sub-districts": sub_district_id, "districts": district_id}
-    parent: int | str | None = None
-    for level in reversed(LEVELS):
-        id = ids.get(level, parent)
-        area = None if id is None else await queries.find_cached_area(db, company.id, carrier.name, level, str(id))
-        names.append(area.name if area else None)
-        parent = area.parent_id if area else None
-    return names
+    if shipment.adapter is not None and lists_sub_districts(shipment.adapter):
+        return await queries.find_cached_names(db, company.id, shipment.adapter, district_id, sub_district_id)
+    names = await queries.find_names(db, district_id, sub_district_id)
+    if names or shipment.adapter is not None:
+        return names
+    return await queries.find_served_names(db, company.id, LOCATED_BY_AREAS, district_id, sub_district_id)
 
 
 def _find_place_names(
@@ -271,10 +311,12 @@ async def _get_coverage(context: AppContext, db: Connection, company: Company, r
         None if PROVIDERS[request.provider].is_local else await get_carrier(context, db, company, request.provider)
     )
     if connected is None or not _has_list(connected.carrier, request):
-        return CoverageState(None, await _list_from_dictionary(db, request), is_fresh=True)
+        return CoverageState(None, await _list_from_dictionary(db, request))
     days = get_environment(company).coverage_days
     cached = await queries.find_cached(db, company.id, *_build_key(connected.carrier, request), days, MAX_AGE_DAYS)
-    return CoverageState(connected, _decode(cached.areas), cached.is_fresh) if cached else CoverageState(connected)
+    if cached is None:
+        return CoverageState(connected)
+    return CoverageState(connected, _decode(cached.areas), cached.fresh_seconds)
 
 
 async def _list_from_dictionary(db: Connection, request: AreaRequest) -> list[CarrierArea]:
@@ -310,7 +352,7 @@ async def _save_response(
         raise CarrierUnavailable(f"{connected.carrier.label} did not return its areas: {response}.")
     if response:
         await queries.save_coverage(db, company.id, *_build_key(connected.carrier, request), encode(response))
-    return CoverageState(connected, response, is_fresh=True)
+    return CoverageState(connected, response)
 
 
 def _has_list(carrier: Carrier, request: AreaRequest) -> bool:

@@ -1,10 +1,8 @@
 """How the areas that providers serve are reached."""
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
@@ -13,11 +11,10 @@ from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import SearchText
 from sapa.shipping.areas import actions
 from sapa.shipping.areas.types import AreaRequest, AreaSearchResult, CoverageArea
-from sapa.shipping.carriers.interface import CarrierArea, Level
+from sapa.shipping.carriers.interface import Level
 from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS, Provider
-from sapa.values.json import encode
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -63,7 +60,7 @@ class AreaSearchQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     limit: Annotated[int, Meta(ge=1, le=50, description="How many areas to return.")] = 10
 
 
-@routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
+@routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
 async def list_shipping_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
 
@@ -73,7 +70,7 @@ async def list_shipping_provinces(call: OutboundCall, query: ProvincesQuery) -> 
     return await _list(call, query, "provinces", None)
 
 
-@routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES)
+@routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
 async def list_shipping_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
     """List the cities and regencies of a province.
 
@@ -85,13 +82,13 @@ async def list_shipping_cities(call: OutboundCall, query: CitiesQuery) -> list[C
     return await _list(call, query, "cities", query.province_id)
 
 
-@routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES)
+@routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
 async def list_shipping_districts(call: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
     """List the districts (kecamatan) of a city."""
     return await _list(call, query, "districts", query.city_id)
 
 
-@routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES)
+@routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES, is_remembered=True)
 async def list_shipping_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
     """List the sub-districts (kelurahan) of a district."""
     return await _list(call, query, "sub-districts", query.district_id)
@@ -118,19 +115,7 @@ async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must not be blank")
     request = AreaRequest(query.provider, level, parent)
-    cached = await actions.find_fresh(call.context, call.company, request)
-    if cached is not None:
-        shown: list[CoverageArea] = _show_cached(cached, request, query.search)
-        return shown
-    found = await actions.list_coverage(call.context, call.company, request, query.search)
-    return _show(found)
-
-
-@lru_cache(maxsize=256)
-def _show_cached(areas: bytes, request: AreaRequest, search: str | None) -> Any:
-    """As JSON: a cached list is read far more often than it changes."""
-    return Raw(encode(_show(actions.list_cached(areas, request, search))))
-
-
-def _show(areas: Sequence[CarrierArea]) -> list[CoverageArea]:
-    return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in areas]
+    found = await actions.list_timed_coverage(call.context, call.company, request, query.search)
+    if found.fresh_seconds > 0:
+        call.remembered_seconds = found.fresh_seconds
+    return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found.areas]

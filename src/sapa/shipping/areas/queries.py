@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
+from sapa.shipping.areas.statement_parts import AREA_NAMES, NAMES, SUB_DISTRICTS
 from sapa.shipping.areas.types import AreaDataset, AreaRow, AreaWords
 from sapa.shipping.carriers.interface import AreaPath, CarrierArea
-from sapa.shipping.connections.types import IS_STILL_CONNECTED
+from sapa.shipping.connections.statement_parts import STORED_ACCOUNT
 
 _LOCK = 0xA5EA5  # any number that no other advisory lock uses
 _DICTIONARY = "the dictionary of places belongs to no company"
@@ -16,12 +17,29 @@ _DICTIONARY = "the dictionary of places belongs to no company"
 
 class CachedCoverage(Struct, frozen=True):
     areas: Raw
-    is_fresh: bool
+    fresh_seconds: float
+    """For how long it is still fresh; negative if it is out of date."""
 
 
 class CachedList(Struct, frozen=True):
     parent: str
     areas: Raw
+
+
+class CachedNames(Struct, frozen=True):
+    """From the sub-district to the province; null where no list is cached."""
+
+    names: list[str | None]
+
+
+class CachedLocation(Struct, frozen=True):
+    """What the cache has about both ends of a shipment."""
+
+    adapter: str | None
+    sub_districts: Raw | None
+    """By district, as a JSON object."""
+    names: list[str | None]
+    """Of the receiver's areas, from the sub-district to the province."""
 
 
 class AreaChanges(Struct, frozen=True):
@@ -161,20 +179,11 @@ HAS_AREAS = sql("SELECT EXISTS (SELECT FROM areas WHERE retired_at IS NULL)", cr
 
 FIND_CACHED = sql(
     """
-    SELECT areas, fetched_at > now() - make_interval(days => $5) AS is_fresh
+    SELECT areas, extract(epoch FROM fetched_at + make_interval(days => $5) - now())::float8 AS fresh_seconds
       FROM coverage_cache
      WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = $4
        AND fetched_at > now() - make_interval(days => $6)""",
     row=CachedCoverage,
-)
-
-FIND_FRESH = sql(
-    f"""
-    SELECT areas
-      FROM coverage_cache
-     WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = $4
-       AND fetched_at > now() - make_interval(days => $5)
-       AND {IS_STILL_CONNECTED.format("$6", "$7")}"""
 )
 
 LIST_CACHED = sql(
@@ -186,13 +195,18 @@ LIST_CACHED = sql(
     row=CachedList,
 )
 
-FIND_CACHED_AREA = sql(
-    """
-    SELECT area->>'id' AS id, area->>'name' AS name, area->>'parent_id' AS parent_id, area->>'zip' AS zip
-      FROM coverage_cache, json_array_elements(areas) AS area
-     WHERE company_id = $1 AND adapter = $2 AND level = $3 AND area->>'id' = $4
-     LIMIT 1""",
-    row=CarrierArea,
+FIND_CACHED_NAMES = compose(
+    ["account AS (SELECT :adapter::text AS adapter)", *AREA_NAMES], f"SELECT {NAMES}", row=CachedNames
+)
+
+FIND_SERVED_NAMES = compose([STORED_ACCOUNT, *AREA_NAMES], f"SELECT {NAMES}", row=CachedNames)
+
+LOCATE = compose(
+    [STORED_ACCOUNT, SUB_DISTRICTS, *AREA_NAMES],
+    f"""
+    SELECT (SELECT adapter FROM account) AS adapter,
+           (SELECT json_object_agg(parent, areas) FROM sub_districts) AS sub_districts, {NAMES}""",
+    row=CachedLocation,
 )
 
 SAVE = sql(
@@ -292,14 +306,6 @@ async def find_cached(
     return await FIND_CACHED.find(db, company_id, adapter, level, parent, fresh_days, max_age_days)
 
 
-async def find_fresh(
-    db: Connection, company_id: int, key: tuple[str, str, str], days: int, provider: str, connection_id: str
-) -> bytes | None:
-    """The cached list (adapter, level, parent) of an account; None also when the provider has another one by now."""
-    found: Raw | None = await FIND_FRESH.value(db, company_id, *key, days, provider, connection_id)
-    return None if found is None else bytes(found)
-
-
 async def list_cached(
     db: Connection, company_id: int, adapter: str, level: str, parents: Sequence[str], max_age_days: int
 ) -> dict[str, Raw]:
@@ -308,9 +314,40 @@ async def list_cached(
     return {row.parent: row.areas for row in rows}
 
 
-async def find_cached_area(db: Connection, company_id: int, adapter: str, level: str, id: str) -> CarrierArea | None:
-    """Of any list that is cached, however old: an area keeps its name."""
-    return await FIND_CACHED_AREA.find(db, company_id, adapter, level, id)
+async def find_cached_names(
+    db: Connection, company_id: int, adapter: str, district_id: int, sub_district_id: int | None
+) -> Sequence[str | None]:
+    """From the sub-district to the province; null where no list is cached."""
+    values = {"adapter": adapter, "district": str(district_id), "sub_district": _to_text(sub_district_id)}
+    found = await FIND_CACHED_NAMES.find(db, company_id, *FIND_CACHED_NAMES.order(values))
+    return found.names if found else ()
+
+
+async def find_served_names(
+    db: Connection, company_id: int, provider: str, district_id: int, sub_district_id: int | None
+) -> Sequence[str | None]:
+    """The same, of the carrier that serves the provider now."""
+    values = {"provider": provider, "district": str(district_id), "sub_district": _to_text(sub_district_id)}
+    found = await FIND_SERVED_NAMES.find(db, company_id, *FIND_SERVED_NAMES.order(values))
+    return found.names if found else ()
+
+
+async def locate(
+    db: Connection, company_id: int, provider: str, districts: Sequence[str], max_age_days: int,
+    receiver: tuple[int | None, int | None],
+) -> CachedLocation:  # fmt: skip
+    """What the cache has of the account that serves the provider. The receiver is its district and sub-district."""
+    district_id, sub_district_id = receiver
+    values = {
+        "provider": provider, "districts": districts, "max_age_days": max_age_days,
+        "district": _to_text(district_id), "sub_district": _to_text(sub_district_id),
+    }  # fmt: skip
+    (found,) = await LOCATE.all(db, company_id, *LOCATE.order(values))
+    return found
+
+
+def _to_text(id: int | None) -> str | None:
+    return None if id is None else str(id)
 
 
 async def save_coverage(db: Connection, company_id: int, adapter: str, level: str, parent: str, areas: bytes) -> None:

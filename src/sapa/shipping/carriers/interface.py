@@ -109,7 +109,7 @@ class CashLimits(Struct, frozen=True):
     most: Decimal
 
 
-class ServiceOffer(Struct, frozen=True):
+class ServiceOffer(Struct, frozen=True, gc=False):
     """A service that a carrier offers for a shipment."""
 
     service_code: str

@@ -15,6 +15,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.http.executor import AuditRecorder
+from sapa.http.response_memory import drop_responses
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_text
 from sapa.shipping.carriers.interface import (
@@ -113,10 +114,13 @@ def recall_carrier(company: Company, provider: str) -> RememberedCarrier | None:
     return _remembered.get((company.id, provider))
 
 
-async def record_success(db: Connection, company_id: int, connected: ConnectedCarrier) -> None:
-    """Clears the error of an earlier call."""
-    if connected.has_error:
-        await queries.record_health(db, company_id, connected.connection.id, None)
+async def open_remembered(
+    context: AppContext, company: Company, remembered: RememberedCarrier, has_error: bool
+) -> ConnectedCarrier:
+    """For an account that a statement has just found to be the provider's still."""
+    carrier = CARRIERS[remembered.adapter]
+    account = await _open_account(context, company, remembered.id, carrier, remembered.credentials)
+    return ConnectedCarrier(carrier, account, has_error)
 
 
 async def record_health(db: Connection, company_id: int, connection_id: str, error: str | None) -> None:
@@ -173,6 +177,7 @@ async def store(context: AppContext, tx: Tx, company: Company, draft: CarrierDra
         context.vault.seal(msgspec.json.encode(draft.credentials), company.id, draft.id),
         msgspec.json.encode(draft.public_fields), _hash(token), draft.verified_at,
     )  # fmt: skip
+    drop_responses(tx, company.id)
     left_behind = await queries.count_open(tx, company.id, draft.provider, draft.carrier.name)
     callback_url = f"{context.settings.server.address}{HOOKS}{token}"
     return NewCarrierConnection(_build_info(company, stored), callback_url, left_behind)
@@ -215,6 +220,7 @@ async def check(context: AppContext, company: Company, provider: str) -> Carrier
     if stored is not None:
         async with context.database.transaction() as tx:
             await queries.record_test(tx, company.id, stored.id, status, error)
+            drop_responses(tx, company.id)
     return CarrierHealth(provider, connected.carrier.name, error is None, error)
 
 
@@ -231,6 +237,7 @@ async def disconnect(tx: Tx, company: Company, provider: str) -> None:
         if provider in _list_unstored(company):
             raise Invalid.field("provider", f"{provider} is simulated in a test environment and cannot be disconnected")
         raise ProviderNotConnected(f"{provider} is not connected.")
+    drop_responses(tx, company.id)
 
 
 def _list_unstored(company: Company) -> dict[str, str]:
@@ -247,7 +254,7 @@ async def _connect_stored(context: AppContext, company: Company, stored: StoredC
     account = await _open_account(context, company, stored.id, carrier, credentials)
     if len(_remembered) >= MOST_REMEMBERED:
         _remembered.clear()
-    _remembered[company.id, stored.provider] = RememberedCarrier(stored.adapter, stored.id)
+    _remembered[company.id, stored.provider] = RememberedCarrier(stored.adapter, stored.id, credentials)
     return ConnectedCarrier(carrier, account, stored.last_error is not None)
 
 

@@ -1,5 +1,6 @@
 """A company's accounts with carriers: types and errors."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
@@ -14,18 +15,13 @@ from sapa.values.provider_accounts import AccountFieldEntry
 
 CONNECTION_ID = IdKind("carr_")
 
-IS_STILL_CONNECTED = """EXISTS (
-           SELECT FROM carrier_connections
-            WHERE company_id = $1 AND provider = {} AND id = {} AND status = 'connected')"""
-"""For statements that read what was stored for a remembered account: a part of their WHERE, with the parameters of the
-provider and the account."""
-
 
 class RememberedCarrier(Struct, frozen=True):
-    """The account that this process last saw. A statement that uses it checks with IS_STILL_CONNECTED."""
+    """The account that this process last saw. A statement that uses it checks it with the part ACCOUNT."""
 
     adapter: str
     id: str
+    credentials: Mapping[str, str]
 
 
 class ProviderNotConnected(Conflict):

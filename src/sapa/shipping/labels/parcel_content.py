@@ -75,8 +75,8 @@ def build_parcel(
         is_cod=cod_amount is not None,
         sender=_build_party(sender),
         receiver=_build_party(receiver),
-        origin=sender.city or "",
-        destination=receiver.city or "",
+        origin=_name_place(sender),
+        destination=_name_place(receiver),
         weight=package.weight,
         volumetric_weight=_find_volumetric(package, courier),
         quantity=package.item_qty or 1,
@@ -121,6 +121,12 @@ def _build_party(party: Party) -> LabelParty:
         city=" ".join(part for part in (place, party.zip) if part),
         notes=party.notes or "",
     )
+
+
+def _name_place(party: Party) -> str:
+    """The city, or the nearest area to it that is known."""
+    names = (party.city, party.kecamatan, party.kelurahan, party.province)
+    return next((name for name in names if name), "")
 
 
 def _list_items(shipment: StoredShipment, package: Package, order: Order | None) -> Sequence[PackedItem]:

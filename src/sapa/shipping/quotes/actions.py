@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
 from msgspec import Struct
 
 from sapa.context import AppContext
-from sapa.db.pool import Connection, Database
+from sapa.db.group_commit import GroupCommit
+from sapa.db.pool import Connection, Database, Tx
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.areas.types import AreaRequest
 from sapa.shipping.carriers.interface import (
@@ -22,11 +22,12 @@ from sapa.shipping.carriers.interface import (
     ShipmentRequest,
 )
 from sapa.shipping.carriers.offers import explain_cash
-from sapa.shipping.connections.actions import get_carrier, recall_carrier, record_health, record_success
-from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.connections.actions import get_carrier, open_remembered, recall_carrier, record_health
+from sapa.shipping.connections.types import ConnectedCarrier, RememberedCarrier
 from sapa.shipping.errors import CarrierUnavailable
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes import queries
+from sapa.shipping.quotes.queries import NewQuote
 from sapa.shipping.quotes.requests import build_key, build_request
 from sapa.shipping.quotes.types import (
     QuoteIn,
@@ -45,7 +46,7 @@ ANSWER_SECONDS = 4.7
 EXPRESS_MINUTES, INSTANT_MINUTES = 30, 5
 PURGE_BATCH = 5_000
 
-_decoder = msgspec.json.Decoder(QuoteResult)
+_decode = msgspec.json.Decoder(QuoteResult).decode
 
 
 class QuoteLookup(Struct, frozen=True):
@@ -56,28 +57,29 @@ class QuoteLookup(Struct, frozen=True):
     key: bytes
 
 
-async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
+class TimedQuote(Struct, frozen=True):
+    """A quote, and for how many seconds it stays cached: 0 if it is not."""
+
+    result: QuoteResult
+    seconds_left: float = 0.0
+
+
+async def quote(context: AppContext, company: Company, body: QuoteIn) -> TimedQuote:
     """Without an offer there is at least one message; raises CarrierUnavailable if the carrier does not respond."""
     request = build_request(company, body)
-    result = await _quote_in_time(context, company, body, request)
-    return _with_weights(result, request.parcel)
+    timed = await _quote_in_time(context, company, body, request)
+    return msgspec.structs.replace(timed, result=_with_weights(timed.result, request.parcel))
 
 
-async def _quote_in_time(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
+async def _quote_in_time(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> TimedQuote:
     if PROVIDERS[body.provider].is_local:
         message = f"{body.provider} has no price list. Send your own fee when you create the shipment."
-        return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", message)])
+        return TimedQuote(QuoteResult([], [QuoteMessage(body.provider, "no_price_list", message)]))
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return await _quote(context, company, body, request)
     except TimeoutError:
         raise CarrierUnavailable(f"The carrier of {body.provider} did not respond in time. Try again.") from None
-
-
-@lru_cache(maxsize=256)
-def _decode(cached: bytes) -> QuoteResult:
-    """The same quote is requested again and again while a customer checks out."""
-    return _decoder.decode(cached)
 
 
 def _with_weights(result: QuoteResult, parcel: Parcel) -> QuoteResult:
@@ -94,35 +96,64 @@ def _with_weights(result: QuoteResult, parcel: Parcel) -> QuoteResult:
     return msgspec.structs.replace(result, options=options, volumetric_weight=build_volumetric_kg(*sides))
 
 
-async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
-    remembered, tried = recall_carrier(company, body.provider), None
+async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> TimedQuote:
+    remembered = recall_carrier(company, body.provider)
     async with context.database.connection() as db:
+        found = None
         if remembered is not None:
-            tried = _hash_key(remembered.adapter, remembered.id, request)
-            cached = await queries.find_quote_of_account(db, company.id, tried, body.provider, remembered.id)
-            if cached is not None:
-                return _decode(bytes(cached))
-        connected = await get_carrier(context, db, company, body.provider)
-        key = _hash_key(connected.carrier.name, connected.connection.id, request)
-        cached = await queries.find_quote(db, company.id, key) if key != tried else None
-        if cached is not None:
-            return _decode(bytes(cached))
-        await _check_ends(db, company, connected, request)
+            found = await _look_up_account(context, db, company, body.provider, remembered, request)
+        if found is None:
+            found = await _look_up(context, db, company, body.provider, request)
+    if isinstance(found, TimedQuote):
+        return found
     if PROVIDERS[body.provider].has_pickup_cities:
         request = await _with_pickup_city(context, company, body.provider, request)
-    return await _ask(context, company, QuoteLookup(connected, request, key))
+        found = msgspec.structs.replace(found, request=request)
+    return await _ask(context, company, found)
+
+
+async def _look_up_account(
+    context: AppContext,
+    db: Connection,
+    company: Company,
+    provider: str,
+    remembered: RememberedCarrier,
+    request: ShipmentRequest,
+) -> TimedQuote | QuoteLookup | None:
+    """With one statement; None if the remembered account is not the provider's any more."""
+    key, ends = _hash_key(remembered.adapter, remembered.id, request), _list_ends(request)
+    has_lists = areas.lists_sub_districts(remembered.adapter)
+    districts = [str(id) for id in areas.list_districts(ends)] if has_lists else []
+    stored = await queries.look_up(db, company.id, key, provider, remembered, districts, areas.MAX_AGE_DAYS)
+    if stored is None:
+        return None
+    if stored.quote is not None:
+        return TimedQuote(_decode(stored.quote), stored.seconds_left or 0.0)
+    lists = areas.decode_lists(stored.sub_districts) if has_lists else None
+    await areas.check_sub_districts(db, company, remembered.adapter, ends, lists)
+    return QuoteLookup(await open_remembered(context, company, remembered, stored.has_error), request, key)
+
+
+async def _look_up(
+    context: AppContext, db: Connection, company: Company, provider: str, request: ShipmentRequest
+) -> TimedQuote | QuoteLookup:
+    connected = await get_carrier(context, db, company, provider)
+    key = _hash_key(connected.carrier.name, connected.connection.id, request)
+    if (cached := await queries.find_quote(db, company.id, key)) is not None:
+        return TimedQuote(_decode(cached.quote), cached.seconds_left)
+    await areas.check_sub_districts(db, company, connected.carrier.name, _list_ends(request))
+    return QuoteLookup(connected, request, key)
 
 
 def _hash_key(adapter: str, connection_id: str, request: ShipmentRequest) -> bytes:
     return sha256(build_key(adapter, connection_id, request)).digest()
 
 
-async def _check_ends(db: Connection, company: Company, connected: ConnectedCarrier, request: ShipmentRequest) -> None:
-    ends = {
+def _list_ends(request: ShipmentRequest) -> areas.SubDistricts:
+    return {
         f"{field}.subDistrictId": (point.kecamatan_id, point.kelurahan_id)
         for field, point in (("origin", request.origin), ("destination", request.destination))
     }
-    await areas.check_sub_districts(db, company, connected.carrier.name, ends)
 
 
 async def _with_pickup_city(
@@ -134,12 +165,12 @@ async def _with_pickup_city(
     return msgspec.structs.replace(request, service=msgspec.structs.replace(request.service, pickup_city=city.name))
 
 
-async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> QuoteResult:
+async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> TimedQuote:
     carrier, connection = lookup.connected.carrier, lookup.connected.connection
     wanted = lookup.request.service.service_type
     if wanted is not None and wanted not in carrier.service_types:
         message = f"{carrier.provider} does not offer {wanted}. Use {' or '.join(carrier.service_types)}."
-        return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", message)])
+        return TimedQuote(QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", message)]))
     try:
         quote = await carrier.quote(connection, lookup.request)
     except (CarrierAway, BadCredentials) as error:
@@ -147,12 +178,25 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
             await record_health(db, company.id, connection.id, str(error))
         raise CarrierUnavailable(f"{carrier.label} returned no prices: {error}.") from None
     result = build_result(lookup, quote)
-    async with context.database.connection() as db:
-        await record_success(db, company.id, lookup.connected)
-        if result.options:
-            minutes = _minutes(result)
-            await queries.save_quote(db, company.id, lookup.key, encode(result), minutes)
-    return result
+    if lookup.connected.has_error:
+        async with context.database.connection() as db:
+            await record_health(db, company.id, connection.id, None)
+    if not result.options:
+        return TimedQuote(result)
+    minutes = _minutes(result)
+    await QUOTES.run(context.database, company.id, NewQuote(lookup.key, encode(result), minutes))
+    return TimedQuote(result, minutes * 60)
+
+
+async def _save(tx: Tx, company_id: int, quotes: Sequence[NewQuote]) -> list[None]:
+    """In the order of their keys, so that two processes cannot wait for each other."""
+    by_key = {each.key: each for each in quotes}
+    await queries.save_quotes(tx, company_id, [by_key[key] for key in sorted(by_key)])
+    return [None] * len(quotes)
+
+
+QUOTES = GroupCommit(_save, lambda new: new.key, is_one_statement=True)
+"""New quotes of a company that arrive together are stored by one statement."""
 
 
 def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:

@@ -1,13 +1,15 @@
 """Quotes: requests and responses."""
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from sapa.http.responses import Envelope
 from sapa.shipping.providers import Provider
 from sapa.shipping.types import AreaId, CodAmount, PackageIn, PartyIn, PickupCity, ServiceType, VehicleType
+from sapa.values.json import encode
 
 
 class QuotePlaceIn(PartyIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -42,7 +44,7 @@ class QuoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     pickup_city: Annotated[PickupCity, Meta(description="The same as options.pickupCity.")] | None | UnsetType = UNSET
 
 
-class QuoteOption(Struct, frozen=True, rename="camel"):
+class QuoteOption(Struct, frozen=True, rename="camel", gc=False):
     """A service that can be booked for the shipment."""
 
     service_code: Annotated[str, Meta(examples=["jne:REG"])]
@@ -106,3 +108,9 @@ class QuoteAnswer(Envelope, frozen=True, rename="camel"):
 
     data: QuoteResult
     options: list[QuoteOption]
+
+
+def build_answer(result: QuoteResult) -> QuoteAnswer:
+    """Encodes the options once."""
+    options: Any = Raw(encode(result.options))
+    return QuoteAnswer(replace(result, options=options), options)

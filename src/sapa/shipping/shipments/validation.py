@@ -81,8 +81,6 @@ class ShipmentFacts(Struct, frozen=True):
     now: datetime | None = None
     """The company's time; only if a pickup is scheduled."""
     pickup_cities: Sequence[CarrierArea] = ()
-    adapter: str | None = None
-    """The carrier whose areas both ends must be in; only if it locates by areas."""
     connected: ConnectedCarrier | None = None
     """The carrier to book with; only if a booking is requested."""
 

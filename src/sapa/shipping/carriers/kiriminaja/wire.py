@@ -72,7 +72,7 @@ class Verdict(Struct, frozen=True):
         return any(word in self.reason.lower() for word in UNKNOWN_KEY_WORDS)
 
 
-class Price(Struct, frozen=True):
+class Price(Struct, frozen=True, gc=False):
     service: Word
     service_type: Word | int
     cost: Decimal
