@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from hashlib import sha256
 
 from sapa.context import AppContext
 from sapa.values.sealing import SecretKeyMissing, split_keys
@@ -32,5 +31,5 @@ def _list_keys(context: AppContext) -> list[str]:
 
 
 def _derive(key: str, company_id: int, purpose: str) -> str:
-    mark = hmac.new(key.encode(), f"sandbox/{company_id}/{purpose}".encode(), sha256).hexdigest()[:32]
+    mark = hmac.digest(key.encode(), f"sandbox/{company_id}/{purpose}".encode(), "sha256").hex()[:32]
     return f"sbx_{company_id}_{mark}"

@@ -37,6 +37,10 @@ async def schedule(tx: Tx, company_id: int, path: str, planned: Sequence[Planned
     if not planned:
         return
     await queries.insert_callbacks(tx, company_id, path, planned)
+    announce_scheduled(tx, planned)
+
+
+def announce_scheduled(tx: Tx, planned: Sequence[PlannedCallback]) -> None:
     after_seconds = min(each.after_seconds for each in planned)
     announce_due(tx, queries.CALLBACKS, after_seconds)
     announce_due(tx, subscriptions.QUEUE, after_seconds)

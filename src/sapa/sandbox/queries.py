@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 
 from sapa.db.due import WORKER, add_interval, build_next_due
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
 from sapa.db.wakeups import DueQueue
+from sapa.sandbox.statement_parts import SCHEDULED, name_scheduled
 from sapa.sandbox.types import PlannedCallback
+
+
+class ScheduledCallbacks(Struct, frozen=True):
+    callbacks: int
 
 
 class SimulatedCallback(Struct, frozen=True):
@@ -21,25 +25,7 @@ class SimulatedCallback(Struct, frozen=True):
     tries: int
 
 
-# Of several subscribed addresses the one with the highest level gets a copy.
-SCHEDULE = sql(
-    """
-    WITH planned AS (
-        SELECT clock_timestamp() + clock_offset + make_interval(secs => milliseconds / 1000.0) AS due_at, headers::json,
-               body, is_own
-          FROM companies
-         CROSS JOIN unnest($3::text[], $4::bytea[], $5::bigint[], $6::bool[])
-               WITH ORDINALITY AS p (headers, body, milliseconds, is_own, place)
-         WHERE company_id = $1
-         ORDER BY place),
-    subscriber AS (
-        SELECT url FROM sandbox_subscriptions WHERE company_id = $1 AND path = $2 ORDER BY level DESC LIMIT 1),
-    copied AS (
-        INSERT INTO sandbox_deliveries (company_id, due_at, url, headers, body)
-        SELECT $1, due_at, url, headers, body FROM planned CROSS JOIN subscriber)
-    INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
-    SELECT $1, due_at, $2, headers, body FROM planned WHERE is_own"""
-)
+SCHEDULE = compose([SCHEDULED], "SELECT count(*) AS callbacks FROM scheduled", row=ScheduledCallbacks)
 
 # Compares the real time first, in one index: no company's clock is behind it. The planner can use the index with
 # statement_timestamp().
@@ -74,16 +60,8 @@ POSTPONE = sql(
 )
 
 
-async def insert_callbacks(tx: Tx, company_id: int, path: str, planned: Sequence[PlannedCallback]) -> None:
-    await SCHEDULE.run(
-        tx,
-        company_id,
-        path,
-        [msgspec.json.encode(each.headers).decode() for each in planned],
-        [each.body for each in planned],
-        [round(each.after_seconds * 1000) for each in planned],
-        [each.is_own for each in planned],
-    )
+async def insert_callbacks(tx: Tx, company_id: int, hook: str, planned: Sequence[PlannedCallback]) -> None:
+    await SCHEDULE.all(tx, company_id, *SCHEDULE.order(name_scheduled(hook, planned)))
 
 
 async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:

@@ -99,9 +99,13 @@ class StoredAccounts:
     async def find_by_token(self, context: AppContext, db: Connection, token: str) -> ConnectedChannel | None:
         """The token holds the company's id, so only that company's rows are searched."""
         parts = _parse_token(token)
-        company = await find_company(db, int(parts["company"])) if parts else None
-        stored = await queries.find_by_hook(db, company.id, hash_token(token)) if company else None
-        return _open(context, company, stored) if company and stored else None
+        found = await queries.find_by_hook(db, int(parts["company"]), hash_token(token)) if parts else None
+        if found is None:
+            return None
+        account = bytes(found.account)
+        return open_account(
+            context, found.company, Source(found.source), found.id, account, found.credentials, found.last_error
+        )
 
     async def list_sources(self, db: Connection, company: Company) -> Sequence[Source]:
         stored = await queries.list_connections(db, company.id)
@@ -136,9 +140,17 @@ def get_account_id(channel: Channel, account: Mapping[str, str]) -> str:
 
 
 def get_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
-    if isinstance(channel, OwnServer):
-        return channel.get_server(account)
+    own = _find_own_server(channel.source)
+    if own is not None:
+        return own.get_server(account)
     return context.settings.upstreams.get(channel.source.lower(), channel.address)
+
+
+# Remembered: comparing an object with a protocol takes many times as long as everything else here.
+@lru_cache
+def _find_own_server(source: Source) -> OwnServer | None:
+    channel = CHANNELS[source]
+    return channel if isinstance(channel, OwnServer) else None
 
 
 async def find_company(db: Connection, company_id: int) -> Company | None:

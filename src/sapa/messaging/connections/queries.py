@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from sapa.access.statement_parts import COMPANY
+from sapa.access.types import CompanyColumns
 from sapa.db.due import WORKER, build_next_real_due
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import compose, sql
 from sapa.db.wakeups import DueQueue
 from sapa.values.sealing import SealedValue
 
@@ -28,6 +30,16 @@ class StoredChannelConnection(Struct, frozen=True):
     renew_at: str | None
     connected_at: str
     disconnected_at: str | None
+
+
+class HookedConnection(CompanyColumns, frozen=True):
+    """What a callback needs to know: the company, and its account."""
+
+    id: str
+    source: str
+    account: msgspec.Raw
+    credentials: bytes
+    last_error: str | None
 
 
 class DueRenewal(Struct, frozen=True):
@@ -55,12 +67,16 @@ FIND_BY_ACCOUNT = sql(
     row=StoredChannelConnection,
 )
 
-FIND_BY_HOOK = sql(
-    f"""
-    SELECT {_COLUMNS}
-      FROM channel_connections
-     WHERE company_id = $1 AND hook_hash = $2 AND status = 'connected'""",
-    row=StoredChannelConnection,
+FIND_BY_HOOK = compose(
+    [COMPANY],
+    """
+    SELECT company.company_id, company.environment, company.region, company.currency, company.time_zone,
+           company.language, company.cart_orders, connection.id, connection.source, connection.account,
+           connection.credentials, connection.last_error
+      FROM channel_connections AS connection
+     CROSS JOIN company
+     WHERE connection.company_id = $1 AND connection.hook_hash = :hook_hash AND connection.status = 'connected'""",
+    row=HookedConnection,
 )
 
 FIND_BY_ID = sql(
@@ -177,7 +193,7 @@ async def find_by_account(tx: Tx, company_id: int, source: str, account_id: str)
     return await FIND_BY_ACCOUNT.find(tx, company_id, source, account_id)
 
 
-async def find_by_hook(db: Connection, company_id: int, hook_hash: bytes) -> StoredChannelConnection | None:
+async def find_by_hook(db: Connection, company_id: int, hook_hash: bytes) -> HookedConnection | None:
     return await FIND_BY_HOOK.find(db, company_id, hook_hash)
 
 

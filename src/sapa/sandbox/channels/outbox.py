@@ -1,8 +1,15 @@
 """Records the requests that channel simulators receive."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from sapa.db.pool import Connection, Database, Tx
+from sapa.sandbox.callbacks import announce_scheduled
 from sapa.sandbox.channels import queries
+from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.queries import OutboxRow
+from sapa.sandbox.types import PlannedCallback
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 RETENTION_DAYS = 30
@@ -20,10 +27,30 @@ async def purge_old(database: Database) -> None:
 
 
 async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:
+    await queries.insert_request(tx, company_id, _build_request(source, call, response))
+
+
+async def record_with_callbacks(
+    tx: Tx, account: SandboxAccount, call: HookCall, response: HookAnswer, planned: Sequence[PlannedCallback]
+) -> None:
+    """One statement."""
+    request = _build_request(account.source, call, response)
+    await queries.insert_request(tx, account.company_id, request, account.hook, planned)
+    if planned:
+        announce_scheduled(tx, planned)
+
+
+def _build_request(source: str, call: HookCall, response: HookAnswer) -> dict[str, object]:
     headers = {name: _shown(name, value) for name, value in call.headers.items() if name not in _NOISE}
-    await queries.insert_request(
-        tx, company_id, source, call, headers, _text(call.body), response.status, _text(response.body)
-    )
+    return {
+        "source": source,
+        "method": call.method,
+        "path": call.path,
+        "headers": msgspec.json.encode(headers).decode(),
+        "body": _text(call.body),
+        "status": response.status,
+        "answer": _text(response.body),
+    }
 
 
 async def list_page(db: Connection, company_id: int, limit: int, offset: int) -> tuple[list[OutboxRow], int]:

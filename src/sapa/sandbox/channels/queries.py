@@ -7,8 +7,13 @@ import msgspec
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
-from sapa.values.hook_calls import HookCall
+from sapa.db.sql import compose, sql
+from sapa.sandbox.statement_parts import SCHEDULED, name_scheduled
+from sapa.sandbox.types import PlannedCallback
+
+
+class RecordedRequest(Struct, frozen=True):
+    id: int
 
 
 class OutboxRow(Struct, frozen=True):
@@ -64,12 +69,15 @@ PUT_NUMBER_STATE = sql(
        SET quality = excluded.quality, messaging_limit = excluded.messaging_limit, throughput = excluded.throughput"""
 )
 
-INSERT = sql(
-    """
+_RECORDED = """recorded AS (
     INSERT INTO sandbox_outbox (company_id, source, method, path, headers, body, status, answer, asked_at)
-    SELECT $1, $2, $3, $4, $5::text::json, $6, $7, $8, clock_timestamp() + clock_offset
-      FROM companies WHERE company_id = $1"""
-)
+    SELECT $1, :source, :method, :path, :headers::text::json, :body, :status, :answer, clock_timestamp() + clock_offset
+      FROM companies WHERE company_id = $1
+    RETURNING id)"""
+
+RECORD = compose([_RECORDED], "SELECT id FROM recorded", row=RecordedRequest)
+
+RECORD_WITH_CALLBACKS = compose([SCHEDULED, _RECORDED], "SELECT id FROM recorded", row=RecordedRequest)
 
 LIST = sql(
     """
@@ -201,17 +209,14 @@ async def find_moved(db: Connection, company_id: int, source: str, identities: S
 
 
 async def insert_request(
-    tx: Tx,
-    company_id: int,
-    source: str,
-    call: HookCall,
-    headers: Mapping[str, str],
-    body: str,
-    status: int,
-    answer: str,
+    tx: Tx, company_id: int, request: Mapping[str, object], hook: str = "", planned: Sequence[PlannedCallback] = ()
 ) -> None:
-    shown = msgspec.json.encode(headers).decode()
-    await INSERT.run(tx, company_id, source, call.method, call.path, shown, body, status, answer)
+    """With the callbacks that it causes."""
+    if planned:
+        values = {**request, **name_scheduled(hook, planned)}
+        await RECORD_WITH_CALLBACKS.all(tx, company_id, *RECORD_WITH_CALLBACKS.order(values))
+    else:
+        await RECORD.all(tx, company_id, *RECORD.order(request))
 
 
 async def list_requests(db: Connection, company_id: int, limit: int, offset: int) -> list[OutboxRow]:

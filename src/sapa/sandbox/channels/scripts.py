@@ -9,6 +9,10 @@ from typing import Literal
 from msgspec import Struct
 
 StepAction = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
+REPLIES = frozenset({"reply", "choice"})
+
+COUNTED = "two of three"
+"""What a script refuses that counts its messages."""
 
 
 class ScriptStep(Struct, frozen=True):

@@ -15,11 +15,10 @@ from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
-from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox, people, queries
 from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.inbound import SimulatedInbound
-from sapa.sandbox.channels.scripts import Script, ScriptStep, get_script_name
+from sapa.sandbox.channels.scripts import COUNTED, REPLIES, Script, ScriptStep, get_script_name
 from sapa.sandbox.external_access import ExternalAccess
 from sapa.sandbox.types import PlannedCallback, SandboxInboundIn, SandboxStatusIn
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -110,17 +109,19 @@ def new_token(length: int = 24) -> str:
     return base64.urlsafe_b64encode(uuid4().bytes + uuid4().bytes).decode()[:length]
 
 
-def is_refused(script: Script, accepted: AcceptedMessage, count: int) -> bool:
-    """Whether this message, the count-th to its recipient, is refused at once."""
+async def _is_refused(tx: Tx, script: Script, accepted: AcceptedMessage) -> bool:
+    """Whether this message is refused at once."""
     match script.refuses:
         case "all":
-            return bool(script.refusal)
+            return True
         case "templates":
             return accepted.is_template
         case "free":
             return not accepted.is_template
         case _:
-            return count % 3 != 0
+            account, to = accepted.account, accepted.to
+            name = f"{account.source}/{get_script_name(to)}/{to}"
+            return await queries.count_occurrence(tx, account.company_id, name) % 3 != 0
 
 
 async def run_script(
@@ -134,31 +135,30 @@ async def run_script(
     build_callback: BuildCallback,
 ) -> HookAnswer:
     """Everything is stored before the response; a script that hangs sends no response in time."""
-    account = accepted.account
-    async with context.database.transaction() as tx:
-        times = await queries.count_occurrence(
-            tx, account.company_id, f"{account.source}/{get_script_name(accepted.to)}/{accepted.to}"
-        )
+    account, database = accepted.account, context.database
+    stores_more = script.refuses == COUNTED or any(step.action in REPLIES for step in script.steps)
+    planned: list[PlannedCallback] = []
+    async with database.transaction() if stores_more else database.statement() as tx:
         if script.is_broken:
             response = broken
-        elif script.refusal and is_refused(script, accepted, times):
+        elif script.refusal and await _is_refused(tx, script, accepted):
             response = refuse(script.refusal)
         else:
             response = accept(accepted)
-            await call_back(tx, accepted, script.steps, build_callback)
-        await outbox.record(tx, account.company_id, account.source, call, response)
+            planned = await _plan_callbacks(tx, accepted, script.steps, build_callback)
+        await outbox.record_with_callbacks(tx, account, call, response, planned)
     if script.hangs:
         await asyncio.sleep(HANG_SECONDS)
     return response
 
 
-async def call_back(
+async def _plan_callbacks(
     tx: Tx, accepted: AcceptedMessage, steps: Sequence[ScriptStep], build_callback: BuildCallback
-) -> None:
+) -> list[PlannedCallback]:
     account = accepted.account
     planned = []
     for step in steps:
-        at, is_reply = accepted.at + timedelta(seconds=step.after), step.action in {"reply", "choice"}
+        at, is_reply = accepted.at + timedelta(seconds=step.after), step.action in REPLIES
         post = build_callback(accepted, step, at)
         if post is None:
             continue
@@ -166,4 +166,4 @@ async def call_back(
             await people.record_inbound(tx, account.company_id, account.source, accepted.to, at)
         is_own = is_reply or not accepted.is_external
         planned.append(PlannedCallback(post.headers, post.body, step.after, is_own))
-    await schedule(tx, account.company_id, account.hook, planned)
+    return planned
