@@ -98,7 +98,10 @@ async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIt
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda said: complaints.append(f"{said.text} {said.location['url']}") if said.type == "error" else None,
+    )
     yield page
     await context.close()
     assert complaints == []
@@ -144,7 +147,7 @@ async def test_every_page_can_be_read_by_everybody(
     inside = [*sorted(shop.inside.values()), "/live/channels/MSGAPP_CLOUD", "/live/carriers/aggregator_carrier"]
     of_agents = ["/test", "/test/inbox", shop.inside["/{environment}/inbox/{id}"], "/profile"]
     pages = [(path, shop.secret) for path in inside] + [(path, shop.agent_secret) for path in of_agents]
-    pages += [(path, "") for path in shop.outside.values()]
+    pages += [(path, "") for path in (*shop.outside.values(), f"/offline/{language}")]
     if not depth.is_long():  # each page in one of the views
         pages = pages[VIEWS.index((language, width, scheme)) :: len(VIEWS)]
     faults = {}

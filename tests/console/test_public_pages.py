@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from html import unescape
 
 import httpx
 import pytest
@@ -77,3 +78,22 @@ def test_the_fields_are_those_of_the_standard() -> None:
 def test_they_can_only_be_read(installation: Installation, path: str) -> None:
     assert httpx.head(installation.address + path, verify=TLS).status_code == 200
     assert httpx.post(installation.address + path, verify=TLS).status_code == 405
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "You're offline"), ("id", "Anda sedang luring")])
+def test_the_page_for_being_offline_is_nobody_s(installation: Installation, language: str, words: str) -> None:
+    page = get(installation, f"/console/offline/{language}", cookie="sapa_session=x", **{"accept-language": "fr"})
+    assert (page.status_code, unescape(page.text).count(f"<h1>{words}</h1>")) == (200, 1)
+    assert f'<html lang="{language}">' in page.text
+    assert 'rel="icon"' in page.text, "browsers would ask for one that is not there"
+    assert "set-cookie" not in page.headers
+    assert "token" not in page.text
+    assert get(installation, "/console/offline/fr").status_code == 404
+
+
+def test_the_service_worker_may_run_for_the_console_only(installation: Installation) -> None:
+    worker = get(installation, "/console/worker.js")
+    assert (worker.status_code, worker.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+    assert worker.headers["service-worker-allowed"] == "/console"
+    assert worker.headers["cache-control"] == "no-cache"
+    assert "script-src 'self'" in worker.headers["content-security-policy"]

@@ -327,3 +327,34 @@ async def test_products_of_very_many_orders_are_refused(
         assert len(await reports.list_products(db, shop, window, most_orders=2)) == 1
         with pytest.raises(Invalid):
             await reports.list_products(db, shop, window, most_orders=1)
+
+
+COLUMNS = """
+    SELECT column_name FROM information_schema.columns WHERE table_name = 'orders' AND is_generated = 'NEVER'"""
+OTHERWISE = {
+    "id": "id || '_' || n", "order_id": "order_id || '_' || n", "order_number": "order_number || '_' || n",
+    "created_at": "created_at - interval '40 days'",
+}  # fmt: skip
+
+
+@pytest.mark.long
+async def test_a_window_is_shown_when_only_the_one_before_has_too_many_orders(
+    owner: httpx.AsyncClient, api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    order = await make_order(api)
+    async with database.connection() as db:
+        names = [row["column_name"] for row in await db.fetch(COLUMNS)]
+        copied = ", ".join(OTHERWISE.get(name, name) for name in names)
+        await db.execute("SET statement_timeout = 0")
+        await db.execute(
+            f"INSERT INTO orders ({', '.join(names)}) SELECT {copied} FROM orders, generate_series(0, 200000) n"
+            " WHERE company_id = $1 AND id = $2",
+            company.live, order["id"], timeout=600,
+        )  # fmt: skip
+        await db.execute("RESET statement_timeout")
+    page = unescape((await owner.get("/live/reports/breakdown", params={"by": "products", "days": "30"})).text)
+    assert re.search(r"Not compared: .+ has too many orders\. Choose fewer days\.", page)
+    assert order["lineItems"][0]["title"] in page
+    refused = unescape((await owner.get("/live/reports/breakdown", params={"by": "products", "days": "90"})).text)
+    assert "Not compared" in refused or "Compared with" in refused
+    assert "more than 200,000 orders" in refused

@@ -146,7 +146,15 @@ async def test_an_order_is_paid_refunded_fulfilled_and_edited_in_parts(
     wrong = await agent.post(f"{path}/payments", data={"token": token, "amount": "", "method": "cash"})
     assert (wrong.status_code, "Enter an amount" in wrong.text) == (400, True)
     assert wrong.text.count('id="amount-problem"') == 1
-    assert re.search(r'name="discount"[^>]+inputmode="text"', wrong.text), "a percentage can be typed on a phone"
+    for name in ("discount", "shippingPrice", "price", "amount", "shipping"):
+        assert re.search(rf'name="{name}"[^>]+inputmode="decimal"', wrong.text), name
+    assert '<option value="percentage" selected>%</option>' in wrong.text
+    await send(
+        "edit", **edited | {"title": "", f"quantity-{line}": "3", "discount": "20", "discountKind": "percentage"}
+    )
+    assert (await read())["discountTotal"] == 49000
+    await send("edit", **edited | {"title": "", f"quantity-{line}": "3", "discount": "20000", "discountKind": "amount"})
+    assert (await read())["discountTotal"] == 20000
 
 
 async def test_an_edit_keeps_what_the_form_does_not_show(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:

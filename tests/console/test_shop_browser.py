@@ -138,9 +138,9 @@ SAY = "() => ({ ...announced, notices: announced.notices.map((one) => one.body) 
 async def test_what_is_new_is_announced_once_and_a_notification_opens_it(
     browser: Browser, installation: Installation, database: Database, company: Environments, email: str
 ) -> None:
-    """In the title, on the badge, by a sound and on the desktop, as the profile says."""
+    """In the title, on the badge, by a sound and on the desktop, as the profile says; here without a worker."""
     async with (
-        open_seat(browser, installation, database, email) as page,
+        open_seat(browser, installation, database, email, service_workers="block") as page,
         connect_messaging(installation, (await make_key(database, company.test)).raw) as messaging,
     ):
         desk = Desk(messaging)

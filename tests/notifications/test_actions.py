@@ -102,6 +102,19 @@ async def test_a_customer_is_notified_of_a_chosen_step_with_the_link(
     assert [one["step"] for one in listed] == ["out_for_delivery", "delivered"]
 
 
+async def test_a_message_names_the_city_of_a_receiver_who_has_area_ids_only(
+    sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
+) -> None:
+    await make_parcel_template(messaging)
+    await set_up(sandbox, "delivered", params=["awb", "city"])
+    delivery = {**parcels.DELIVERY, "city": None, "phone": NUMBER}
+    shipment = await parcels.create(sandbox, "custom", delivery=delivery, awb="RESI-1", autoBook=True)
+    await move(sandbox, shipment["id"], "picked_up", "delivered")
+    notification = await await_notification(sandbox, shipment["id"], "delivered")
+    message = (await messaging.get(f"/messages/{notification['messageId2']}")).json()["data"]
+    assert message["body"] == "Kabar paket RESI-1 Anda ada di Kota Jakarta Selatan setiap saat."
+
+
 async def test_a_step_that_is_taken_twice_is_notified_once(
     sandbox: httpx.AsyncClient, messaging: httpx.AsyncClient
 ) -> None:

@@ -23,6 +23,21 @@ COPY = """
       FROM messages, generate_series(1, 11000) n
      WHERE company_id = $1 AND id = $2"""
 
+# Contacts of one name, each with a ticket that is older than all others; and newer tickets of the first contact.
+NAMESAKES = """
+    INSERT INTO contacts (company_id, id, name)
+    SELECT $1::bigint, $2 || '_' || n, $2 || ' ' || n FROM generate_series(1, $3::int) n"""
+TICKETS = """
+    INSERT INTO tickets (company_id, id, source, connection_id, contact_id, identity, client_number, connected_number,
+                         status, last_message_at, silent_since, resolved_at, resolved_reason, created_at, updated_at)
+    SELECT company_id, 'tkt_' || lpad(ascii($2) || lpad(n::text, 6, '0'), 26, '0'), source, connection_id,
+           CASE WHEN $2 = '' THEN contact_id ELSE $2 || '_' || n END, identity || n, client_number, connected_number,
+           'resolved', at, at, at, 'manual', at, at
+      FROM tickets, generate_series(1, $3::int) n,
+           LATERAL (SELECT last_message_at + CASE WHEN $2 = '' THEN n ELSE -n END * interval '1 second' AS at) AS t
+     WHERE company_id = $1 AND id = $4"""
+COUNT = "INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'tickets', 'resolved/MAIL', $2)"
+
 
 async def search(desk: Desk, query: str) -> list[str]:
     return [match["ticket"]["id"] for match in await desk.get("/tickets/search", query=query)]
@@ -57,6 +72,29 @@ async def test_the_newest_come_first_and_common_words_hide_no_rare_ones(
     assert await search(desk, "zamrud") == [first["id"]]
     assert await search(desk, "kata umum 10999") == [second["id"]]
     assert len(await search(desk, "umum")) <= MOST_FOUND
+
+
+async def test_a_name_that_very_many_have_is_found_whole_or_the_answer_says_so(
+    desk: Desk, database: Database, company: Environments
+) -> None:
+    ticket = await desk.receive("Halo", sender="+628111111154")
+
+    async def look(name: str) -> tuple[list[int], bool]:
+        answer = (await desk.client.get("/tickets/search", params={"query": name})).json()
+        return [int(match["ticket"]["id"][-6:]) for match in answer["data"]], answer["meta"]["newestOnly"]
+
+    async with database.connection() as db:
+        for name, number in (("siti", 700), ("budi", 2_600)):
+            await db.execute(NAMESAKES, company.test, name, number)
+            await db.execute(TICKETS, company.test, name, number, ticket["id"])
+            await db.execute(COUNT, company.test, number)
+        newest = list(range(1, MOST_FOUND + 1)), False
+        assert [await look(name) for name in ("siti", "budi")] == [newest, newest]
+        await db.execute(TICKETS, company.test, "", 10_001, ticket["id"])
+        await db.execute(COUNT, company.test, 10_001)
+    assert await look("siti") == newest
+    assert await look("budi") == ([], True)
+    assert await look("budi 2599") == ([2599], False)
 
 
 async def test_nothing_of_another_company_is_found(desk: Desk, installation: Installation, database: Database) -> None:

@@ -6964,7 +6964,10 @@ export const OPERATIONS: Record<string, OperationExample> = {
      },
      "text": "Apakah kopi Gayo masih ada?"
     }
-   ]
+   ],
+   "meta": {
+    "newestOnly": false
+   }
   }
  },
  "tickets.list": {

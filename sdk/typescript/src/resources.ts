@@ -3155,7 +3155,8 @@ export class TicketsResource extends Resource {
    * Search tickets, those with the newest messages first; at most 50.
    *
    * Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-   * of tickets and customers; and messages that have all the words. Case is ignored.
+   * of tickets and customers; and messages that have all the words. Case is ignored. `meta.newestOnly` says whether
+   * older tickets may match, too: what very many have is looked for in the newest tickets.
    *
    * Needs the scope `messages:READ`.
    */

@@ -183,10 +183,12 @@ async def _search(page: PageRequest, text: str) -> Json:
     company = await page.api.get_company(page.company_id)
     async with page.calls, page.context.database.connection() as db:
         searched = await ticket_search.search(db, company, words)
-    found = msgspec.json.decode(encode(searched.matches))
+    found = msgspec.json.decode(encode(searched.data))
     texts = {match["ticket"]["id"]: match["text"] for match in found if match["text"]}
     return {
-        "name": "Found in the newest conversations" if searched.is_newest_only else "Search results",
+        "name": "Search results: the newest; older ones may match, too"
+        if searched.meta.newest_only
+        else "Search results",
         "items": [match["ticket"] for match in found],
         "total": len(found),
         "texts": texts,

@@ -97,6 +97,7 @@ async def _show_form(page: PageRequest) -> Response:
         "shippingTitle",
         "shippingPrice",
         "discount",
+        "discountKind",
         "notes",
         "tags",
         "isPaid",

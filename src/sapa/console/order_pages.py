@@ -203,11 +203,11 @@ def _build_discount(page: PageRequest, order: dict[str, Any]) -> list[dict[str, 
 
 
 def parse_discount(page: PageRequest, currency: str) -> dict[str, Any] | None:
-    """An amount, or a percentage."""
+    """An amount, or a percentage: as chosen beside it, or with its sign."""
     text = page.form_value("discount")
     if not text:
         return None
-    if text.endswith("%"):
+    if text.endswith("%") or page.form_value("discountKind") == "percentage":
         return {"percentage": parse_number("discount", text.rstrip("% ").replace(",", "."))}
     return {"amount": parse_money(page, "discount", currency)}
 

@@ -57,8 +57,9 @@ from sapa.console import (
 )
 from sapa.console.execute import InProcessApi
 from sapa.console.live import Live
-from sapa.console.rendering import HERE, protect
+from sapa.console.rendering import HERE, protect, render
 from sapa.console.routes import console
+from sapa.console.translations import LANGUAGES
 from sapa.context import AppContext
 from sapa.http.endpoints import Routes
 
@@ -129,11 +130,30 @@ ASSETS = {
     "icon-512.png": "image/png",
 }
 ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
+WORKER_HEADERS = {"cache-control": "no-cache", "service-worker-allowed": "/console"}
 
 
 def build_console(context: AppContext, domains: Sequence[Routes]) -> list[Route]:
     assets = Route("/console/static/{name}", _serve_assets(context))
-    return [assets, *console.routes(context, InProcessApi(context, domains), Live(context))]
+    return [assets, *_build_worker(context), *console.routes(context, InProcessApi(context, domains), Live(context))]
+
+
+def _build_worker(context: AppContext) -> list[Route]:
+    """What serves pages when the server cannot be reached: the service worker, and its page, which has nothing of
+    anybody."""
+    is_secure = context.settings.server.address.startswith("https://")
+
+    async def serve_worker(_: Request) -> Response:
+        script = FileResponse(HERE / "static" / "worker.js", headers=WORKER_HEADERS, media_type="text/javascript")
+        return protect(script, is_secure)
+
+    async def show_offline(request: Request) -> Response:
+        language = request.path_params["language"]
+        if language not in LANGUAGES:
+            return protect(Response(status_code=404), is_secure)
+        return protect(render("offline.html", 200, language, {}), is_secure)
+
+    return [Route("/console/worker.js", serve_worker), Route("/console/offline/{language}", show_offline)]
 
 
 def _serve_assets(context: AppContext) -> Callable[[Request], Awaitable[Response]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, MutableMapping
 from decimal import Decimal
 from functools import cache, lru_cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,7 +16,6 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from sapa import __version__
 from sapa.console.badges import build_badge
 from sapa.console.error_words import build_error_page, name_column, name_warning, show_cause, show_error
 from sapa.console.formats import Formats
@@ -50,6 +50,8 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
+ASSET_VERSION = sha256(b"".join(file.read_bytes() for file in sorted((HERE / "static").iterdir()))).hexdigest()[:12]
+"""In the addresses of static files, which browsers keep."""
 _SPECIAL = re.compile("[&<>\"']")
 STRICT_TRANSPORT = {"strict-transport-security": "max-age=31536000"}
 
@@ -133,7 +135,7 @@ def render(
             "show_cause": partial(show_cause, language),
             "name_column": partial(name_column, language),
             "name_warning": partial(name_warning, language),
-            "version": __version__,
+            "version": ASSET_VERSION,
             **context,
             "error": build_error_page(language, context.get("error")),
         }
@@ -190,7 +192,7 @@ def show_person(who: Mapping[str, Any]) -> str:
 @cache
 def draw_icon(name: str) -> Markup:
     """Hundreds of them are on a page."""
-    place = f"/console/static/icons.svg?v={__version__}#{name}"
+    place = f"/console/static/icons.svg?v={ASSET_VERSION}#{name}"
     return Markup(f'<svg class="icon" aria-hidden="true"><use href="{place}"/></svg>')  # noqa: S704 - a name of ours
 
 

@@ -1,7 +1,7 @@
 """Shipments: the list, one with its tracking, and its actions."""
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import segno
@@ -13,8 +13,10 @@ from sapa.console.notification_names import STATUS_NAMES, STEP_NAMES
 from sapa.console.page_request import PageRequest
 from sapa.console.roles import DEVELOPERS, EVERYBODY
 from sapa.console.routes import console, go_to
+from sapa.db.pool import Connection
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping import actions as shipping
+from sapa.shipping.areas.actions import with_area_names
 from sapa.shipping.bookings.cancel import is_cancellable
 from sapa.shipping.labels.actions import has_own_label
 from sapa.shipping.labels.types import MOST_SHIPMENTS
@@ -22,8 +24,9 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.states import BOOKABLE, GROUP_OF, NOT_BOOKED_YET, STATUSES, list_next
 from sapa.shipping.tracking import actions as tracking
-from sapa.shipping.types import SHIPMENT_ID
+from sapa.shipping.types import SHIPMENT_ID, StoredShipment, read_party
 from sapa.shipping.weights import build_volumetric_kg
+from sapa.values.company import Company
 from sapa.values.json import encode
 
 PRINTS = (
@@ -88,10 +91,11 @@ async def show_shipment(page: PageRequest) -> Response:
     async with page.context.database.connection() as db:
         company = await access.get_company(db, page.company_id)
         stored = await shipments.get_stored(db, page.company_id, id)
+        ends = {name: await _read_end(db, company, stored, name) for name in ("sender", "delivery")}
     order = await _find_order(page, shipment["orderId"])
     return page.show(
         "shipment.html",
-        shipment=shipment,
+        shipment=shipment | ends,
         way=way,
         order_number=order["orderNumber"] if order else None,
         refunds=order["refunds"] if order else [],
@@ -110,6 +114,15 @@ async def show_shipment(page: PageRequest) -> Response:
         qr=_draw_code(shipment["paymentQr"]),
         given={name: page.form_value(name) for name in ("reason", "orderNo", "status", "refundId")},
     )
+
+
+async def _read_end(db: Connection, company: Company, stored: StoredShipment, field: str) -> dict[str, Any] | None:
+    """A party with the names of its areas, as far as they are known."""
+    end = stored.sender if field == "sender" else stored.delivery
+    if end is None:
+        return None
+    party = await with_area_names(db, company, stored, read_party(end))
+    return cast(dict[str, Any], msgspec.to_builtins(party))
 
 
 def _draw_code(content: str | None) -> str | None:

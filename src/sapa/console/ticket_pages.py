@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from markupsafe import Markup, escape
 from starlette.datastructures import FormData
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from sapa.console.customer_forms import TEXTS as CONTACT
 from sapa.console.customer_forms import name_existing
@@ -26,6 +26,7 @@ from sapa.console.inbox_queue import (
     read_team,
 )
 from sapa.console.page_request import PageRequest
+from sapa.console.rendering import HEADERS
 from sapa.console.reply_parts import split_reply
 from sapa.console.roles import EVERYBODY
 from sapa.console.routes import LIVE, console, go_to
@@ -127,21 +128,19 @@ async def watch_ticket(page: PageRequest) -> Response:
 @console.post("/{environment}/inbox/{id}/draft", roles=EVERYBODY)
 async def keep_draft(page: PageRequest) -> Response:
     """What is typed and not sent, for this agent on any device: a reply, a note or both. Others see that somebody is
-    writing a reply, and so does the customer where the channel shows it."""
+    writing a reply, and so does the customer where the channel shows it. A text of another device stays, and is the
+    response."""
     ticket, my_id = await get_ticket(page), (await read_team(page)).my_id
-    for note in page.form_values("note"):
-        await save_note_draft(page, my_id, note)
-    for text in page.form_values("body"):
-        await _keep_reply(page, ticket, my_id, text)
-    return Response(status_code=204)
-
-
-async def _keep_reply(page: PageRequest, ticket: Json, my_id: int, text: str) -> None:
+    texts = {name: text for name in ("body", "note") for text in page.form_values(name)}
+    earlier = {name: page.form_values(f"{name}Was") for name in texts}
     draft = await find_draft(page, ticket["id"], my_id)
-    await save_draft(page, my_id, text)
+    company = await page.api.get_company(page.company_id)
+    async with page.context.database.transaction() as tx:
+        others = await drafts.save_typed(tx, company, ticket["id"], my_id, texts, earlier)
     is_typing = draft is not None and datetime.now(UTC) - draft.updated_at <= timedelta(seconds=drafts.TYPING_SECONDS)
-    if text.strip() and not is_typing:
+    if texts.get("body", "").strip() and not is_typing:
         await _show_typing(page, ticket)
+    return JSONResponse(others, 409, HEADERS) if others else Response(status_code=204)
 
 
 async def _show_typing(page: PageRequest, ticket: Json) -> None:

@@ -28,8 +28,10 @@ from sapa.notifications.types import (
     ShipmentNotification,
 )
 from sapa.orders import actions as orders
+from sapa.shipping.areas.actions import with_area_names
 from sapa.shipping.events import ShipmentStatusChanged
 from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.types import NO_PARTY, read_party
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -165,9 +167,10 @@ async def _prepare(
     customer = None if order is None or order.customer is None else _read_customer(order.customer)
     recipient = await _load_recipient(db, company, *choose_addresses(shipment, customer), customer)
     shop = (await get_environment(db, company.id)).name
-    courier = shipments.name_courier(shipment)
+    receiver = NO_PARTY if shipment.delivery is None else read_party(shipment.delivery)
+    receiver = await with_area_names(db, company, shipment, receiver)
     page = context.settings.server.address + (shipment.tracking_page or "")
-    params = build_params(rule, shipment, shop, courier, order.order_number if order else None, page)
+    params = build_params(rule, shipment, receiver, shop, order.order_number if order else None, page)
     to, source = _choose_address(rule, recipient, company.region)
     return _build_message(rule, to, source, params, {"shipmentId": shipment.id, "step": due.step})
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from sapa.customers.types import CustomerRef
 from sapa.notifications.types import NotificationRule, ParamName, Step
+from sapa.shipping.shipments.actions import name_courier
 from sapa.shipping.states import GROUP_OF, GROUPS, Status
-from sapa.shipping.types import NO_PARTY, StoredShipment, read_party
+from sapa.shipping.types import NO_PARTY, Party, StoredShipment, read_party
 
 STATUSES: Mapping[Step, tuple[Status, ...]] = {
     "booked": GROUPS["accepted"],
@@ -60,15 +61,14 @@ def is_current(step: Step, status: str) -> bool:
 
 
 def build_params(
-    rule: NotificationRule, shipment: StoredShipment, shop: str, courier: str, order_number: str | None, page: str
+    rule: NotificationRule, shipment: StoredShipment, receiver: Party, shop: str, order_number: str | None, page: str
 ) -> list[str]:
-    receiver = NO_PARTY if shipment.delivery is None else read_party(shipment.delivery)
     words = WORDS["en" if (rule.language or "id").startswith("en") else "id"]
     values: Mapping[ParamName, str | None] = {
         "name": receiver.name,
         "orderNumber": order_number,
         "awb": shipment.awb or shipment.order_no,
-        "courier": courier,
+        "courier": name_courier(shipment),
         "service": shipment.service_name,
         "city": receiver.city,
         "status": words[rule.step],

@@ -23,11 +23,17 @@ const beep = () => {
   }
 };
 
-// Browsers of phones take notifications from a service worker only, and throw here; they have the sound, the title and the badge.
-const notify = (kinds, place) => {
+// Over plain HTTP there is no worker.
+navigator.serviceWorker?.register(document.body.dataset.worker, { scope: "/console" }).catch(() => {});
+
+// Browsers of phones show notifications of a worker only, which opens their place. Others show them without one, too.
+const notify = async (kinds, place) => {
+  const title = document.querySelector(".brand span").firstChild.textContent;
+  const options = { body: kinds.map((kind) => alertWords[kind]).join("\n"), tag: "sapa", renotify: true };
   try {
-    const body = kinds.map((kind) => alertWords[kind]).join("\n");
-    const shown = new Notification(document.querySelector(".brand span").firstChild.textContent, { body, tag: "sapa", renotify: true });
+    const worker = await navigator.serviceWorker?.getRegistration();
+    if (worker?.active) return await worker.showNotification(title, { ...options, data: place, icon: "/console/static/icon-192.png" });
+    const shown = new Notification(title, options);
     shown.addEventListener("click", () => {
       shown.close();
       focus();

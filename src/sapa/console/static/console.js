@@ -67,6 +67,12 @@ addEventListener("online", () => {
 });
 setOffline();
 
+// The page of worker.js stands in for another one until the server is there again.
+if ("away" in document.body.dataset && !location.pathname.startsWith("/console/offline/")) {
+  setTimeout(() => location.reload(), 10000);
+  addEventListener("online", () => location.reload());
+}
+
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (!button) return;
@@ -103,6 +109,7 @@ document.addEventListener("submit", (event) => {
   if (event.defaultPrevented || form.method !== "post" || isRefuge || form.querySelector("[type=password]")) return;
   if (form.matches("[data-forgets]")) {
     sessionStorage.removeItem(KEPT);
+    navigator.serviceWorker?.controller?.postMessage("end");
     return localStorage.removeItem(UNSAVED);
   }
   const values = {};

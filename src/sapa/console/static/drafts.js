@@ -3,6 +3,12 @@
 // sent.
 "use strict";
 
+const say = (words) => {
+  const toasts = make("div", { class: "toasts", role: "status" }, make("p", {}, words));
+  document.querySelector("main").prepend(toasts);
+  setTimeout(() => toasts.remove(), 6000);
+};
+
 const drafts = (() => {
   const inbox = document.querySelector(".inbox");
   const FORMS = { body: "reply", note: "note" };
@@ -17,21 +23,35 @@ const drafts = (() => {
   let stored = {}; // what the server has of the one that is shown
   let asked = {}; // what it is being asked to store
   let posted = []; // what was saved since the server was last asked for a page
+  let possible = {}; // what it may have by this page's doing; anything else was typed on another device
   let timer = null, saving = Promise.resolve();
 
-  const post = async (address, fields, keepalive = false) => {
+  // Resolves to the texts of another device, which the server has kept instead; to null if it could not be asked.
+  const post = async ({ address, token, texts, bases }, keepalive = false) => {
+    const fields = Object.entries({ token, ...texts });
+    for (const [name, earlier] of Object.entries(bases)) for (const text of earlier ?? []) fields.push([`${name}Was`, text]);
     try {
       const answer = await fetch(address, { method: "POST", body: new URLSearchParams(fields), keepalive, signal: AbortSignal.timeout(10000) });
-      return answer.ok && !answer.redirected;
+      if (answer.status === 409) return await answer.json();
+      return answer.ok && !answer.redirected ? {} : null;
     } catch {
-      return false;
+      return null;
     }
   };
+  // Both texts, if the server's is of another device.
+  const combine = (typed, earlier, fresh) => {
+    if (!earlier || earlier.includes(fresh) || typed.includes(fresh)) return typed;
+    const base = earlier.findLast((text) => text && fresh.startsWith(text));
+    return base ? typed + fresh.slice(base.length) : join(fresh, typed);
+  };
+  const addPossible = (name, ...texts) => {
+    possible[name] = [...new Set([...(possible[name] ?? []), ...texts])].slice(-5);
+  };
   const listUnsaved = () => listNames().filter((name) => getBox(name).value !== (asked[name] ?? stored[name]));
+  const pick = (from, names) => Object.fromEntries(names.map((name) => [name, from[name]]));
   const build = (names) => {
     const form = getForm("body");
-    const texts = names.map((name) => [name, getBox(name).value]);
-    return [form.dataset.draft, { token: form.elements.token.value, ...Object.fromEntries(texts) }];
+    return { address: form.dataset.draft, token: form.elements.token.value, texts: pick(readTexts(), names), bases: pick(possible, names) };
   };
 
   // A tab that is closed while it is offline, and a session that has expired, lose nothing.
@@ -43,13 +63,18 @@ const drafts = (() => {
     all[getKey(ticket)] = Object.values(rest).some((text) => text !== undefined) ? rest : undefined;
     localStorage.setItem(UNSAVED, JSON.stringify(all));
   };
+  const rememberTexts = (ticket, texts, bases) => {
+    const fields = Object.entries(texts).flatMap(([name, text]) => [[name, text], [`${name}Was`, text === undefined ? undefined : bases[name]]]);
+    remember(ticket, Object.fromEntries(fields));
+  };
   const rememberShown = () => {
     const texts = listNames().map((name) => [name, getBox(name).value === stored[name] ? undefined : getBox(name).value]);
-    remember(inbox.dataset.ticket, Object.fromEntries(texts));
+    rememberTexts(inbox.dataset.ticket, Object.fromEntries(texts), possible);
   };
   const forget = (ticket, saved) => {
-    const same = Object.entries(listRemembered(ticket)).filter(([name, text]) => text === saved[name]);
-    remember(ticket, Object.fromEntries(same.map(([name]) => [name, undefined])));
+    const kept = listRemembered(ticket);
+    const same = Object.keys(saved).filter((name) => kept[name] === saved[name]);
+    rememberTexts(ticket, Object.fromEntries(same.map((name) => [name, undefined])), {});
   };
 
   // One after the other, so that the last one is the one that stays.
@@ -59,21 +84,34 @@ const drafts = (() => {
     timer = null;
     const names = listUnsaved();
     if (!names.length) return saving;
-    const [address, fields] = build(names), ticket = inbox.dataset.ticket;
-    for (const name of names) posted.push((asked[name] = fields[name]));
+    const request = build(names), ticket = inbox.dataset.ticket, { texts } = request;
+    for (const name of names) {
+      posted.push((asked[name] = texts[name]));
+      addPossible(name, texts[name]);
+    }
     saving = saving.then(async () => {
-      const isSaved = await post(address, fields);
-      if (isSaved) forget(ticket, fields);
+      const others = await post(request);
+      const saved = names.filter((name) => others && !(name in others));
+      forget(ticket, pick(texts, saved));
       if (!isShown(ticket)) return;
+      for (const name of saved) possible[name] = possible[name].slice(possible[name].lastIndexOf(texts[name]));
       for (const name of names) {
-        if (asked[name] !== fields[name]) continue;
-        stored[name] = isSaved ? fields[name] : undefined;
+        if (asked[name] !== texts[name]) continue;
+        stored[name] = saved.includes(name) ? texts[name] : undefined;
         delete asked[name];
       }
+      for (const [name, text] of Object.entries(others ?? {})) putOther(name, possible[name], text);
       rememberShown();
-      if (!isSaved) timer ??= setTimeout(save, RETRY);
+      if (saved.length < names.length) timer ??= setTimeout(save, others ? 1000 : RETRY);
     });
     return saving;
+  };
+  const putOther = (name, earlier, text) => {
+    const box = getBox(name), both = combine(box.value, earlier, text);
+    if (both !== box.value) say(inbox.dataset.both);
+    box.value = both;
+    possible[name] = [text];
+    stored[name] = text;
   };
   const saveSoon = () => {
     rememberShown();
@@ -82,7 +120,7 @@ const drafts = (() => {
   inbox.addEventListener("input", saveSoon);
   addEventListener("pagehide", () => {
     const names = listUnsaved();
-    if (names.length) post(...build(names), true);
+    if (names.length) post(build(names), true);
   });
 
   // The texts of now, once the server has them; those that it did not take are undefined.
@@ -105,11 +143,13 @@ const drafts = (() => {
       address: location.href,
       draft: reply.dataset.draft,
       token: reply.elements.token.value,
+      possible: { ...possible, ...(name && { [name]: [...possible[name], ""] }) },
       text: name ? getBox(name).value : "",
       files: form === reply ? reply.chosenFiles ?? [] : [],
     };
     if (name) {
       getBox(name).value = stored[name] = "";
+      addPossible(name, "");
       delete asked[name];
       rememberShown();
     }
@@ -119,17 +159,25 @@ const drafts = (() => {
 
   // To the server, for a conversation that is not shown any more.
   const keep = async (was, names) => {
-    const texts = Object.fromEntries(names.map((name) => [name, was.texts[name]]));
-    remember(was.ticket, texts);
-    if (names.length && (await post(was.draft, { token: was.token, ...texts }))) forget(was.ticket, texts);
+    if (!names.length) return;
+    const texts = pick(was.texts, names), bases = pick(was.possible, names);
+    rememberTexts(was.ticket, texts, bases);
+    const others = await post({ address: was.draft, token: was.token, texts, bases });
+    if (!others) return;
+    forget(was.ticket, pick(texts, names.filter((name) => !(name in others))));
+    for (const [name, text] of Object.entries(others)) {
+      was.texts[name] = combine(was.texts[name], was.possible[name], text);
+      was.possible[name] = [text];
+    }
+    await keep(was, Object.keys(others));
   };
   addEventListener("online", () => {
     save();
-    left.forEach((was) => keep(was, Object.keys(listRemembered(was.ticket))));
+    left.forEach((was) => keep(was, Object.keys(was.texts).filter((name) => name in listRemembered(was.ticket))));
   });
 
   // Back to where it was written: into its field, or to its conversation if another one is shown.
-  const giveBack = ({ name, ticket, text, files, draft, token }) => {
+  const giveBack = ({ name, ticket, text, files, possible, draft, token }) => {
     if (!name) return;
     if (isShown(ticket)) {
       getBox(name).value = join(text, getBox(name).value);
@@ -137,7 +185,7 @@ const drafts = (() => {
       if (files.length) composer.setFiles(getForm("body"), [...files, ...(getForm("body").chosenFiles ?? [])]);
       return saveSoon();
     }
-    const was = left.get(ticket) ?? { ticket, texts: {}, files: [], draft, token };
+    const was = left.get(ticket) ?? { ticket, texts: {}, files: [], possible, draft, token };
     was.texts[name] = join(text, was.texts[name]);
     was.files = [...files, ...was.files];
     left.set(ticket, was);
@@ -146,11 +194,8 @@ const drafts = (() => {
 
   // What was typed while the server was asked is kept, and so is what the server added to a text that it had.
   const merge = (typed, before, fresh) => {
-    const known = [before, ...posted];
-    if (before === undefined || known.includes(fresh)) return typed;
-    if (typed === before || typed === fresh) return fresh;
-    const base = known.findLast((text) => text && fresh.startsWith(text));
-    return base ? typed + fresh.slice(base.length) : join(fresh, typed);
+    const known = before === undefined ? undefined : [before, ...posted];
+    return typed === before && !known?.includes(fresh) ? fresh : combine(typed, known, fresh);
   };
 
   // The composer as it is, before the conversation is replaced.
@@ -160,6 +205,7 @@ const drafts = (() => {
       ticket: inbox.dataset.ticket,
       texts: readTexts(),
       files: form.chosenFiles ?? [],
+      possible,
       draft: form.dataset.draft,
       token: form.elements.token.value,
       isNote: document.getElementById("kind-note").checked,
@@ -198,6 +244,8 @@ const drafts = (() => {
   const enter = (was, { before = {}, sent, isRefused } = {}) => {
     stored = Object.fromEntries(listNames().map((name) => [name, getBox(name).defaultValue]));
     asked = {};
+    possible = was && isShown(was.ticket) ? was.possible : {};
+    for (const name of listNames()) addPossible(name, stored[name]);
     if (was && isShown(was.ticket)) {
       putTexts(was, before, sent, isRefused);
       putForms(was, sent, isRefused);
@@ -208,7 +256,14 @@ const drafts = (() => {
       keep(was, Object.keys(was.texts).filter((name) => was.texts[name] !== before[name]));
     }
     if (!getForm("body")) return;
-    for (const [name, text] of Object.entries(listRemembered(inbox.dataset.ticket))) getBox(name).value = text;
+    const remembered = listRemembered(inbox.dataset.ticket);
+    for (const name of listNames()) {
+      if (remembered[name] === undefined) continue;
+      const text = stored[name];
+      getBox(name).value = remembered[name];
+      putOther(name, remembered[`${name}Was`], text);
+      addPossible(name, remembered[name]);
+    }
     const earlier = left.get(inbox.dataset.ticket);
     left.delete(inbox.dataset.ticket);
     if (earlier?.files.length) composer.setFiles(getForm("body"), earlier.files);

@@ -141,11 +141,6 @@
     for (const toast of main.querySelectorAll(".toasts p")) setTimeout(() => toast.remove(), 6000);
     main.querySelector(`.unsent[data-ticket="${inbox.dataset.ticket}"]`)?.remove();
   };
-  const say = (words) => {
-    const toasts = make("div", { class: "toasts", role: "status" }, make("p", {}, words));
-    main.prepend(toasts);
-    setTimeout(() => toasts.remove(), 6000);
-  };
 
   const show = (page, asked) => {
     const fresh = page.querySelector(".inbox"), was = drafts.leave();

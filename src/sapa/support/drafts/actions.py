@@ -1,5 +1,7 @@
 """Keeps drafts of replies and notes, and tells who is writing."""
 
+from collections.abc import Mapping, Sequence
+
 from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.messaging.tickets import build_tickets_channel
 from sapa.support.drafts import queries
@@ -9,6 +11,34 @@ from sapa.values.company import Company
 TYPING_SECONDS = 8.0
 """How long after a change of the draft its agent counts as writing."""
 MAX_LENGTH = 65_536
+
+
+async def save_typed(
+    tx: Tx, company: Company, ticket_id: str, agent_id: int,
+    texts: Mapping[str, str], earlier: Mapping[str, Sequence[str]],
+) -> dict[str, str]:  # fmt: skip
+    """Keeps the reply or note that the agent has typed, unless it would replace another text than the `earlier` ones
+    that the device knows: that was typed elsewhere, stays, and is returned."""
+    stored = await queries.lock_typed(tx, company.id, ticket_id, agent_id)
+    others = {
+        name: text
+        for name in texts
+        if earlier[name] and _clean_lines(text := getattr(stored, name)) not in _list_known(texts[name], earlier[name])
+    }
+    if "body" in texts and "body" not in others:
+        await save(tx, company, ticket_id, agent_id, texts["body"])
+    if "note" in texts and "note" not in others:
+        await save_note(tx, company, ticket_id, agent_id, texts["note"])
+    return others
+
+
+def _list_known(text: str, earlier: Sequence[str]) -> set[str]:
+    return {"", *map(_clean_lines, [text, *earlier])}
+
+
+def _clean_lines(text: str) -> str:
+    """As a browser has it in a field."""
+    return text.replace("\r", "").strip()
 
 
 async def save(tx: Tx, company: Company, ticket_id: str, agent_id: int, body: str) -> None:

@@ -30,6 +30,16 @@ SET = sql(
     row=ReplyDraft,
 )
 
+# An empty row where there is none, so that two devices that begin at once wait for each other.
+LOCK_TYPED = sql(
+    """
+    INSERT INTO reply_drafts AS d (company_id, ticket_id, agent_id, body, updated_at) VALUES ($1, $2, $3, '', 'epoch')
+        ON CONFLICT (company_id, ticket_id, agent_id) DO UPDATE SET body = d.body
+     WHERE d.company_id = $1
+    RETURNING body, note, updated_at""",
+    row=TypedTexts,
+)
+
 # Nobody is told that somebody writes a note.
 SET_NOTE = sql(
     """
@@ -68,6 +78,11 @@ async def list_drafts(db: Connection, company_id: int, ticket_id: str) -> list[R
 
 async def find_typed(db: Connection, company_id: int, ticket_id: str, agent_id: int) -> TypedTexts | None:
     return await FIND_TYPED.find(db, company_id, ticket_id, agent_id)
+
+
+async def lock_typed(tx: Tx, company_id: int, ticket_id: str, agent_id: int) -> TypedTexts:
+    (typed,) = await LOCK_TYPED.all(tx, company_id, ticket_id, agent_id)
+    return typed
 
 
 async def set_draft(tx: Tx, company_id: int, ticket_id: str, agent_id: int, body: str) -> ReplyDraft:

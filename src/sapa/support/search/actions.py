@@ -5,7 +5,7 @@ from sapa.http.errors import Invalid
 from sapa.support import tickets
 from sapa.support.search import queries
 from sapa.support.search.queries import MOST_FOUND
-from sapa.support.search.types import TicketMatch, TicketSearch
+from sapa.support.search.types import TicketMatch, TicketSearch, TicketSearchMeta
 from sapa.support.types import TICKET_ID
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
@@ -26,17 +26,17 @@ async def search(db: Connection, company: Company, query: str) -> TicketSearch:
         return await _list_named(db, company, await queries.list_ids_of_customer(db, company.id, text))
     words = _split(text)
     has_most = await queries.has_most_tickets(db, company.id)
-    people = await queries.list_ids_of_people(db, company.id, words, _parse_digits(query), has_most)
-    messages, is_newest_only = await queries.list_message_matches(db, company.id, words, has_most)
+    people, has_all_people = await queries.list_ids_of_people(db, company.id, words, _parse_digits(query), has_most)
+    messages, has_all_messages = await queries.list_message_matches(db, company.id, words, has_most)
     text_by_ticket = {match.ticket_id: match.text for match in messages}
     found = await tickets.list_newest_of(db, company, [*people, *text_by_ticket], MOST_FOUND)
     matches = [TicketMatch(ticket, text_by_ticket.get(ticket.id)) for ticket in found]
-    return TicketSearch(matches, is_newest_only and len(matches) < MOST_FOUND)
+    return TicketSearch(matches, TicketSearchMeta(newest_only=not (has_all_people and has_all_messages)))
 
 
 async def _list_named(db: Connection, company: Company, ids: list[str]) -> TicketSearch:
     found = await tickets.list_newest_of(db, company, ids, MOST_FOUND)
-    return TicketSearch([TicketMatch(ticket, None) for ticket in found])
+    return TicketSearch([TicketMatch(ticket, None) for ticket in found], TicketSearchMeta())
 
 
 def _split(text: str) -> list[str]:

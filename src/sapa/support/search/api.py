@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.support.search import actions
-from sapa.support.search.types import TicketMatch
+from sapa.support.search.types import TicketSearch
 
 routes = Routes("/tickets", base=Base.MESSAGING, tag="Tickets")
 
@@ -27,10 +27,11 @@ class SearchQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @routes.get("/search", scope=Scope.MESSAGES_READ)
-async def search_tickets(call: Call, query: SearchQuery) -> list[TicketMatch]:
+async def search_tickets(call: Call, query: SearchQuery) -> TicketSearch:
     """Search tickets, those with the newest messages first; at most 50.
 
     Finds every contact, with a customer record or without, by name, address or part of the number on any channel; ids
-    of tickets and customers; and messages that have all the words. Case is ignored.
+    of tickets and customers; and messages that have all the words. Case is ignored. `meta.newestOnly` says whether
+    older tickets may match, too: what very many have is looked for in the newest tickets.
     """
-    return (await actions.search(call.db, call.company, query.query)).matches
+    return await actions.search(call.db, call.company, query.query)

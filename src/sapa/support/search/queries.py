@@ -11,7 +11,7 @@ from sapa.db.counters import get_total
 from sapa.db.listing import OWNS_MOST, contains
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
-from sapa.support.search.types import FoundPeople, GatheredMessage, MessageMatch
+from sapa.support.search.types import GatheredMessage, MessageMatch
 
 MOST_FOUND = 50
 SAMPLED_TICKETS = 100
@@ -21,8 +21,11 @@ NEWEST_TICKETS, NEWEST_TICKETS_OF_A_WORD = 1_000, 2_500
 """How far to walk back. Among so many, one word that is not rare is in fifty."""
 FEW_TICKETS = 10_000
 """Among so few even common words are gathered in time."""
-MOST_GATHERED = 2_500
-MOST_PEOPLE = 500
+MOST_GATHERED, MOST_SORTED = 2_500, 200
+"""Messages with a rare word: how many are gathered, and of how many of the newest the tickets are found."""
+MANY_PEOPLE, MOST_PEOPLE = 500, 2_500
+NEWEST_TICKETS_OF_PEOPLE = 10_000
+"""Of many people fifty tickets are probably among these. Of the most, others are not looked for."""
 SHORTEST_INDEXED = 3
 
 # The same expression as the index has.
@@ -84,7 +87,7 @@ GATHER_MESSAGES, GATHER_MESSAGES_BY_TEXT = (
                            AND {_TEXT} LIKE ALL($4::text[])
                          LIMIT {MOST_GATHERED:d}) AS matching
                  ORDER BY id DESC
-                 LIMIT {4 * MOST_FOUND:d}) AS newest
+                 LIMIT {MOST_SORTED:d}) AS newest
          ORDER BY ticket_id, id DESC""",
         row=GatheredMessage,
     )
@@ -111,33 +114,45 @@ FIND_PEOPLE, FIND_PEOPLE_BY_TEXT = (
               FROM contact_identities
              WHERE {own} AND lower(key) LIKE $5
              LIMIT {MOST_PEOPLE:d}
+        ), longest AS MATERIALIZED (
+            SELECT greatest((SELECT count(*) FROM matching_contacts), (SELECT count(*) FROM matching_customers),
+                            (SELECT count(*) FROM matching_identities)) AS people
+        ), walked AS MATERIALIZED (
+            SELECT id
+              FROM (SELECT id, contact_id, customer_id
+                      FROM tickets
+                     WHERE company_id = $1
+                     ORDER BY last_message_at DESC, id DESC
+                     LIMIT {NEWEST_TICKETS_OF_PEOPLE:d}) AS newest
+             WHERE contact_id IN (SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities)
+                OR customer_id IN (SELECT id FROM matching_customers)
+             LIMIT {MOST_FOUND:d}
         )
-        SELECT ARRAY(
-                   SELECT id
-                     FROM (SELECT id, last_message_at
-                             FROM tickets
-                            WHERE company_id = $1
-                              AND contact_id = ANY(ARRAY(
-                                  SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities))
-                            UNION
-                           SELECT id, last_message_at
-                             FROM tickets
-                            WHERE company_id = $1
-                              AND customer_id = ANY(ARRAY(SELECT id FROM matching_customers))) AS found
-                    ORDER BY last_message_at DESC, id DESC
-                    LIMIT {MOST_FOUND:d}) AS ticket_ids,
-               (SELECT max(number)
-                  FROM (SELECT count(*) AS number FROM matching_contacts
-                         UNION ALL
-                        SELECT count(*) FROM matching_customers
-                         UNION ALL
-                        SELECT count(*) FROM matching_identities) AS lists) AS people""",
-        row=FoundPeople,
+        SELECT CASE
+                   WHEN people >= {MOST_PEOPLE:d} THEN NULL
+                   WHEN people >= {MANY_PEOPLE:d} AND (SELECT count(*) FROM walked) = {MOST_FOUND:d}
+                   THEN ARRAY(SELECT id FROM walked)
+                   ELSE ARRAY(
+                        SELECT id
+                          FROM (SELECT id, last_message_at
+                                  FROM tickets
+                                 WHERE company_id = $1
+                                   AND contact_id = ANY(ARRAY(
+                                       SELECT id FROM matching_contacts UNION ALL SELECT id FROM matching_identities))
+                                 UNION
+                                SELECT id, last_message_at
+                                  FROM tickets
+                                 WHERE company_id = $1
+                                   AND customer_id = ANY(ARRAY(SELECT id FROM matching_customers))) AS found
+                         ORDER BY last_message_at DESC, id DESC
+                         LIMIT {MOST_FOUND:d})
+               END AS ticket_ids
+          FROM longest"""
     )
     for own in _OWN
 )
 
-# For names and parts of numbers that so many have that their newest tickets would be missed.
+# For names and parts of numbers that very many have.
 WALK_TICKETS = sql(
     f"""
     SELECT t.id
@@ -145,7 +160,7 @@ WALK_TICKETS = sql(
               FROM tickets
              WHERE company_id = $1
              ORDER BY last_message_at DESC, id DESC
-             LIMIT {NEWEST_TICKETS:d}) AS t
+             LIMIT {NEWEST_TICKETS_OF_PEOPLE:d}) AS t
       LEFT JOIN contacts c ON c.company_id = $1 AND c.id = t.contact_id
       LEFT JOIN customers k ON k.company_id = $1 AND k.id = t.customer_id
      WHERE lower(c.name) LIKE ALL($2::text[]) OR k.search_text LIKE ALL($2::text[])
@@ -167,7 +182,7 @@ async def list_message_matches(
     db: Connection, company_id: int, words: Sequence[str], has_most: bool
 ) -> tuple[list[MessageMatch], bool]:
     """For each ticket the newest message that has all the words, one of which the index must be able to find; and
-    whether only the newest tickets were looked through."""
+    whether the newest fifty are among them."""
     patterns = [contains(word) for word in words]
     total, *counts = await _list_values(db, COUNT_WORDS.text, company_id, ["%", *patterns])
     indexed = [(count, -len(word), word) for count, word in zip(counts, words, strict=True) if is_indexed(word)]
@@ -176,13 +191,18 @@ async def list_message_matches(
     if count <= total * (MOST_RARE if len(indexed) == 1 else MOST_RARE_BESIDE_OTHERS):
         gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
         if not gathered or gathered[0].gathered < MOST_GATHERED:
-            return [MessageMatch(match.ticket_id, match.text) for match in gathered], False
+            return _read_gathered(gathered)
     tickets = NEWEST_TICKETS_OF_A_WORD if len(words) == 1 else NEWEST_TICKETS
     newest = await WALK_MESSAGES.all(db, company_id, patterns, tickets)
     if len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") > FEW_TICKETS:
-        return newest, True
-    gathered = await gathering.all(db, company_id, contains(rarest), contains(second), patterns)
-    return [*(MessageMatch(match.ticket_id, match.text) for match in gathered), *newest], False
+        return newest, len(newest) == MOST_FOUND
+    matches, has_all = _read_gathered(await gathering.all(db, company_id, contains(rarest), contains(second), patterns))
+    return [*matches, *newest], has_all
+
+
+def _read_gathered(gathered: Sequence[GatheredMessage]) -> tuple[list[MessageMatch], bool]:
+    has_all = len(gathered) >= MOST_FOUND or not gathered or gathered[0].gathered <= MOST_SORTED
+    return [MessageMatch(match.ticket_id, match.text) for match in gathered], has_all
 
 
 def is_indexed(word: str) -> bool:
@@ -192,18 +212,19 @@ def is_indexed(word: str) -> bool:
 
 async def list_ids_of_people(
     db: Connection, company_id: int, words: Sequence[str], number: str | None, has_most: bool
-) -> list[str]:
+) -> tuple[list[str], bool]:
     """The newest tickets of contacts and customers with all the words in their name or address, or with this part of a
-    number."""
+    number; and whether the newest fifty are among them."""
     longest, patterns = contains(max(words, key=len)), [contains(word) for word in words]
     digits = contains(number) if number else None
     whole = digits or contains(" ".join(words))
     finding = FIND_PEOPLE_BY_TEXT if has_most else FIND_PEOPLE
-    found = await finding.find(db, company_id, longest, patterns, digits, whole)
-    assert found is not None  # noqa: S101 - a row of aggregates
-    if found.people < MOST_PEOPLE:
-        return found.ticket_ids
-    return [*await _list_values(db, WALK_TICKETS.text, company_id, patterns, digits), *found.ticket_ids]
+    found: list[str] | None = await finding.value(db, company_id, longest, patterns, digits, whole)
+    if found is not None:
+        return found, True
+    newest = await _list_values(db, WALK_TICKETS.text, company_id, patterns, digits)
+    has_all = len(newest) == MOST_FOUND or await get_total(db, company_id, "tickets") <= NEWEST_TICKETS_OF_PEOPLE
+    return newest, has_all
 
 
 async def list_ids_of_customer(db: Connection, company_id: int, customer_id: str) -> list[str]:

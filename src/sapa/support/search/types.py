@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from sapa.http.responses import Envelope
 from sapa.support.types import Ticket
 
 
@@ -17,12 +18,23 @@ class TicketMatch(Struct, frozen=True, rename="camel"):
     ]
 
 
-class TicketSearch(Struct, frozen=True):
+class TicketSearchMeta(Struct, frozen=True, rename="camel"):
+    """How far a search looked."""
+
+    newest_only: Annotated[
+        bool,
+        Meta(
+            examples=[False],
+            description="True if so many people or messages match that older tickets were not all looked through.",
+        ),
+    ] = False
+
+
+class TicketSearch(Envelope, frozen=True):
     """What a search found, and whether it ended before it saw all."""
 
-    matches: list[TicketMatch]
-    is_newest_only: bool = False
-    """Older tickets may have the words, too: they are too common to be looked for everywhere."""
+    data: list[TicketMatch]
+    meta: TicketSearchMeta
 
 
 class MessageMatch(Struct, frozen=True):
@@ -38,10 +50,3 @@ class GatheredMessage(Struct, frozen=True):
     ticket_id: str
     text: str
     gathered: int
-
-
-class FoundPeople(Struct, frozen=True):
-    """The newest tickets of people, and how many of them the longest list has."""
-
-    ticket_ids: list[str]
-    people: int
