@@ -82,10 +82,10 @@ def send_many(
 
 
 async def eventually(look: Callable[[], Awaitable[Seen | None]], seconds: float = 120) -> Seen:
-    """Looks again until there is something to see."""
+    """Looks again until there is something to see; False is nothing, too."""
     async with asyncio.timeout(seconds):
         while True:
-            if (seen := await look()) is not None:
+            if (seen := await look()) is not None and seen is not False:
                 return seen
             await asyncio.sleep(0.05)
 
