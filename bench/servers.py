@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from random import SystemRandom
 from signal import SIGKILL, SIGTERM
 from socket import socket
 from subprocess import Popen
@@ -39,13 +40,11 @@ class Server(Struct, frozen=True):
 
 def cpu_seconds(process: psutil.Process) -> float:
     """User and system time of a process and everything it started, ended children included."""
-    times = process.cpu_times()
-    total: float = times.user + times.system + times.children_user + times.children_system
+    total = sum(process.cpu_times()[:4])
     for child in process.children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            spent = child.cpu_times()
-            total += spent.user + spent.system
-    return total
+            total += sum(child.cpu_times()[:4])
+    return float(total)
 
 
 def resident_megabytes(process: psutil.Process) -> float:
@@ -53,10 +52,12 @@ def resident_megabytes(process: psutil.Process) -> float:
 
 
 def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Not one of those that the system gives to outgoing connections: it would be gone before anybody listens on it."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_768)
+        with socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @asynccontextmanager

@@ -1,8 +1,5 @@
 """The first version, on this machine: nothing that came since may have made an order or a list slower."""
 
-import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,10 +11,10 @@ from bench.api.data import Data
 from bench.api.load import run_wrk
 from bench.api.scenarios import Scenario, build_scenarios
 from bench.findings import Spread, ratios
-from bench.ground import Ground, plain_environment
-from bench.history import unpack_version
+from bench.ground import Ground
+from bench.history import EarlierVersion, read_answer, run_program
 from bench.say import say
-from bench.servers import Server, cpu_seconds, run_sapa
+from bench.servers import Server, cpu_seconds, free_port, run_sapa
 
 COMMIT = "7f17393"
 PROGRAM = Path(__file__).with_name("first_program.py")
@@ -46,13 +43,12 @@ class Side(msgspec.Struct, frozen=True):
         return (sum(map(cpu_seconds, self.processes)) - before) / counted.requests
 
 
-async def compare(ground: Ground, scenarios: Sequence[Scenario], orders: int, rounds: int) -> dict[str, Spread]:
-    """CPU of a request, today's against the first version's; nothing where its history is not at hand."""
-    tree = unpack_version(COMMIT, ground.folder)
-    if tree is None:
-        return {}
+async def compare(
+    ground: Ground, version: EarlierVersion, scenarios: Sequence[Scenario], orders: int, rounds: int
+) -> dict[str, Spread]:
+    """CPU of a request, today's against the first version's."""
     say("the same beside the first version")
-    async with _start(tree, orders) as first, run_sapa(ground) as sapa:
+    async with _start(version, orders) as first, run_sapa(ground) as sapa:
         today = Side(sapa, _choose(scenarios), [sapa.process, ground.postgres])
         spent: dict[str, list[tuple[float, float]]] = {name: [] for name in COMPARED}
         for name in COMPARED:
@@ -64,27 +60,12 @@ async def compare(ground: Ground, scenarios: Sequence[Scenario], orders: int, ro
 
 
 @asynccontextmanager
-async def _start(tree: Path, orders: int) -> AsyncIterator[Side]:
-    environment = plain_environment() | {"PYTHONPATH": f"{tree / 'src'}:{tree}"}
-    # -P, because the program's own folder is not where the first version looks for modules.
-    command = [sys.executable, "-P", str(PROGRAM), str(tree / "run"), str(orders)]
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, cwd=tree, env=environment, limit=2**24
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        async for line in process.stdout:
-            if line.startswith(b'{"address"'):
-                version = msgspec.json.decode(line, type=FirstVersion)
-                program = psutil.Process(process.pid)
-                server = Server("first version", version.address, program)
-                yield Side(server, _choose(build_scenarios(version.data)), [program])
-                return
-        raise RuntimeError("the first version failed")
-    finally:
-        process.stdin.close()
-        await process.wait()
+async def _start(version: EarlierVersion, orders: int) -> AsyncIterator[Side]:
+    async with run_program(version, PROGRAM, version.tree / "run", orders, free_port()) as process:
+        told = msgspec.json.decode(await read_answer(process), type=FirstVersion)
+        program = psutil.Process(process.pid)
+        server = Server("first version", told.address, program)
+        yield Side(server, _choose(build_scenarios(told.data)), [program])
 
 
 def _choose(scenarios: Sequence[Scenario]) -> dict[str, Scenario]:

@@ -10,7 +10,7 @@ from bench.api.alike import check_alike
 from bench.api.budgets import Outcome, judge
 from bench.api.chart import draw
 from bench.api.data import Data, seed
-from bench.api.first_version import compare
+from bench.api.first_version import COMMIT, compare
 from bench.api.load import find_wrk
 from bench.api.processes import time_starts, watch_memory
 from bench.api.rounds import Bench
@@ -18,6 +18,7 @@ from bench.api.scenarios import Scenario, build_scenarios
 from bench.api.tables import build_tables
 from bench.findings import Findings
 from bench.ground import Ground, open_ground
+from bench.history import EarlierVersion, open_version
 from bench.say import say
 from bench.servers import Server, free_port, run_sapa, run_server, run_worker
 
@@ -38,13 +39,14 @@ QUICK = Size(many=50_000, few=10_000, customers_of_many=10_000, rounds=2, memory
 async def measure_api(folder: Path, is_quick: bool) -> Findings:
     find_wrk()
     size = QUICK if is_quick else FULL
+    first = open_version(COMMIT, folder)
     say("starting `sapa serve`")
     starts = await time_starts(folder, size.starts)
     data = await _seed(folder, size)
     scenarios = build_scenarios(data)
     # Stopped and started again: the new data are written out before anything is measured.
     async with open_ground(folder) as ground:
-        outcome = await _measure(ground, scenarios, size, starts)
+        outcome = await _measure(ground, scenarios, size, starts, first)
     tables = build_tables(outcome, scenarios)
     return Findings(judge(outcome), tables, outcome, lambda path: draw(path, outcome, scenarios))
 
@@ -55,7 +57,9 @@ async def _seed(folder: Path, size: Size) -> Data:
         return await seed(ground, size.many, size.few, size.customers_of_many)
 
 
-async def _measure(ground: Ground, scenarios: Sequence[Scenario], size: Size, starts: list[float]) -> Outcome:
+async def _measure(
+    ground: Ground, scenarios: Sequence[Scenario], size: Size, starts: list[float], first: EarlierVersion | None
+) -> Outcome:
     async with _three_servers(ground) as bench:
         compared = [one for one in scenarios if not one.for_one_caller_only]
         await check_alike(bench.servers, compared)
@@ -64,7 +68,7 @@ async def _measure(ground: Ground, scenarios: Sequence[Scenario], size: Size, st
         alone = await bench.run_alone([one for one in scenarios if one.is_read], bench.servers[1], size.rounds)
     say(f"memory over {size.memory_requests:,} requests")
     memory = await watch_memory(ground, list(scenarios[:2]), size.memory_requests)
-    beside_first = await compare(ground, scenarios, size.few, size.rounds)
+    beside_first = await compare(ground, first, scenarios, size.few, size.rounds) if first else {}
     return Outcome(crowd, alone, memory, starts, beside_first)
 
 

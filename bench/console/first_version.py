@@ -1,16 +1,14 @@
 """The lists and records of the first version, on this machine: what today's are compared with."""
 
-import asyncio
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
-from bench.ground import plain_environment
-from bench.history import unpack_version
+from bench.history import open_version, read_answer, run_program
+from bench.servers import free_port
 
 COMMIT = "7f17393"
 PROGRAM = Path(__file__).with_name("first_program.py")
@@ -32,27 +30,14 @@ class FirstVersion(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def start_first_version(folder: Path, turns: int, *numbers: int) -> AsyncIterator[Process | None]:
     """With a shop of so many orders, customers, products, shipments and messages; None without the history."""
-    tree = unpack_version(COMMIT, folder)
-    if tree is None:
+    version = open_version(COMMIT, folder)
+    if version is None:
         yield None
         return
-    environment = plain_environment() | {"PYTHONPATH": f"{tree / 'src'}:{tree}"}
-    command = [sys.executable, "-P", str(PROGRAM), str(tree / "run"), str(turns), *map(str, numbers)]
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, cwd=tree, env=environment, limit=2**24
-    )
-    try:
+    async with run_program(version, PROGRAM, version.tree / "run", free_port(), turns, *numbers) as process:
         yield process
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
 
 
 async def wait_for_pages(process: Process) -> FirstVersion:
     """Once its shop is made."""
-    assert process.stdout is not None
-    async for line in process.stdout:
-        if line.startswith(b"{"):
-            return msgspec.json.decode(line, type=FirstVersion)
-    raise RuntimeError("the first version failed")
+    return msgspec.json.decode(await read_answer(process), type=FirstVersion)

@@ -11,14 +11,12 @@ from pathlib import Path
 
 from bench.ground import make_company, open_ground
 
-COMMAND = Path(__file__).with_name("first_command.py")
-
 
 async def run(folder: Path, *files: str) -> None:
     async with open_ground(folder) as ground:
         company = (await make_company(ground, f"Importer {time.monotonic_ns()}")).id
         for resource, file in zip(("customers", "orders"), files, strict=True):
-            command = [sys.executable, "-P", str(COMMAND), "import", resource, file, "--company", str(company)]
+            command = [sys.executable, "-m", "sapa", "import", resource, file, "--company", str(company)]
             started = time.monotonic()
             process = await asyncio.create_subprocess_exec(*command, env=ground.environment, stdout=DEVNULL)
             if await process.wait():

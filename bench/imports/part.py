@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from bench.findings import Findings, Table, Verdict, at_least, at_most, ratios, spread
 from bench.ground import Ground, make_company, open_ground
-from bench.history import unpack_version
+from bench.history import open_version
 from bench.imports.copying import Copier, open_copier
 from bench.imports.files import write_customers, write_orders, write_shopify_orders
 from bench.imports.first_version import COMMIT, time_first_version
@@ -62,15 +62,15 @@ async def measure_imports(folder: Path, is_quick: bool) -> Findings:
         "customers_out": Figure(f"export {size.customers:,} customers", size.customers, EXPORT),
         "orders_out": Figure(f"export {size.orders:,} orders", size.orders, EXPORT),
     }
-    tree = unpack_version(COMMIT, folder)
+    version = open_version(COMMIT, folder)
     first: list[float] = []
     waits: list[float] = []
     async with open_ground(folder) as ground, open_copier(ground) as copier:
         for number in range(size.rounds):
             say(f"round {number + 1} of {size.rounds}")
-            if tree is not None:
+            if version is not None:
                 os.sync()
-                seconds = await time_first_version(tree, folder / "customers.csv", folder / "single.csv")
+                seconds = await time_first_version(version, folder / "customers.csv", folder / "single.csv")
                 first.append(size.single_orders / seconds)
             await _run_round(ground, copier, figures, waits)
     tables = [build_table(list(figures.values()))]
