@@ -6,6 +6,7 @@ import ssl
 from urllib.parse import urljoin
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 
 from sapa.outbound.guard import BlockedAddress
@@ -106,7 +107,7 @@ def describe(error: Exception, host: str, address: str) -> DeliveryFailure:
         return _describe_connecting(error, host, address)
     if tls := _find_tls(error):
         return DeliveryFailure("tls", _describe_tls(tls))
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, HttpProcessingError):
         detail = (error.message.splitlines() or [""])[0].rstrip(": ")
         return DeliveryFailure("reset", f"its response is not valid HTTP: {printable(detail).lower()}")
     if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
