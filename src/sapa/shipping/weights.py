@@ -4,6 +4,7 @@ A light parcel is charged by its volume: length × width × height in cubic cent
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import lru_cache
 
 DIVISOR = 6_000
 """Of most couriers, for kilograms."""
@@ -31,5 +32,6 @@ def build_chargeable_kg(weight: Decimal, volumetric: Decimal | None) -> Decimal:
     return max(Decimal(1), whole + (1 if larger - whole > TOLERANCE else 0))
 
 
+@lru_cache(maxsize=1_000)
 def get_divisor(courier: str) -> int:
     return DIVISORS.get("".join(char for char in courier.lower() if char.isalnum()), DIVISOR)

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, TypeVar, cast
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 Shape = TypeVar("Shape")
 
-MOST = Decimal(10**12)
+MOST_DIGITS = 13
+MOST = Decimal(10 ** (MOST_DIGITS - 1))
 """Rupiah or kilometres: above any plausible amount."""
 MOST_DECIMALS = 20
 LONGEST_TEXT = 4_000
@@ -39,9 +42,11 @@ def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
     NUL characters are removed, because database text cannot hold them. Implausible amounts and blank texts are reset in
     optional fields, so that a wrong distance does not void a booking.
     """
+    body = bytes(body)
+    has_nul = rb"\u0000" in body
     try:
-        decoded: Shape = _get_decoder(cast(Any, shape)).decode(_strip(bytes(body)))
-        _check(decoded)
+        decoded: Shape = _get_decoder(cast(Any, shape)).decode(_NUL.sub(rb"\1", body) if has_nul else body)
+        _check(decoded, has_long_texts=has_nul or len(body) > LONGEST_TEXT)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ArithmeticError):
         raise Unreadable("it sent something that cannot be read") from None
     return decoded
@@ -49,6 +54,9 @@ def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
 
 def sift(rows: Iterable[Raw], shape: type[Shape]) -> tuple[list[Shape], int]:
     """The readable rows, and the number of unreadable ones."""
+    rows = list(rows)
+    with suppress(Unreadable):
+        return decode(b"[" + b",".join(rows) + b"]", list[shape]), 0  # type: ignore[valid-type]
     readable, unreadable = [], 0
     for row in rows:
         try:
@@ -63,27 +71,44 @@ def _get_decoder(shape: Any) -> Any:
     return msgspec.json.Decoder(shape, strict=False)
 
 
-def _strip(body: bytes) -> bytes:
-    return _NUL.sub(rb"\1", body) if rb"\u0000" in body else body
-
-
-def _check(value: Any) -> None:
-    """One loop, because prices have hundreds of fields."""
+def _check(value: Any, has_long_texts: bool) -> None:
+    """A short body without NUL characters has no text to check."""
     if isinstance(value, list):
         for item in value:
-            _check(item)
-    elif isinstance(value, str):
-        _check_text(value)
+            if type(item) not in _ALWAYS_PLAUSIBLE:
+                _check(item, has_long_texts)
     elif isinstance(value, Struct):
-        for name in value.__struct_fields__:
-            item = getattr(value, name)
-            kind = type(item)
-            if kind in _ALWAYS_PLAUSIBLE:
-                continue
-            if (kind is str and not item.strip()) or (kind is Decimal and not _is_amount(item)):
-                _reset_field(value, name, is_text=kind is str)
-            elif kind is not Decimal:
-                _check(item)
+        _check_fields(value, has_long_texts)
+    elif isinstance(value, str) and has_long_texts:
+        _check_text(value)
+
+
+def _check_fields(struct: Struct, has_long_texts: bool) -> None:
+    """One loop, because prices have hundreds of fields."""
+    for name in _list_checked_fields(type(struct)):
+        item = getattr(struct, name)
+        kind = type(item)
+        if kind is str and item.strip():
+            if has_long_texts:
+                _check_text(item)
+        elif kind is str or (kind is Decimal and not _is_amount(item)):
+            _reset_field(struct, name, is_text=kind is str)
+        elif kind is not Decimal and kind not in _ALWAYS_PLAUSIBLE:
+            _check(item, has_long_texts)
+
+
+@cache
+def _list_checked_fields(kind: type[Struct]) -> tuple[str, ...]:
+    """Without those that hold nothing implausible, by their types."""
+    return tuple(field.name for field in msgspec.structs.fields(kind) if not _is_always_plausible(field.type))
+
+
+def _is_always_plausible(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_always_plausible(get_args(annotation)[0])
+    if isinstance(annotation, UnionType) or get_origin(annotation) is Union:
+        return all(map(_is_always_plausible, get_args(annotation)))
+    return annotation in _ALWAYS_PLAUSIBLE
 
 
 def _check_text(text: str) -> None:
@@ -93,6 +118,9 @@ def _check_text(text: str) -> None:
 
 def _is_amount(amount: Decimal) -> bool:
     """A price or a distance: finite, not negative, below the limits."""
+    written = str(amount)
+    if written.isdigit() and len(written) < MOST_DIGITS:
+        return True
     exponent = amount.as_tuple().exponent
     return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MOST_DECIMALS
 

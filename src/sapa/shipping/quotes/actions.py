@@ -1,7 +1,8 @@
 """Quotes: requested from the provider's carrier within five seconds, and cached for some minutes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from hashlib import sha256
 
 import msgspec
@@ -30,10 +31,12 @@ from sapa.shipping.quotes import queries
 from sapa.shipping.quotes.queries import NewQuote
 from sapa.shipping.quotes.requests import build_key, build_request
 from sapa.shipping.quotes.types import (
+    EncodedQuote,
     QuoteIn,
     QuoteMessage,
     QuoteOption,
     QuoteResult,
+    encode_options,
 )
 from sapa.shipping.shipments.validation import get_pickup_city
 from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg
@@ -46,7 +49,7 @@ ANSWER_SECONDS = 4.7
 EXPRESS_MINUTES, INSTANT_MINUTES = 30, 5
 PURGE_BATCH = 5_000
 
-_decode = msgspec.json.Decoder(QuoteResult).decode
+_decode = msgspec.json.Decoder(EncodedQuote).decode
 
 
 class QuoteLookup(Struct, frozen=True):
@@ -60,40 +63,21 @@ class QuoteLookup(Struct, frozen=True):
 class TimedQuote(Struct, frozen=True):
     """A quote, and for how many seconds it stays cached: 0 if it is not."""
 
-    result: QuoteResult
+    result: QuoteResult | EncodedQuote
     seconds_left: float = 0.0
 
 
 async def quote(context: AppContext, company: Company, body: QuoteIn) -> TimedQuote:
     """Without an offer there is at least one message; raises CarrierUnavailable if the carrier does not respond."""
     request = build_request(company, body)
-    timed = await _quote_in_time(context, company, body, request)
-    return msgspec.structs.replace(timed, result=_with_weights(timed.result, request.parcel))
-
-
-async def _quote_in_time(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> TimedQuote:
     if PROVIDERS[body.provider].is_local:
         message = f"{body.provider} has no price list. Send your own fee when you create the shipment."
-        return TimedQuote(QuoteResult([], [QuoteMessage(body.provider, "no_price_list", message)]))
+        return TimedQuote(_build_refusal(request, body.provider, "no_price_list", message))
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return await _quote(context, company, body, request)
     except TimeoutError:
         raise CarrierUnavailable(f"The carrier of {body.provider} did not respond in time. Try again.") from None
-
-
-def _with_weights(result: QuoteResult, parcel: Parcel) -> QuoteResult:
-    """Not cached: they follow from the request."""
-    sides = (parcel.length, parcel.width, parcel.height)
-    express = {option.courier for option in result.options if option.service_type == "EXPRESS"}
-    chargeable = {one: build_chargeable_kg(parcel.weight, build_volumetric_kg(*sides, one)) for one in express}
-    options = [
-        msgspec.structs.replace(option, chargeable_weight=chargeable[option.courier])
-        if option.service_type == "EXPRESS"
-        else option
-        for option in result.options
-    ]
-    return msgspec.structs.replace(result, options=options, volumetric_weight=build_volumetric_kg(*sides))
 
 
 async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> TimedQuote:
@@ -170,7 +154,7 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Ti
     wanted = lookup.request.service.service_type
     if wanted is not None and wanted not in carrier.service_types:
         message = f"{carrier.provider} does not offer {wanted}. Use {' or '.join(carrier.service_types)}."
-        return TimedQuote(QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", message)]))
+        return TimedQuote(_build_refusal(lookup.request, carrier.provider, "service_type_not_offered", message))
     try:
         quote = await carrier.quote(connection, lookup.request)
     except (CarrierAway, BadCredentials) as error:
@@ -184,8 +168,9 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Ti
     if not result.options:
         return TimedQuote(result)
     minutes = _minutes(result)
-    await QUOTES.run(context.database, company.id, NewQuote(lookup.key, encode(result), minutes))
-    return TimedQuote(result, minutes * 60)
+    encoded = encode_options(result)
+    await QUOTES.run(context.database, company.id, NewQuote(lookup.key, encode(encoded), minutes))
+    return TimedQuote(encoded, minutes * 60)
 
 
 async def _save(tx: Tx, company_id: int, quotes: Sequence[NewQuote]) -> list[None]:
@@ -209,10 +194,21 @@ def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
     if not offers and not notes:
         message = "No service is offered for this route and parcel. Try another service type, weight or provider."
         notes.append(QuoteNote(lookup.connected.carrier.name, "no_service", message))
-    return QuoteResult(
-        sorted((_build_option(offer) for offer in offers), key=lambda option: (option.price, option.service_code)),
-        [QuoteMessage(note.courier, note.code, note.text) for note in notes],
-    )
+    parcel = lookup.request.parcel
+    couriers = {offer.courier for offer in offers if offer.service_type == "EXPRESS"}
+    weights = {courier: build_chargeable_kg(parcel.weight, _measure_volume(parcel, courier)) for courier in couriers}
+    options = [_build_option(offer, weights) for offer in offers]
+    options.sort(key=lambda option: (option.price, option.service_code))
+    messages = [QuoteMessage(note.courier, note.code, note.text) for note in notes]
+    return QuoteResult(options, messages, _measure_volume(parcel))
+
+
+def _build_refusal(request: ShipmentRequest, courier: str, code: str, message: str) -> QuoteResult:
+    return QuoteResult([], [QuoteMessage(courier, code, message)], _measure_volume(request.parcel))
+
+
+def _measure_volume(parcel: Parcel, courier: str = "") -> Decimal | None:
+    return build_volumetric_kg(parcel.length, parcel.width, parcel.height, courier)
 
 
 def _explain_omitted(offers: Sequence[ServiceOffer]) -> list[QuoteNote]:
@@ -224,7 +220,8 @@ def _explain_omitted(offers: Sequence[ServiceOffer]) -> list[QuoteNote]:
     return notes
 
 
-def _build_option(offer: ServiceOffer) -> QuoteOption:
+def _build_option(offer: ServiceOffer, weights: Mapping[str, Decimal]) -> QuoteOption:
+    """`weights` are what couriers of parcels charge for."""
     return QuoteOption(
         service_code=offer.service_code,
         service_name=offer.service_name,
@@ -242,6 +239,7 @@ def _build_option(offer: ServiceOffer) -> QuoteOption:
         distance=offer.distance,
         vehicle_type=offer.vehicle_type,
         package_handover=list(offer.package_handover),
+        chargeable_weight=weights.get(offer.courier) if offer.service_type == "EXPRESS" else None,
     )
 
 

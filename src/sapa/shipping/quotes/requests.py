@@ -17,6 +17,8 @@ from sapa.values.money import BadMoney, parse_amount, shorten
 
 _DIMENSIONS = ("length", "width", "height")
 
+_STORED_FIELDS = (*QuoteOption.__struct_fields__, "weights are stored")
+
 
 def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
     """Raises Invalid for a missing or unusable field."""
@@ -101,7 +103,7 @@ def build_key(adapter: str, connection_id: str, request: ShipmentRequest) -> byt
     fields has cached is not found."""
     ends = [_build_end(place) for place in (request.origin, request.destination)]
     parcel = msgspec.structs.replace(request.parcel, item_name=None, notes=None)
-    return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service, QuoteOption.__struct_fields__])
+    return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service, _STORED_FIELDS])
 
 
 def _build_end(place: ShippingPoint) -> list[Any]:

@@ -4,7 +4,6 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
-from msgspec.structs import replace
 
 from sapa.http.responses import Envelope
 from sapa.shipping.providers import Provider
@@ -110,7 +109,18 @@ class QuoteAnswer(Envelope, frozen=True, rename="camel"):
     options: list[QuoteOption]
 
 
-def build_answer(result: QuoteResult) -> QuoteAnswer:
-    """Encodes the options once."""
-    options: Any = Raw(encode(result.options))
-    return QuoteAnswer(replace(result, options=options), options)
+class EncodedQuote(Struct, frozen=True, rename="camel"):
+    """A QuoteResult whose options are encoded already, because a response has them twice."""
+
+    options: Raw
+    messages: list[QuoteMessage]
+    volumetric_weight: Decimal | None = None
+
+
+def encode_options(result: QuoteResult) -> EncodedQuote:
+    return EncodedQuote(Raw(encode(result.options)), result.messages, result.volumetric_weight)
+
+
+def build_answer(quote: QuoteResult | EncodedQuote) -> QuoteAnswer:
+    encoded: Any = encode_options(quote) if isinstance(quote, QuoteResult) else quote
+    return QuoteAnswer(encoded, encoded.options)

@@ -97,8 +97,10 @@ def _build_offer(price: wire.Price, shipment: ShipmentRequest) -> ServiceOffer:
 
 def _find_cod_fee(price: wire.Price, shipment: ShipmentRequest, insurance_fee: Decimal | None) -> Decimal | None:
     """As KiriminAja computed it; else by its rate and with tax, of the goods, the shipping and the insurance."""
+    if shipment.service.cod_amount is None:
+        return None
     settings, _ = sift([price.setting], wire.PriceSetting)
-    if shipment.service.cod_amount is None or not settings:
+    if not settings:
         return None
     setting = settings[0]
     if setting.cod_fee_amount:
