@@ -2383,8 +2383,8 @@ export class SandboxResource extends Resource {
   /**
    * Get the cash-on-delivery statement of a simulated carrier.
    *
-   * For test keys only. It has every delivered parcel that collected cash, as the carrier computes it. Send it to
-   * `POST /shipping/settlements` to reconcile it; change an amount to see a difference.
+   * For test keys only. It has every delivered parcel that collected cash and is not paid out yet, as the carrier
+   * computes it. Send it to `POST /shipping/settlements` to reconcile it; change an amount to see a difference.
    *
    * Needs the scope `orders:READ` and the product `CRM`.
    */

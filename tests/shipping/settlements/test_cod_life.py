@@ -108,6 +108,20 @@ async def test_from_the_quote_to_the_money(sandbox: httpx.AsyncClient, aggregato
     assert [one["id"] for one in remitted] == [done["id"]]
 
 
+async def test_the_next_statement_has_what_is_not_paid_out_yet(sandbox: httpx.AsyncClient, aggregator: str) -> None:
+    first = await deliver(sandbox)
+    said = await statement(sandbox)
+    await settle(sandbox, said)
+    assert (await statement(sandbox))["lines"] == []
+    second = await deliver(sandbox)
+    following = await statement(sandbox)
+    assert [line["parcel"] for line in following["lines"]] == [second["awb"]]
+    assert following["reference"] != said["reference"]
+    assert (await settle(sandbox, following))["differing"] == 0
+    assert (await get(sandbox, first["id"]))["codRemittedAt"] == said["remittedAt"]
+    assert await differences(sandbox) == []
+
+
 async def test_a_rupiah_less_is_found(sandbox: httpx.AsyncClient, aggregator: str) -> None:
     parcels = [await deliver(sandbox) for _ in range(3)]
     said = await statement(sandbox)

@@ -107,8 +107,8 @@ async def open_sandbox_carrier_accounts(call: Call) -> list[CarrierSimulatorAcco
 async def get_sandbox_cod_statement(call: Call, query: SandboxStatementQuery) -> SandboxStatement:
     """Get the cash-on-delivery statement of a simulated carrier.
 
-    For test keys only. It has every delivered parcel that collected cash, as the carrier computes it. Send it to
-    `POST /shipping/settlements` to reconcile it; change an amount to see a difference.
+    For test keys only. It has every delivered parcel that collected cash and is not paid out yet, as the carrier
+    computes it. Send it to `POST /shipping/settlements` to reconcile it; change an amount to see a difference.
     """
     if not call.company.is_test:
         raise TestKeyRequired

@@ -16,6 +16,7 @@ from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.providers import Provider
 from sapa.shipping.settlements.types import MOST_LINES
+from sapa.shipping.shipments import actions as shipments
 from sapa.values.instants import format_instant
 
 
@@ -31,13 +32,15 @@ class SandboxStatement(Struct, frozen=True, rename="camel"):
 async def get_statement(
     db: Connection, company_id: int, provider: str, delivered_from: datetime | None
 ) -> SandboxStatement:
-    """Of all parcels that were delivered since. The same parcels have the same reference."""
+    """Of all parcels that were delivered since and are not paid out yet. The same parcels have the same reference."""
     adapters = {carrier.name for carrier in list_adapters(provider)}
-    lines = [
-        line
+    found = [
+        (booking.reference, line)
         for booking in await bookings.list_bookings(db, company_id)
         if booking.adapter in adapters and (line := _find_line(booking, delivered_from))
     ]
+    remitted = await shipments.list_remitted(db, company_id, [reference for reference, _ in found])
+    lines = [line for reference, line in found if reference not in remitted]
     parcels = ",".join(sorted(line.parcel for line in lines[:MOST_LINES]))
     return SandboxStatement(
         provider=provider,

@@ -81,6 +81,11 @@ async def lock_parcels(
     return dict(sorted(found, key=lambda pair: (pair[1].cod_amount is not None, pair[1].id)))
 
 
+async def list_remitted(db: Connection, company_id: int, references: Sequence[str]) -> set[str]:
+    """Our references of the bookings whose cash the carrier has paid out."""
+    return set(await queries.list_remitted(db, company_id, references))
+
+
 async def list_newest(db: Connection, company_id: int, status: str | None, most: int) -> list[Shipment]:
     """The newest shipments, or the newest with this status."""
     filters = {"cells": [f"{provider}/{status}" for provider in PROVIDERS]} if status else {}

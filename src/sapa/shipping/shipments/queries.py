@@ -89,6 +89,13 @@ DELETE = sql(
     SELECT $1, 'shipments', cell, -1 FROM deleted"""
 )
 
+LIST_REMITTED = sql(
+    """
+    SELECT coalesce(array_agg(reference), '{}') AS found
+      FROM shipments
+     WHERE company_id = $1 AND cod_amount IS NOT NULL AND cod_remitted_at IS NOT NULL AND reference = ANY($2)"""
+)
+
 DETACH_STORE = sql(
     f"""
     UPDATE shipments
@@ -223,6 +230,11 @@ async def match_parcels(
 ) -> list[ParcelMatch]:
     """The shipments that have one of the numbers: an awb, an orderNo, a reference or an id."""
     return await MATCH_PARCELS.all(db, company_id, list(numbers), provider, currency)
+
+
+async def list_remitted(db: Connection, company_id: int, references: Sequence[str]) -> list[str]:
+    found: list[str] = await LIST_REMITTED.value(db, company_id, list(references))
+    return found
 
 
 async def insert_shipment(tx: Tx, company_id: int, stored: StoredShipment) -> StoredShipment:
