@@ -42,6 +42,17 @@ def test_a_known_signature() -> None:
     assert headers["X-Service-Webhook-Timestamp"] == headers["webhook-timestamp"] == "1700000000"
 
 
+@given(key=st.binary(max_size=150), body=st.binary(max_size=200))
+def test_a_secret_of_any_length_signs_as_the_standard_library_does(key: bytes, body: bytes) -> None:
+    secret = f"whsec_{base64.b64encode(key).decode()}"
+    own = hmac.digest(secret.encode(), b"1700000000." + body, "sha256").hex()
+    standard = base64.b64encode(hmac.digest(key, b"evt_1.1700000000." + body, "sha256")).decode()
+    for _ in range(2):  # what is remembered of a secret does not change with its use
+        headers = build_headers([secret], "evt_1", "customer.created", body, 1_700_000_000)
+        assert headers["X-Service-Webhook-Signature"] == f"t=1700000000,v1={own}"
+        assert headers["webhook-signature"] == f"v1,{standard}"
+
+
 def test_a_secret_is_256_random_bits_in_base64() -> None:
     secrets = {new_secret() for _ in range(50)}
     assert len(secrets) == 50

@@ -270,9 +270,12 @@ class Dispatcher:
             message = build_message(delivery, self._address)
             if message is None or lane.target is None:
                 return build_expired(lane, delivery)
-            attributes = {"messaging.operation.name": "deliver webhook", "messaging.message.id": delivery.event_id}
-            with traces.resume_trace(delivery.traceparent, "deliver webhook", "consumer", attributes):
+            if delivery.traceparent is None:
                 outcome = await self._sender.send(lane.target, message)
+            else:
+                attributes = {"messaging.operation.name": "deliver webhook", "messaging.message.id": delivery.event_id}
+                with traces.resume_trace(delivery.traceparent, "deliver webhook", "consumer", attributes):
+                    outcome = await self._sender.send(lane.target, message)
             if outcome.retry_uncounted:
                 log.warning(
                     "webhook not sent because of an internal error", delivery_id=delivery.id, reason=outcome.message
