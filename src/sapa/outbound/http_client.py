@@ -3,7 +3,8 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -21,6 +22,7 @@ from sapa.outbound.client import (
     Unclear,
 )
 from sapa.outbound.dialer import Dialer, connect_unguarded
+from sapa.outbound.direct_post import LARGEST_CONTENT, DirectPosts, PostResponse, find_target
 from sapa.outbound.file_payload import FilePayload
 from sapa.outbound.guard import Guard
 from sapa.outbound.loopback import Loopback
@@ -30,6 +32,14 @@ from sapa.values.hook_calls import HookCall
 
 KEEP_ALIVE_SECONDS = 15.0
 
+_HEADERS = {"user-agent": "Sapa/1.0"}
+_POST_HEADERS = {
+    **{name.lower(): text for name, text in aiohttp.ClientRequest.DEFAULT_HEADERS.items()},
+    **_HEADERS,
+    "content-type": "application/octet-stream",
+}
+"""What the session adds by itself."""
+
 
 class HttpClient(Client):
     """Sessions are opened on first use, because that has to be inside the event loop."""
@@ -38,6 +48,8 @@ class HttpClient(Client):
         self._settings = settings
         self._loopback = loopback
         self._plain: aiohttp.ClientSession | None = None
+        self._posts: DirectPosts
+        """Of the plain session's connections."""
         self._guarded: aiohttp.ClientSession | None = None
         self._dialer: Dialer | None = None
 
@@ -58,7 +70,14 @@ class HttpClient(Client):
             call = _build_hook_call(method, url, headers or {}, params or {}, content or b"")
             return await _call_loopback(self._loopback, call, seconds)
         if self._plain is None:
-            self._plain = _open_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS))
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS)
+            self._plain = _open_session(connector)
+            self._posts = DirectPosts(connector, _POST_HEADERS)
+        if method == "POST" and content is not None and params is None and len(content) <= LARGEST_CONTENT:
+            target = find_target(url)
+            if target is not None:
+                post = self._posts.post(target, content, headers or {}, connect_seconds)
+                return await _post_directly(post, url, seconds, most_bytes)
         timeout = aiohttp.ClientTimeout(total=seconds, connect=connect_seconds)
         data = content if form is None else _build_form(form)
         options = {"headers": headers, "params": params, "data": data}
@@ -128,7 +147,7 @@ def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"user-agent": "Sapa/1.0"},
+        headers=_HEADERS,
         trust_env=False,
     )
 
@@ -158,25 +177,51 @@ async def _call_loopback(loopback: Loopback, call: HookCall, seconds: float) -> 
 async def _exchange(
     session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
 ) -> ProviderResponse:
+    with _classify_errors(), traces.open_request(method, url) as span:
+        async with session.request(method, url, allow_redirects=False, **options) as response:
+            if span is not None:
+                span.describe({"http.response.status_code": response.status})
+            try:
+                body = await _read(response.content, most_bytes)
+            except Unclear:
+                response.close()
+                raise
+            return ProviderResponse(response.status, _lower_names(response.headers), body)
+
+
+async def _post_directly(
+    post: Coroutine[Any, Any, PostResponse], url: str, seconds: float, most_bytes: int
+) -> ProviderResponse:
+    with _classify_errors(), traces.open_request("POST", url) as span:
+        async with asyncio.timeout(seconds):
+            response = await post
+            if span is not None:
+                span.describe({"http.response.status_code": response.status})
+            try:
+                body = await _read(response.content, most_bytes)
+            finally:
+                response.close()
+        return ProviderResponse(response.status, _lower_names(response.headers), body)
+
+
+@contextmanager
+def _classify_errors() -> Iterator[None]:
+    """Raises NotSent where no byte of the request can have arrived."""
     try:
-        with traces.open_request(method, url) as span:
-            async with session.request(method, url, allow_redirects=False, **options) as response:
-                if span is not None:
-                    span.describe({"http.response.status_code": response.status})
-                body = await _read(response, most_bytes)
-                return ProviderResponse(response.status, _lower_names(response.headers), body)
+        yield
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
         raise NotSent(_describe(error)) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:
         raise Unclear(_describe(error)) from error
 
 
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def _read(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
+    if content.is_eof() and content.exception() is None and content.total_bytes <= most_bytes:
+        return content.read_nowait(-1)  # as most responses are
     body = bytearray()
-    async for chunk in response.content.iter_chunked(65_536):
+    async for chunk in content.iter_chunked(65_536):
         body += chunk
         if len(body) > most_bytes:
-            response.close()
             raise Unclear(f"the response is larger than {most_bytes:,} bytes")
     return bytes(body)
 
