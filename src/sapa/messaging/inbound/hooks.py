@@ -13,6 +13,7 @@ from sapa.messaging.connections.accounts import HOOKS as PREFIX
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.connections.environment import find_by_token
 from sapa.messaging.inbound import queries
+from sapa.messaging.inbound.account_lookups import AccountLookups
 from sapa.messaging.inbound.queries import ReceivedCallback, build_received
 from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature
@@ -74,8 +75,15 @@ async def _find_target(context: AppContext, path: str) -> HookTarget | None:
 
 
 async def _find_account(context: AppContext, path: str) -> ConnectedChannel | None:
+    return await ACCOUNTS.find(context, path.removeprefix(PREFIX))
+
+
+async def _read_account(context: AppContext, token: str) -> ConnectedChannel | None:
     async with context.database.connection() as db:
-        return await find_by_token(context, db, path.removeprefix(PREFIX))
+        return await find_by_token(context, db, token)
+
+
+ACCOUNTS = AccountLookups(_read_account)
 
 
 async def _check(connected: ConnectedChannel, call: HookCall) -> None:

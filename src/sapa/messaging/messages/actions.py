@@ -245,7 +245,7 @@ async def receive_reports(
                 left.append(place)
             else:
                 changes[locked.id] = _merge_report(locked, received[place], now)
-        await reports.store(tx, company, list(changes.values()))
+        await reports.store_all(tx, company, list(changes.values()))
         waiting = left + waiting[len(group) :]
     return is_early
 

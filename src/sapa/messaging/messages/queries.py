@@ -354,11 +354,17 @@ async def store_changes(
     tx: Tx, company_id: int, events: Sequence[NewEvent], changed: Sequence[ChangedState], announced: EncodedEvents
 ) -> bool:
     """Whether there are webhooks to deliver."""
-    values = {f"event_{name}": [getattr(event, name) for event in events] for name in _EVENT}
-    values |= {f"new_{name}": [getattr(each, name) for each in changed] for name in _CHANGED}
+    values: dict[str, object] = {f"event_{name}": _build_column(events, name) for name in _EVENT}
+    values |= {f"new_{name}": _build_column(changed, name) for name in _CHANGED}
     values |= {f"announced_{name}": getattr(announced, name) for name in announced.__struct_fields__}
     (stored,) = await STORE_CHANGES.all(tx, company_id, *STORE_CHANGES.order(values))
     return stored.has_deliveries
+
+
+def _build_column(rows: Sequence[Struct], name: str) -> list[object]:
+    """Nothing for a column of nulls: `unnest` fills it up, and the driver has no value to look at."""
+    values = [getattr(row, name) for row in rows]
+    return [] if values.count(None) == len(values) else values
 
 
 async def hold(tx: Tx, company_id: int, id: str, provider_id: str, error: bytes) -> Message:

@@ -52,8 +52,14 @@ class ReportedChange(Struct, frozen=True):
 
 
 async def store(tx: Tx, company: Company, changes: Sequence[ReportedChange]) -> list[Message | None]:
-    """Stores what is new with one statement, at most one change of each message; returns the messages whose status
-    changed, built from what is stored."""
+    """Like `store_all`; returns the messages whose status changed."""
+    updates = await store_all(tx, company, changes)
+    return [None if update is None else Message(*astuple(update)[:_SHOWN]) for update in updates]
+
+
+async def store_all(tx: Tx, company: Company, changes: Sequence[ReportedChange]) -> list[MessageUpdate | None]:
+    """Stores what is new with one statement, at most one change of each message; returns the updates that receivers
+    get, built from what is stored."""
     if not changes:
         return []
     events = [event for change in changes for event in _build_events(change)]
@@ -62,25 +68,21 @@ async def store(tx: Tx, company: Company, changes: Sequence[ReportedChange]) -> 
     ]
     pricings = await price(tx, company, priced)
     states = [_find_change(change, pricing) for change, pricing in zip(changes, pricings, strict=True)]
-    changed = [
-        _build_changed(change.locked, state) if change.is_new_status and state is not None else None
+    updates = [
+        _build_update(change.locked, state) if change.is_new_status and state is not None else None
         for change, state in zip(changes, states, strict=True)
     ]
-    news = [
-        MessageStatusUpdated(build_update(message, change.locked.status))
-        for change, message in zip(changes, changed, strict=True)
-        if message is not None and not is_silent(tx)
-    ]
+    news = [] if is_silent(tx) else [MessageStatusUpdated(update) for update in updates if update is not None]
     new_states = [state for state in states if state is not None]
     if await queries.store_changes(tx, company.id, events, new_states, encode_events(news)):
         notify_after_commit(tx, CHANNEL)
-    for change, message in zip(changes, changed, strict=True):
-        if message is not None:
-            await _announce(tx, company, change, message)
-    return changed
+    for change, update in zip(changes, updates, strict=True):
+        if update is not None:
+            await _announce(tx, company, change, update)
+    return updates
 
 
-def _build_changed(locked: LockedMessage, state: ChangedState) -> Message:
+def _build_update(locked: LockedMessage, state: ChangedState) -> MessageUpdate:
     changed = replace(
         locked,
         ack=ACKS[state.status],
@@ -95,7 +97,7 @@ def _build_changed(locked: LockedMessage, state: ChangedState) -> Message:
         failed_at=_format(state.failed_at),
         pricing=None if state.pricing is None else Raw(state.pricing.encode()),
     )
-    return Message(*astuple(changed)[:_SHOWN])
+    return MessageUpdate(*astuple(changed)[:_SHOWN], locked.status)
 
 
 def _format(instant: datetime | None) -> str | None:
@@ -111,7 +113,8 @@ def _find_change(change: ReportedChange, pricing: bytes | Raw | None) -> Changed
     """None if the report changes nothing."""
     locked, report, state = change.locked, change.report, change.merged.state
     provider_id = locked.provider_id or report.message_id
-    if state == locked.state and provider_id == locked.provider_id and pricing == locked.pricing:
+    is_same = not change.is_new_status and state == locked.state
+    if is_same and provider_id == locked.provider_id and pricing == locked.pricing:
         return None
     return ChangedState(
         id=locked.id,
@@ -129,7 +132,7 @@ def _find_change(change: ReportedChange, pricing: bytes | Raw | None) -> Changed
     )
 
 
-async def _announce(tx: Tx, company: Company, change: ReportedChange, message: Message) -> None:
+async def _announce(tx: Tx, company: Company, change: ReportedChange, message: MessageUpdate) -> None:
     """To the rooms that a new status concerns."""
     report = change.report
     if report.category == "consent" and report.code != ConsentMissing.code:
