@@ -53,7 +53,7 @@ async def test_a_statement_is_reconciled_and_its_difference_resolved(
     assert response.status_code == 303, response.text
     page = (await owner.get(response.headers["location"].removeprefix("/console"))).text
     assert "COD &lt;31&gt;" in page
-    assert "another amount paid out" in page
+    assert "different payout" in page
     assert f"/shipments/{parcel['id']}" in page
     listed = (await owner.get("/test/cod-differences", params={"state": "open"})).text
     (found,) = await differences(sandbox)

@@ -129,7 +129,7 @@ async def test_what_happened_in_a_time_is_delivered_once_more(
     assert missing.status_code == 400
     assert 'id="since-problem"' in missing.text
     nothing = await submit(owner, f"{path}/replay", since="2026-01-01T00:00", event="order.created")
-    assert "Nothing happened in that time" in nothing.text
+    assert "This webhook has no events in that period" in nothing.text
     again = await submit(owner, f"{path}/replay", since="2026-01-01T00:00", event="customer.created")
     assert "2 events are on their way" in again.text
     await until(station.has(4))

@@ -149,7 +149,7 @@ def _list_names(text: str) -> set[str]:
     [
         ("en", "The payment is 60000; the outstanding amount of the order is 50000.", "The order still costs 50,000"),
         ("id", "The payment is 60000; the outstanding amount of the order is 50000.", "Sisa tagihan 50.000"),
-        ("id", "The shipment is in_transit and cannot be cancelled.", "Kiriman dalam perjalanan"),
+        ("id", "The shipment is in_transit and cannot be cancelled.", "Pengiriman dalam perjalanan"),
         (
             "id",
             "The carrier refused the cancellation: too late",
@@ -186,7 +186,7 @@ def test_a_cause_is_said_in_the_readers_words_and_then_in_the_channels() -> None
 def test_a_missing_field_is_asked_for_by_its_label() -> None:
     page = build_error_page("id", Invalid.field("addresses[0].address1", "is required"))
     assert page is not None
-    assert page.details[0].message == "Isi nama jalan dan nomor"
+    assert page.details[0].message == "Isi jalan dan nomor"
     assert name_field("en", "shortcut") == "a shortcut"
 
 
@@ -207,4 +207,4 @@ async def test_an_indonesian_seller_reads_why_money_and_names_are_refused(
         assert (label.status_code, '<span lang="en">' in label.text) == (409, False), label.text
         assert "Sudah ada label dengan nama ini" in label.text
         empty = await owner.post("/live/settings/saved-replies", data=form | {"text": "Halo"})
-        assert "Isi pintasan" in empty.text
+        assert "Isi singkatan" in empty.text

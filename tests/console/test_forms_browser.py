@@ -65,7 +65,7 @@ async def test_a_form_of_many_lines_survives_an_expired_session_and_its_order_is
     await article.fill("toraja")
     await expect(page.locator(".options [role=option]").first).to_contain_text("× 7")
     await article.press("Enter")
-    await page.click("button:text-is('More lines')")
+    await page.click("button:text-is('Add lines')")
     await expect(page.locator("[name=title]")).to_have_count(10)
     await page.fill("[name=title] >> nth=7", "Cangkir")
     await page.fill("[name=price] >> nth=7", "12.500")

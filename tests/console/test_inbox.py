@@ -104,7 +104,7 @@ async def test_a_conversation_shows_messages_notes_and_events(desk: Desk, seat: 
         conversation.index(words)
         for words in (
             "Conversation opened", "Masih ada?", "Halo?", "Note from Sari, only your team sees this", "Pelanggan VIP",
-            "Masih, kak.", "Handed over to the queue", "Resolved (by an agent)",
+            "Masih, kak.", "Transferred to the queue", "Resolved (by an agent)",
         )
     ]  # fmt: skip
     assert places == sorted(places)
@@ -133,7 +133,7 @@ SHOWN: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "referral": (
         {"text": "Halo", "referral": {"sourceId": "12", "headline": "Kopi baru", "ctwaClid": "ARAk"}},
-        ["Came by an ad", "Kopi baru", "ARAk"],
+        ["Came from an ad", "Kopi baru", "ARAk"],
     ),
     "product": ({"text": "?", "product": {"productId": "GAYO"}}, ["Asks about the product GAYO"]),
     "forwarded": ({"text": "x", "forwarded": True}, ["Forwarded"]),

@@ -80,7 +80,7 @@ def test_they_can_only_be_read(installation: Installation, path: str) -> None:
     assert httpx.post(installation.address + path, verify=TLS).status_code == 405
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "You're offline"), ("id", "Anda sedang luring")])
+@pytest.mark.parametrize(("language", "words"), [("en", "You're offline"), ("id", "Anda sedang offline")])
 def test_the_page_for_being_offline_is_nobody_s(installation: Installation, language: str, words: str) -> None:
     page = get(installation, f"/console/offline/{language}", cookie="sapa_session=x", **{"accept-language": "fr"})
     assert (page.status_code, unescape(page.text).count(f"<h1>{words}</h1>")) == (200, 1)

@@ -43,8 +43,8 @@ async def test_sales_and_money_are_shown_with_their_tables_and_as_files(
     api: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     empty = (await owner.get("/live/reports")).text
-    assert "No order was placed in this window" in empty
-    assert "Nothing was paid or refunded in this window" in empty
+    assert "No orders in this period" in empty
+    assert "No payments or refunds in this period" in empty
     fields = {"shippingLines": [{"title": "JNE", "price": 10000}], "discounts": [{"amount": 30000}]}
     paid, part, gone = [(await make_order(api, **fields))["id"] for _ in range(3)]
     await api.put(f"/orders/{paid}", json={"financialStatus": "paid"})
@@ -136,7 +136,7 @@ async def test_the_health_of_webhooks_is_shown(
     async with database.transaction() as tx:
         await tx.execute(insert, company.live, created.endpoint.id)
     page = (await owner.get("/live/reports?days=7")).text
-    assert "75 %" in page
+    assert "75%" in page
     assert "100 ms" in page
     rows = read_csv(await owner.get("/live/reports/files/webhooks.csv?days=7"))
     assert rows[1][:7] == [created.endpoint.id, url, "active", "1000", "750", "250", "100"]
@@ -145,7 +145,7 @@ async def test_the_health_of_webhooks_is_shown(
 async def test_people_and_ai_agents_are_compared_and_settings_made(
     installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
 ) -> None:
-    assert "There is no agent yet" in (await owner.get("/test/reports/agents")).text
+    assert "No agents yet" in (await owner.get("/test/reports/agents")).text
     token, page = await read_token(owner), "/test/settings/agents"
     for name, kind in (("Sari", "human"), ("=HYPERLINK()", "ai")):
         form = {"token": token, "name": name, "type": kind, "userId": ""}
@@ -277,14 +277,14 @@ async def test_figures_are_compared_and_broken_down_to_their_rows(
     assert rows[1:] == [["Kopi Gayo", "1", "2", "0", "170000"], ["Mug", "1", "1", "0", "40000"]]
     for by in ("products", "channels", "carriers"):
         assert (await owner.get("/live/reports/breakdown", params={"by": by})).status_code == 200
-    assert "Nothing in this window" not in (await owner.get("/live/reports/breakdown")).text
+    assert "Nothing in this period" not in (await owner.get("/live/reports/breakdown")).text
     older = await make_order(api, lineItems=[{"title": "Kopi Gayo", "price": 85_000, "quantity": 1}])
     async with database.connection() as db:
         aged = "UPDATE orders SET created_at = created_at - interval '40 days' WHERE company_id = $1 AND id = $2"
         await db.execute(aged, company.live, older["id"])
     sold = unescape((await owner.get("/live/reports/breakdown")).text).replace("\u00a0", " ")
     row = sold[sold.index("Kopi Gayo") :].partition("</tr>")[0]
-    assert ("Rp 170,000" in row, "Rp 85,000" in row, "+100 %" in row) == (True, True, True), row
+    assert ("Rp 170,000" in row, "Rp 85,000" in row, "+100%" in row) == (True, True, True), row
     await owner.post("/live/settings/agents", data={"token": await read_token(owner), "name": "Sari", "type": "human"})
     assert "00:00:00" not in (await owner.get("/live/reports/agents")).text
 

@@ -67,7 +67,7 @@ def address_of(record: dict[str, Any]) -> str:
 async def test_calls_are_listed_filtered_and_shown_without_their_key(
     owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, key: MadeKey
 ) -> None:
-    assert "No message was asked for yet" in (await owner.get("/test/requests")).text
+    assert "No message requests yet" in (await owner.get("/test/requests")).text
     await make_template(sandbox)
     spelled = {"X-Api_Key": key.raw, "authorization": f"Bearer {key.raw}", "cookie": "session=very-secret"}
     body = build_message(metadata={"note": f"sent with {key.raw}"})

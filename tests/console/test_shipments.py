@@ -198,7 +198,7 @@ async def test_store_locations_are_made_changed_and_removed_and_the_log_says_by_
     assert (await submit(owner, f"/stores/{store['id']}/delete")).status_code == 303
     log = (await owner.get("/test/audit")).text
     assert all(f"store.{what}" in log for what in ("created", "changed", "deleted"))
-    assert "there is none yet" in (await owner.get("/test/stores")).text
+    assert "Carriers pick up parcels at a store location" in (await owner.get("/test/stores")).text
 
 
 async def test_another_companys_shipments_and_stores_are_out_of_reach(

@@ -76,7 +76,7 @@ async def test_consent_is_shown_and_a_persons_stop_is_lifted_only_with_proof(
         page = f"/test/customers/{customer['id']}"
         shown = (await agent.get(f"{page}?tab=consent")).text
         assert "WhatsApp: unsubscribe" in shown
-        assert "by a word" in shown
+        assert "by keyword" in shown
         form = {"token": await read_token(agent), "app": "MSGAPP_CLOUD", "status": "subscribe"}
         refused = await agent.post(f"{page}/consents", data=form)
         assert refused.status_code == 409

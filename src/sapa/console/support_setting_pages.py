@@ -74,13 +74,13 @@ LISTS = (
     SettingList(
         "saved-replies", "Saved replies", "Texts that agents insert with a slash.",
         (
-            SettingField("shortcut", "Shortcut", hint="Small letters, digits, - and _", is_required=True),
+            SettingField("shortcut", "Shortcut", hint="Lowercase letters, digits, - and _", is_required=True),
             SettingField("text", "Text", "area", hint=PLACEHOLDERS, is_required=True),
         ),
         named_by="shortcut",
     ),
     SettingList(
-        "macros", "Macros", "Several actions by one key: the first nine are on the keys 1 to 9.",
+        "macros", "Macros", "Several actions with one key: the first nine are on the keys 1 to 9.",
         (
             NAME,
             SettingField("actions.addLabelIds", "Add labels", "choices", "labels"),
