@@ -59,6 +59,18 @@ async def test_a_receiver_may_close_right_after_its_response() -> None:
             assert (await send(sender, receiver.url())).delivered
 
 
+async def test_a_receiver_that_responds_before_it_read_the_request_gets_the_next_one_on_another_connection() -> None:
+    async def behave(receiver: Receiver, reader: Reader, writer: Writer) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        await zoo.hang(reader, writer)
+
+    async with serve(behave) as receiver, sending(deadline=5) as sender:
+        for _ in range(2):
+            assert (await send(sender, receiver.url(), b"x" * 20_000_000)).delivered
+        assert receiver.connections == 2
+
+
 async def test_a_kept_alive_connection_that_fails_in_its_response_is_not_retried() -> None:
     async with serve(fickle(answering_and(close, b"HTTP/1.1 200 OK\r\n"))) as receiver, sending() as sender:
         assert (await send(sender, receiver.url())).delivered

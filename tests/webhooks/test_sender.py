@@ -73,6 +73,21 @@ async def test_a_delivery_carries_exactly_these_headers() -> None:
     assert signed["webhook-signature"].startswith("v1,")
 
 
+async def test_the_credentials_of_an_address_are_a_header() -> None:
+    async with serve(answering(OK)) as receiver, sending() as sender:
+        outcome = await send(sender, receiver.url().replace("//", "//ayu:ra%3Ahasia@"))
+    assert outcome.delivered
+    assert dict(receiver.requests[0].headers)["Authorization"] == "Basic YXl1OnJhOmhhc2lh"
+    assert receiver.requests[0].line == b"POST /hook HTTP/1.1"
+
+
+async def test_a_header_that_would_end_its_line_is_not_sent() -> None:
+    async with serve(answering(OK)) as receiver, sending() as sender:
+        outcome = await send(sender, receiver.url(), X_Shop="melati\r\nX-Other: 1")
+    assert (outcome.error, outcome.retry_uncounted) == ("internal", True)
+    assert receiver.requests == []
+
+
 async def test_an_outcome_has_status_time_address_and_response() -> None:
     async with serve(answering(OK)) as receiver, sending() as sender:
         outcome = await send(sender, receiver.url())

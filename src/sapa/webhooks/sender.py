@@ -4,6 +4,7 @@ import asyncio
 import re
 import ssl
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -184,10 +185,12 @@ def build_request(url: URL, target: Target, message: WebhookMessage, t: int) -> 
 
 @lru_cache(maxsize=4096)
 def _build_start(url: URL) -> str:
+    """The credentials of a URL are those that a developer forwards to; endpoints have none."""
     start = f"POST {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
     if url.user is None and url.password is None:
         return start
-    return f"{start}Authorization: {aiohttp.encode_basic_auth(url.user or '', url.password or '')}\r\n"
+    credentials = b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
+    return f"{start}Authorization: Basic {credentials}\r\n"
 
 
 def shorten(body: bytes, resource_id: str, url: str | None) -> bytes:
