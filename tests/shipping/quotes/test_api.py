@@ -77,6 +77,15 @@ async def test_parcels_cost_what_distance_and_weight_make_them(sandbox: httpx.As
     assert min(option["price"] for option in heavier) > min(option["price"] for option in options), "it is bulky"
 
 
+async def test_a_cached_quote_is_the_same_as_the_first(sandbox: httpx.AsyncClient) -> None:
+    """Also for another item: it has the same price, and its response is not remembered."""
+    package = {"weight": 1, "length": 61, "width": 50, "height": 40}
+    first, second = [await ask(sandbox, package={**package, "itemName": name}) for name in ("Kopi Gayo", "Teh Solok")]
+    assert first.json() == second.json()
+    assert second.json()["data"]["volumetricWeight"] == 20.334
+    assert {option["chargeableWeight"] for option in second.json()["options"]} == {21}
+
+
 async def test_a_ride_costs_what_its_distance_makes_it(sandbox: httpx.AsyncClient) -> None:
     options = await list_options(sandbox, "instant_carrier", options={"serviceType": "INSTANT"})
     km = prices.build_distance(areas.SandboxPoint(-6.1754, 106.8272), areas.SandboxPoint(-6.2253, 106.8097))

@@ -1,7 +1,7 @@
 """Quotes: requested from the provider's carrier within five seconds, and cached for some minutes."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from hashlib import sha256
 
@@ -39,7 +39,7 @@ from sapa.shipping.quotes.types import (
     encode_options,
 )
 from sapa.shipping.shipments.validation import get_pickup_city
-from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg
+from sapa.shipping.weights import build_chargeable_kg, build_volumetric_kg, get_divisor
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -195,8 +195,7 @@ def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
         message = "No service is offered for this route and parcel. Try another service type, weight or provider."
         notes.append(QuoteNote(lookup.connected.carrier.name, "no_service", message))
     parcel = lookup.request.parcel
-    couriers = {offer.courier for offer in offers if offer.service_type == "EXPRESS"}
-    weights = {courier: build_chargeable_kg(parcel.weight, _measure_volume(parcel, courier)) for courier in couriers}
+    weights = _build_weights(parcel, {offer.courier for offer in offers if offer.service_type == "EXPRESS"})
     options = [_build_option(offer, weights) for offer in offers]
     options.sort(key=lambda option: (option.price, option.service_code))
     messages = [QuoteMessage(note.courier, note.code, note.text) for note in notes]
@@ -209,6 +208,16 @@ def _build_refusal(request: ShipmentRequest, courier: str, code: str, message: s
 
 def _measure_volume(parcel: Parcel, courier: str = "") -> Decimal | None:
     return build_volumetric_kg(parcel.length, parcel.width, parcel.height, courier)
+
+
+def _build_weights(parcel: Parcel, couriers: Collection[str]) -> dict[str, Decimal]:
+    """What each courier charges for. Most have the same divisor."""
+    one_of_each = {get_divisor(courier): courier for courier in couriers}
+    charged = {
+        divisor: build_chargeable_kg(parcel.weight, _measure_volume(parcel, courier))
+        for divisor, courier in one_of_each.items()
+    }
+    return {courier: charged[get_divisor(courier)] for courier in couriers}
 
 
 def _explain_omitted(offers: Sequence[ServiceOffer]) -> list[QuoteNote]:
