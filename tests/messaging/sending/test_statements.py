@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from sapa.access.actions import get_company, read_clock
+from sapa.customers import actions as customers
+from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database
 from sapa.events import DELIVERY_ID
 from sapa.messaging.channels.interface import Identity, Source, StatusReport
@@ -20,6 +22,7 @@ from tests.http.wire import eventually
 from tests.messaging.provider import NUMBER_SENT, Live, open_live
 from tests.messaging.send_steps import NUMBER, build_message
 
+OTHER = "+628123450000"
 MOST_STATEMENTS = 9
 """With the rate limit, the pace, BEGIN and COMMIT."""
 
@@ -56,6 +59,31 @@ async def test_a_send_to_a_known_contact_takes_few_statements(live: Live, proxy:
     fewest = min(counted, key=len)
     assert len(fewest) <= MOST_STATEMENTS, "\n".join(" ".join(text.split())[:110] for text in fewest)
     assert len([text for text in fewest if "INSERT INTO messages" in text or "UPDATE messages" in text]) == 2
+
+
+async def test_a_contact_who_is_no_customer_takes_no_statement_more(
+    live: Live, proxy: StatementProxy, database: Database, company: Environments
+) -> None:
+    """Whether a customer has the number is read with everything else."""
+    async with database.transaction() as tx:
+        owner, now = await get_company(tx, company.live), (await read_clock(tx, company.live)).now
+        contact = await contacts.find_or_create_contact(tx, owner, [Identity("phone", OTHER)], "Budi")
+        await contacts.record_inbound(tx, owner, live.hook.connection_id, contact.id, now, MESSAGE_ID.new())
+    counted: dict[str, list[int]] = {NUMBER: [], OTHER: []}
+    for number in range(6):
+        for to, counts in counted.items():
+            known = {"input": to, "wa_id": to.removeprefix("+")}
+            live.peer.answers = [(200, {"contacts": [known], "messages": [{"id": f"wamid.{to}-{number}"}]})]
+            proxy.statements.clear()
+            sent = (await live.post("/messages/send", **build_message(to=to))).json()["data"]
+            assert (sent["customerId"] is None) == (to == OTHER)
+            counts.append(len(proxy.statements))
+    assert min(counted[OTHER]) == min(counted[NUMBER])
+    async with database.transaction() as tx:
+        customer = await customers.find_or_create(tx, owner, CustomerIn(first_name="Budi", phone_number=OTHER))
+    live.peer.answers = [(200, {"contacts": [known], "messages": [{"id": "wamid.known"}]})]
+    sent = (await live.post("/messages/send", **build_message(to=OTHER))).json()["data"]
+    assert sent["customerId"] == customer.id
 
 
 async def test_the_response_is_the_message_as_it_is_stored(live: Live) -> None:

@@ -88,6 +88,12 @@ def list_spellings(phone: str) -> list[str]:
     return list(dict.fromkeys([plain, *_others(plain[1:])]))
 
 
+def list_customer_keys(identity: Identity) -> tuple[list[str], str | None]:
+    """The phone numbers and the e-mail address with which a customer may be the person."""
+    phones = list_spellings(identity.value) if identity.kind == PHONE.name else []
+    return phones, identity.value if identity.kind == EMAIL.name else None
+
+
 def find_usable(phone: str, region: str) -> str | None:
     """The number in a form that can be dialled, as customers have it; None if there is none."""
     for spelling in list_spellings(phone):

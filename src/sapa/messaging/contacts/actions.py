@@ -13,6 +13,7 @@ from sapa.messaging.channels.identities import (
     canonical,
     canonical_kind,
     find_usable,
+    list_customer_keys,
     list_spellings,
 )
 from sapa.messaging.channels.interface import Identity, NumberChanged, Source
@@ -77,9 +78,9 @@ async def record_outbound(
 
 async def find_matching_customer(db: Connection, company: Company, to: Identity) -> str | None:
     """The recipient may be a customer who never wrote."""
-    if to.kind not in {"phone", "email"}:
+    phones, email = list_customer_keys(to)
+    if not phones and email is None:
         return None
-    phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
     customer = await customers.find_by_contact(db, company, phones, email)
     return None if customer is None else customer.id
 

@@ -122,8 +122,7 @@ async def _record_at_once(
         return None
     if plan.connected.channel.capabilities.most_in_window is not None:
         return None
-    customer_id = plan.customer_id or await contacts.find_matching_customer(tx, company, plan.to)
-    recipient = MessageRecipient(plan.thread.contact_id, customer_id)
+    recipient = MessageRecipient(plan.thread.contact_id, plan.customer_id)
     link = await _link_ticket(tx, company, plan, send_context, id, recipient)
     new = _build_new(plan, call_record, send_context, id, recipient, link)
     message = plan.show(build_message(new))

@@ -6,12 +6,13 @@ from datetime import datetime
 from msgspec import Raw, Struct
 
 from sapa.access.statement_parts import CLOCK
+from sapa.customers.statement_parts import MATCHING
 from sapa.db.due import WORKER, build_next_due
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import compose, sql
 from sapa.db.wakeups import DueQueue
 from sapa.events import RECORDED
-from sapa.messaging.channels.identities import build_key, canonical
+from sapa.messaging.channels.identities import build_key, canonical, list_customer_keys
 from sapa.messaging.channels.interface import Identity, Source
 from sapa.messaging.connections.statement_parts import CONNECTION
 from sapa.messaging.contacts.statement_parts import RECIPIENT, THREAD
@@ -93,12 +94,14 @@ FIND = sql(
 )
 
 
+# The recipient may be a customer who never wrote.
 GET_CONVERSATION = compose(
-    [CLOCK, CONNECTION, THREAD],
+    [CLOCK, CONNECTION, THREAD, MATCHING],
     """
     SELECT clock.now, clock.real, connection.id AS connection_id, connection.account, connection.credentials,
            connection.last_error, thread.contact_id, thread.last_inbound_at, thread.sent_in_window,
-           thread.last_message_id, thread.last_inbound_id, thread.customer_id
+           thread.last_message_id, thread.last_inbound_id,
+           coalesce(thread.customer_id, (SELECT id FROM matching)) AS customer_id
       FROM clock
       LEFT JOIN connection ON true
       LEFT JOIN thread ON true""",
@@ -234,12 +237,15 @@ REPLACE_SEALED = sql(
 async def get_conversation(
     db: Connection, company_id: int, source: Source, connection_id: str | None, to: Identity | None
 ) -> StoredConversation:
-    """`connection_id` is that of an account that is not stored; without a recipient no thread is found."""
+    """`connection_id` is that of an account that is not stored; without a recipient nobody is found."""
+    phone_numbers, email = list_customer_keys(to) if to else ([], None)
     values = {
         "source": source,
         "connection_id": connection_id,
         "identity_kind": canonical(to).kind if to else None,
         "identity_key": build_key(to) if to else None,
+        "phone_numbers": phone_numbers,
+        "email_key": email and email.casefold(),
     }
     (found,) = await GET_CONVERSATION.all(db, company_id, *GET_CONVERSATION.order(values))
     return found
