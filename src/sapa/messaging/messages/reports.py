@@ -97,7 +97,7 @@ def _build_update(locked: LockedMessage, state: ChangedState) -> MessageUpdate:
         failed_at=_format(state.failed_at),
         pricing=None if state.pricing is None else Raw(state.pricing.encode()),
     )
-    return MessageUpdate(*astuple(changed)[:_SHOWN], locked.status)
+    return MessageUpdate(*(*astuple(changed)[:_SHOWN], locked.status))
 
 
 def _format(instant: datetime | None) -> str | None:
