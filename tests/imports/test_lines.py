@@ -34,9 +34,9 @@ def read_batches(content: bytes, piece: int = 1_048_576) -> list[Batch]:
         read = read_from(content, piece)
         header = await read_header(read, "csv", Sheet)
         reader = RowReader(read, ImportJob("imp_1", "customers", "csv", False, len(content), 0, 0), header, Sheet)
-        batches = [await reader.next_batch(50)]
+        batches = [await reader.next_batch(50, 4 * 1_048_576)]
         while not batches[-1].is_last:
-            batches.append(await reader.next_batch(50))
+            batches.append(await reader.next_batch(50, 4 * 1_048_576))
         return batches
 
     return asyncio.run(run())
@@ -119,6 +119,6 @@ async def test_reading_yields_to_other_tasks() -> None:
             await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
-    await reader.next_batch(20_000)
+    await reader.next_batch(20_000, 4 * 1_048_576)
     task.cancel()
     assert turns >= len(content) // 32_768

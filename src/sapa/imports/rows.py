@@ -26,7 +26,6 @@ from sapa.imports.types import (
     build_problem,
 )
 
-MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
 MOST_COLUMNS = 1_000
 # Yields to other tasks of the event loop: above all to the one that stores the rows before, whose next statement must
 # not wait for the reader.
@@ -175,11 +174,11 @@ class RowReader:
         self._is_csv = job.format == "csv" and not job.is_converted
         self._decoder = build_decoder(row)
 
-    async def next_batch(self, most_rows: int) -> Batch:
+    async def next_batch(self, most_rows: int, most_bytes: int) -> Batch:
         parts: list[Part] = []
         records, start, yielded_at = self._records, self._records.position, self._records.position
         record = None
-        while len(parts) < most_rows and records.position - start < MOST_BYTES_OF_A_BATCH:
+        while len(parts) < most_rows and records.position - start < most_bytes:
             record = await records.next()
             if record is None:
                 break

@@ -1,6 +1,5 @@
 """Works through a file: stores rows in one transaction with the position after them."""
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from sapa.events import silence
 from sapa.imports import queries
 from sapa.imports.attempts import Result, StoreAlone, StoreContext
 from sapa.imports.lines import Read
+from sapa.imports.read_ahead import read_ahead
 from sapa.imports.resources import KINDS, Kind
 from sapa.imports.rows import (
     CONVERTED,
@@ -61,20 +61,15 @@ async def resume(work: Work, report: Report, until: Until = lambda: False) -> bo
     prepare: Prepare = partial(kind.prepare, work.context) if kind.prepare else _keep
     reader = RowReader(work.read, work.job, header, kind.row, prepare)
     position, rows, size = work.job.position, 0, BatchSize(kind)
-    batch = await reader.next_batch(size.rows)
-    while not until():
-        # The next batch is read while the database stores this one.
-        following = None if batch.is_last else asyncio.create_task(reader.next_batch(size.rows))
-        try:
+    async with read_ahead(reader, kind.batch) as ahead:
+        while not until():
+            batch = await ahead.next_batch(size.rows)
             if not await _import(work, position, batch, until, size):
                 return False
-        finally:
-            batch_after = await following if following is not None else None
-        position, rows = batch.position, rows + batch.size
-        report(position, rows)
-        if batch_after is None:
-            return True
-        batch = batch_after
+            position, rows = batch.position, rows + batch.size
+            report(position, rows)
+            if batch.is_last:
+                return True
     return False
 
 
