@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from secrets import token_urlsafe
 from typing import Annotated, Any, Literal
 
@@ -334,8 +335,10 @@ class StoredShipment(Struct, frozen=True):
     @property
     def shipment(self) -> Shipment:
         """As the API returns it."""
-        fields: list[Any] = [getattr(self, name) for name in Shipment.__struct_fields__]
-        shown: list[Any] = [format_instant(value) if isinstance(value, datetime) else value for value in fields]
+        shown: list[Any] = list(_get_shown(self))
+        for position in _SHOWN_INSTANTS:
+            if isinstance(instant := shown[position], datetime):
+                shown[position] = format_instant(instant)
         return Shipment(*shown)
 
     @property
@@ -347,6 +350,15 @@ class StoredShipment(Struct, frozen=True):
     @property
     def quoted_days(self) -> Decimal | None:
         return None if self.estimate is None else parse_days(self.estimate)
+
+
+_get_shown = attrgetter(*Shipment.__struct_fields__)
+_SHOWN_INSTANTS = [
+    position
+    for position, name in enumerate(Shipment.__struct_fields__)
+    if StoredShipment.__annotations__[name] in {datetime, datetime | None}
+]
+"""The fields that are instants when they are stored, and text in the API."""
 
 
 class ReturnOrigin(Struct, frozen=True):
