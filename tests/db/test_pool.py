@@ -3,6 +3,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 import asyncpg
 import pytest
@@ -13,6 +14,9 @@ from sapa.db.pool import Connection, Database, open_database
 from tests.conftest import Installation
 from tests.db.scratch import connect, scratch_database
 from tests.http.wire import eventually
+
+Changing: TypeAlias = "tuple[Database, asyncpg.Connection[asyncpg.Record]]"
+"""A pool of one connection, and the owner of its database."""
 
 SESSION_STATE = re.compile(r"^\s*SET\b(?! LOCAL)|\bLISTEN\b|pg_advisory_lock|\bTEMP|\bPREPARE\b|set_config\([^)]*false")
 
@@ -351,3 +355,53 @@ async def lose_a_savepoint(database: Database) -> None:
 async def test_a_savepoint_that_was_cut_cannot_be_released_because_the_database_is_away(notes: Database) -> None:
     with pytest.raises(DatabaseAway):
         await lose_a_savepoint(notes)
+
+
+@pytest.fixture
+async def changing(installation: Installation) -> AsyncIterator[Changing]:
+    """With one table."""
+    async with scratch_database(installation.server) as scratch, connect(scratch.owner_url) as owner:
+        await owner.execute("CREATE TABLE labels (name varchar(5)); GRANT ALL ON labels TO sapa_app")
+        await owner.execute("INSERT INTO labels VALUES ('new')")
+        async with open_database(scratch.app_url, size=1, application="sapa test") as database:
+            yield database, owner
+
+
+async def test_a_statement_whose_table_was_changed_since_it_was_prepared_is_prepared_anew(
+    changing: Changing,
+) -> None:
+    database, owner = changing
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT name FROM labels") == "new"
+        await owner.execute("ALTER TABLE labels ALTER name TYPE bigint USING 7")
+        assert await db.fetchval("SELECT name FROM labels") == 7
+
+
+async def test_in_a_transaction_such_a_statement_fails_and_the_transaction_is_retried(
+    changing: Changing,
+) -> None:
+    database, owner = changing
+    tries: list[Connection] = []
+
+    async def read(tx: Connection) -> int:
+        tries.append(tx)
+        await tx.fetchval("SELECT 1")
+        found: int = (await tx.fetch("SELECT name FROM labels"))[0][0]
+        return found
+
+    async with database.connection() as db:
+        await db.fetch("SELECT name FROM labels")
+    await owner.execute("ALTER TABLE labels ALTER name TYPE bigint USING 7")
+    assert await database.transact(read) == 7
+    assert len(tries) == 2
+
+
+async def test_a_connection_runs_one_statement_at_a_time(notes: Database) -> None:
+    async with notes.connection() as db:
+        await db.fetchval("SELECT pg_sleep(0.2)")
+        slow = asyncio.create_task(db.fetchval("SELECT pg_sleep(0.2)"))
+        await asyncio.sleep(0.05)
+        with pytest.raises(asyncpg.InterfaceError, match="another operation is in progress"):
+            await db.fetchval("SELECT pg_sleep(0.2)")
+        await slow
+        assert await db.fetchval("SELECT 1") == 1
