@@ -2,16 +2,16 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
 
-from sapa.http.metrics import count_requests, observe_latency
+from sapa.http.metrics import count_requests, observe_latencies
 from sapa.logs import STANDARD_OUTPUT
 
-MOST_CALLS = 256
+MOST_CALLS = 512
 FLUSH_SECONDS = 0.2
 LONGEST_LOGGED_PATH = 256
 
@@ -77,27 +77,20 @@ class AccessLog:
             self._flusher = None
         if self._calls:
             calls, self._calls = self._calls, []
-            STANDARD_OUTPUT.write(_encode_lines([_build_line(call) for call in calls]))
+            STANDARD_OUTPUT.write(_encode_lines(_build_lines(calls)))
             _measure(calls)
             self.record(calls)
 
 
-def _build_line(call: FinishedCall) -> AccessLine:
-    return AccessLine(
-        f"{_format_second(int(call.at))}.{int(call.at % 1 * 1000):03d}Z",
-        "request",
-        call.request_id,
-        call.method,
-        call.route,
-        call.path,
-        call.status,
-        round(call.seconds * 1000, 3),
-        call.ip,
-        call.key_id,
-        call.company_id,
-        call.code,
-        call.tool,
-    )
+def _build_lines(calls: list[FinishedCall]) -> list[AccessLine]:
+    return [
+        AccessLine(
+            f"{_format_second(int(call.at))}.{int(call.at % 1 * 1000):03d}Z", "request", call.request_id, call.method,
+            call.route, call.path, call.status, round(call.seconds * 1000, 3), call.ip, call.key_id, call.company_id,
+            call.code, call.tool,
+        )
+        for call in calls
+    ]  # fmt: skip
 
 
 @lru_cache(maxsize=4)
@@ -108,5 +101,8 @@ def _format_second(second: int) -> str:
 def _measure(calls: list[FinishedCall]) -> None:
     for (method, route, status), number in Counter((call.method, call.route, call.status) for call in calls).items():
         count_requests(method, route, status, number)
+    seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for call in calls:
-        observe_latency(call.method, call.route, call.seconds)
+        seconds[call.method, call.route].append(call.seconds)
+    for (method, route), each in seconds.items():
+        observe_latencies(method, route, each)

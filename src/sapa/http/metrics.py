@@ -1,5 +1,9 @@
 """Metrics: counted per process, summed over processes when /metrics is read."""
 
+from bisect import bisect_left
+from collections import Counter as Tally
+from collections.abc import Sequence
+
 from prometheus_client import Counter, Gauge, Histogram
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -29,9 +33,13 @@ def count_requests(method: str, route: str, status: int, number: int) -> None:
     REQUESTS.labels(method_label(method), route, str(status)).inc(number)
 
 
-def observe_latency(method: str, route: str, seconds: float) -> None:
+def observe_latencies(method: str, route: str, seconds: Sequence[float]) -> None:
+    """Adds a batch to each bucket at once. The library's own method takes one call at a time, and for each as long as
+    the rest of its line in the access log."""
     method = method_label(method)
     latency = _latencies.get((method, route))
     if latency is None:
         latency = _latencies[method, route] = LATENCY.labels(method, route)
-    latency.observe(seconds)
+    latency._sum.inc(sum(seconds))
+    for bucket, number in Tally(bisect_left(BUCKETS, each) for each in seconds).items():
+        latency._buckets[bucket].inc(number)
