@@ -147,8 +147,9 @@ class Endpoint:
 
     def bind(self, path_values: Sequence[str], query: bytes, media_type: str, body: bytes) -> list[Any]:
         """The handler's arguments after the call: query and body are validated first, then the path's ids."""
-        query_value = self._query_reader.read(query)
-        values = {"query": query_value, "body": self._body_value(media_type, body)}
+        values = {"query": self._query_reader.read(query)}
+        if self.body is not None:
+            values["body"] = self._body_value(media_type, body)
         for name, value in zip(self._path_names, path_values, strict=True):
             values[name] = self._path_value(name, value)
         return [values[name] for name in self.parameters]
@@ -156,7 +157,7 @@ class Endpoint:
     def _body_value(self, media_type: str, body: bytes) -> Any:
         if not body and not self.needs_body:
             return self._no_body
-        if self.body is None or self.uploads:
+        if self.uploads:
             return Upload(media_type, body)
         return decode_body(body, self._decoder)
 

@@ -1,6 +1,6 @@
 """One request on its way through the edge, and how its body is read."""
 
-import os
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -25,7 +25,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def new_request_id() -> str:
-    return "req_" + os.urandom(12).hex()
+    """Unique, and no secret: asking the system for its random numbers takes twice as long."""
+    return f"req_{random.getrandbits(96):024x}"
 
 
 class Exchange:
