@@ -1,7 +1,8 @@
 """The ceiling: the least Python that answers the same rows, with Sapa's own statements and nothing around them.
 
-No key, no rate limit, no request id, no log, no metrics, no validation. The company stands in the path. Writes are
-the order with its number, counter and event, and nothing that other domains add to it.
+No key, no rate limit, no request id, no log, no metrics, no validation. The company stands in the path. A write is a
+transaction of three statements: the customer or the order's lock, the order with its number, counter and history, and
+its event. It has nothing that other domains add to it.
 """
 
 import os
@@ -18,18 +19,20 @@ from sapa.customers import api as customers_api
 from sapa.customers import queries as customers
 from sapa.customers.types import Customer, CustomerRef
 from sapa.db.pool import Connection, Database
+from sapa.db.sql import compose
 from sapa.events import EVENT_ID
 from sapa.http.query_string import QueryReader
 from sapa.http.responses import build_page
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
-from sapa.orders.document import NewOrder
-from sapa.orders.history.types import FieldChange, NewHistoryEntry
+from sapa.orders.announcements import build_placed, build_revised
+from sapa.orders.columns import PLAIN, REVISED, STATE
+from sapa.orders.document import NewOrder, build_customer_text
+from sapa.orders.history.types import HISTORY_ID, FieldChange
 from sapa.orders.listed_order import ListedOrder
 from sapa.orders.pricing.arithmetic import build_plain_order
 from sapa.orders.pricing.types import LINE_ITEM_ID, LineItem
 from sapa.orders.revision import revision_of
-from sapa.orders.settlement.transfers import Transfers
 from sapa.orders.types import (
     ORDER_ID,
     LineItemIn,
@@ -41,6 +44,12 @@ from sapa.orders.types import (
 )
 from sapa.values.change_actor import SYSTEM
 from sapa.values.json import encode
+
+# As Sapa stores an order, and without what its own statement adds to that: the event and the timeline.
+INSERT = compose(
+    orders.build_insert_parts(PLAIN), "SELECT order_number, created_at, updated_at FROM stored", row=Struct
+)
+UPDATE = compose(orders.build_update_parts(STATE, REVISED), "SELECT updated_at FROM stored", row=Struct)
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -140,25 +149,36 @@ class Ceiling:
         return encode(build_page(items, known.query.page, known.query.limit, int(total)))
 
     async def _create(self, company: int, body: bytes) -> bytes:
-        given, id = decode_order(body), ORDER_ID.new()
+        given = decode_order(body)
         lines = [build_line(one) for one in given.line_items]
         draft = NewOrder(None, "IDR", None, build_plain_order("IDR", lines), None, [])
         async with self.pool.transaction() as leased:
             db: Any = leased
             ref = CustomerRef(*await db.fetchrow(customers.SHARE.text, company, given.customer_id))
-            made = encode(await orders.insert_order(db, company, id, draft, ref, {}, None, SYSTEM))
-            await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderCreated.kind], [id], [made])
+            order = build_placed(ORDER_ID.new(), draft, ref)
+            values = msgspec.structs.asdict(order) | {
+                "customer_id": ref.id, "customer_text": build_customer_text(ref), "taken": b"{}", "placed_at": None,
+                "placed_by": encode(SYSTEM),
+            }  # fmt: skip
+            row = await db.fetchrow(INSERT.text, company, *INSERT.order(values))
+            made = encode(msgspec.structs.replace(order, order_number=row[0], created_at=row[1], updated_at=row[2]))
+            await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderCreated.kind], [order.id], [made])
         return b'{"data":' + made + b"}"
 
     async def _update(self, company: int, id: str, body: bytes) -> bytes:
         patch = decode_patch(body)
         async with self.pool.transaction() as leased:
             db: Any = leased
-            now = revision_of(await orders.lock_order(db, company, id))
+            stored = await orders.lock_order(db, company, id)
+            now = revision_of(stored)
             after = msgspec.structs.replace(now, notes=patch.notes)
-            entry = NewHistoryEntry("updated", SYSTEM, None, [FieldChange("notes", now.notes, after.notes)])
-            nothing = Transfers([], [])
-            changed = encode(await orders.update_order(db, company, id, after, now.state.cell, entry, nothing))
+            values = STATE.name_values("", after.state) | REVISED.name_values("", after) | {
+                "id": id, "left_cell": now.state.cell, "taken": encode(after.taken), "history_id": HISTORY_ID.new(),
+                "action": "updated", "actor": encode(SYSTEM), "reference": None,
+                "changes": encode([FieldChange("notes", now.notes, after.notes)]),
+            }  # fmt: skip
+            updated_at = await db.fetchval(UPDATE.text, company, *UPDATE.order(values))
+            changed = encode(msgspec.structs.replace(build_revised(stored, now, after), updated_at=updated_at))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderUpdated.kind], [id], [changed])
         return b'{"data":' + changed + b"}"
 

@@ -14,9 +14,11 @@ from msgspec import UNSET
 from sapa.access import actions as access
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.events import CHANNEL, is_silent
 from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.orders import queries
+from sapa.orders.announcements import announce_change, announce_new, build_placed, build_revised
 from sapa.orders.backfill import actions as backfill
 from sapa.orders.document import (
     NewOrder,
@@ -54,7 +56,6 @@ from sapa.orders.settlement.types import (
     RefundIn,
 )
 from sapa.orders.shipments import SHIPMENTS
-from sapa.orders.timeline_entries import build_entries
 from sapa.orders.transitions import (
     NEW,
     apply_statuses,
@@ -68,17 +69,14 @@ from sapa.orders.types import (
     CustomerSales,
     Order,
     OrderChanged,
-    OrderCreated,
     OrderCustomerIn,
     OrderIn,
     OrderPatch,
-    OrderUpdated,
     StoredOrder,
 )
 from sapa.ports import publish
 from sapa.products import stock
 from sapa.products.types import VariantOnSale
-from sapa.timeline import actions as timeline
 from sapa.values.change_actor import SYSTEM, ChangeActor
 from sapa.values.company import Company
 from sapa.values.instants import format_instant
@@ -116,9 +114,14 @@ async def place_new(
 ) -> Order:
     """A new order that was checked and priced before."""
     taken = await stock.take(tx, company, count_units(new.priced.line_items))
-    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), new, customer, taken, placed_at, by)
-    # The customer of a new order is locked.
-    await timeline.announce(tx, company, [OrderCreated(order)], build_entries(order, None, NEW), are_known=True)
+    order = build_placed(ORDER_ID.new(), new, customer)
+    announcement = announce_new(order, is_silent=is_silent(tx))
+    inserted = await queries.insert_order(tx, company.id, order, customer, taken, placed_at, by, announcement)
+    order = msgspec.structs.replace(
+        order, order_number=inserted.order_number, created_at=inserted.created_at, updated_at=inserted.updated_at
+    )
+    if inserted.has_deliveries:
+        notify_after_commit(tx, CHANNEL)
     await publish(tx, company, OrderChanged(order, NEW.real_status))
     return order
 
@@ -341,8 +344,12 @@ async def _save(
 ) -> Order:
     entry = NewHistoryEntry(action, by, reference, build_changes(before, after))
     transfers = build_transfers(before.balance, after.balance)
-    order = await queries.update_order(tx, company.id, stored.id, after, before.state.cell, entry, transfers)
-    await timeline.announce(tx, company, [OrderUpdated(order)], build_entries(order, before.state, after.state))
+    order = build_revised(stored, before, after)
+    announcement = announce_change(order, before.state, after.state, is_silent=is_silent(tx))
+    updated = await queries.update_order(tx, company.id, stored.id, before, after, entry, transfers, announcement)
+    order = msgspec.structs.replace(order, updated_at=updated.updated_at)
+    if updated.has_deliveries:
+        notify_after_commit(tx, CHANNEL)
     await publish(tx, company, OrderChanged(order, after.state.real_status, stored.earns))
     return order
 

@@ -11,9 +11,11 @@ from sapa.customers.types import CustomerRef
 from sapa.db.due import WORKER, build_is_waiting
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
+from sapa.db.sql import ComposedStatement, compose, sql
 from sapa.db.write_columns import WriteColumns
+from sapa.events import RECORDED
 from sapa.http.errors import NotFound
+from sapa.orders.announcements import NewOrderAnnouncement, OrderAnnouncement
 from sapa.orders.columns import (
     ADJUSTMENTS,
     BALANCE,
@@ -25,19 +27,19 @@ from sapa.orders.columns import (
     STATE,
     WRITTEN,
 )
-from sapa.orders.document import NewOrder, build_customer_text
+from sapa.orders.document import build_customer_text
 from sapa.orders.history.types import HISTORY_ID, NewHistoryEntry
 from sapa.orders.listed_order import BEGINNING, ListedOrder
 from sapa.orders.pricing.arithmetic import PricedOrder
 from sapa.orders.revision import Revision
 from sapa.orders.settlement.transfers import Transfers
-from sapa.orders.types import CustomerSales, InsertedOrder, Order, StoredOrder
+from sapa.orders.types import CustomerSales, InsertedOrder, Order, StoredOrder, UpdatedOrder
+from sapa.timeline.statement_parts import build_recorded
 from sapa.values.change_actor import ChangeActor
 from sapa.values.json import encode
 
 COUNTER = "orders"
-_NOTHING = Decimal(0)
-_EMPTY = b"[]"
+_NOTHING = (Decimal(0), Raw(b"[]"))
 COLUMNS = ", ".join(Order.__struct_fields__)
 
 GET = sql(f"SELECT {READ} FROM orders AS r WHERE company_id = $1 AND id = $2", row=Order)
@@ -57,66 +59,115 @@ LOCK = sql(
 
 # Takes the company's next number as late as possible: other orders wait for it until the commit. The instant is taken
 # after it, so that orders sort like their numbers.
-def _build_insert(priced: WriteColumns[PricedOrder]) -> str:
-    return f"""
-    WITH numbered AS (
+def build_insert_parts(priced: WriteColumns[PricedOrder]) -> list[str]:
+    """Inserts a new order, with its number and counter."""
+    return [
+        f"""numbered AS (
         INSERT INTO order_numbers AS n (company_id, last) VALUES ($1, {FIRST_NUMBER})
             ON CONFLICT (company_id) DO UPDATE SET last = n.last + 1 WHERE n.company_id = $1
-        RETURNING last
-    ), counted AS (
+        RETURNING last)""",
+        """counted_order AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
-        VALUES ($1, 'orders', 'active/unfulfilled/pending', 1)
+        VALUES ($1, 'orders', 'active/unfulfilled/pending', 1))""",
+        f"""stored AS (
+        INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, placed_by, {WRITTEN.listed},
+                            {priced.listed}, order_number, created_at, updated_at, status, fulfillment_status,
+                            financial_status, recorded_cell, total_paid, total_refunded, outstanding)
+        SELECT $1, :id::text, :customer::json, :customer_id::text, :customer_text::text, :taken::json,
+               :placed_by::json, {WRITTEN.named("")}, {priced.named("")}, last::text,
+               coalesce(:placed_at::timestamptz, at), GREATEST(:placed_at::timestamptz, at),
+               'active', 'unfulfilled', 'pending', 'active/unfulfilled/pending', 0, 0, :total::numeric
+          FROM (SELECT last, clock_timestamp() AS at FROM numbered) AS numbered
+        RETURNING id, order_number, created_at, updated_at)""",
+    ]
+
+
+# As the API writes an instant.
+_TEXT_OF = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+_CREATED, _UPDATED = _TEXT_OF.format("created_at"), _TEXT_OF.format("updated_at")
+_NEW_BODY = f""":body_start::bytea || convert_to(order_number, 'UTF8') || :body_end::bytea
+           || convert_to({_CREATED} || '","updatedAt":"' || {_UPDATED} || '"}}', 'UTF8')"""
+_BODY = f""":body_start::bytea || convert_to({_UPDATED} || '"}}', 'UTF8')"""
+
+
+def _build_announced(body: str) -> list[str]:
+    """Records the event of the order in the part `stored`, unless it has no id."""
+    announced = f"""announced AS (
+        SELECT :event_id::text AS id, :event_kind::text AS kind, id AS resource_id, {body} AS body
+          FROM stored
+         WHERE :event_id::text IS NOT NULL)"""
+    return [announced, RECORDED]
+
+
+_HAS_DELIVERIES = "EXISTS (SELECT FROM deliveries) AS has_deliveries"
+
+
+def _compose_insert(priced: WriteColumns[PricedOrder]) -> ComposedStatement[InsertedOrder]:
+    entries = "(SELECT :entries_start::text || order_number || :entries_end::text FROM stored)"
+    return compose(
+        [*build_insert_parts(priced), *_build_announced(_NEW_BODY), build_recorded(entries, are_known=True)],
+        f"SELECT order_number, created_at, updated_at, {_HAS_DELIVERIES} FROM stored",
+        row=InsertedOrder,
     )
-    INSERT INTO orders (company_id, id, customer, customer_id, customer_text, taken, placed_by, {WRITTEN.listed},
-                        {priced.listed}, order_number, created_at, updated_at, status, fulfillment_status,
-                        financial_status, recorded_cell, total_paid, total_refunded, outstanding)
-    SELECT $1, $2, $3, $4, $5, $6, $8, {WRITTEN.numbered(9)}, {priced.numbered(9 + len(WRITTEN.names))},
-           last::text, coalesce($7, at), GREATEST($7, at), 'active', 'unfulfilled', 'pending',
-           'active/unfulfilled/pending', 0, 0, ${9 + len(WRITTEN.names) + priced.names.index("total")}
-      FROM (SELECT last, clock_timestamp() AS at FROM numbered) AS numbered
-    RETURNING id, order_number, created_at, updated_at"""
 
 
-INSERT = sql(_build_insert(PRICED), row=InsertedOrder)
+INSERT = _compose_insert(PRICED)
+INSERT_PLAIN = _compose_insert(PLAIN)
 
-INSERT_PLAIN = sql(_build_insert(PLAIN), row=InsertedOrder)
-
-_AFTER = 15 + 1
-"""The first parameter of UPDATE after those that it names."""
 
 # statement_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
-UPDATE = sql(
-    f"""
-    WITH changed AS (
+def build_update_parts(*columns: WriteColumns[Any]) -> list[str]:
+    """Updates these columns of an order and its history and counter. `left_cell` is the counter cell that it leaves."""
+    assigned = ", ".join(f"({one.listed}) = ROW({one.named('')})" for one in columns)
+    return [
+        f"""stored AS (
         UPDATE orders
-           SET {STATE.assigned(_AFTER)},
-               {REVISED.assigned(_AFTER + len(STATE.names))},
-               {PRICED.assigned(_AFTER + len(STATE.names) + len(REVISED.names))},
-               {BALANCE.assigned(_AFTER + len(STATE.names) + len(REVISED.names) + len(PRICED.names))},
-               taken = $4, updated_at = GREATEST(statement_timestamp(), updated_at)
-         WHERE company_id = $1 AND id = $2
-        RETURNING {COLUMNS}, cell
-    ), counted AS (
+           SET {assigned}, taken = :taken::json,
+               updated_at = GREATEST(statement_timestamp(), updated_at)
+         WHERE company_id = $1 AND id = :id::text
+        RETURNING id, currency, cell, updated_at)""",
+        """counted_order AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'orders', moved.cell, moved.delta
-          FROM changed
-         CROSS JOIN LATERAL (VALUES ($3, -1), (changed.cell, 1)) AS moved (cell, delta)
-         WHERE changed.cell <> $3
-    ), recorded AS (
+          FROM stored
+         CROSS JOIN LATERAL (VALUES (:left_cell::text, -1), (stored.cell, 1)) AS moved (cell, delta)
+         WHERE stored.cell <> :left_cell::text)""",
+        """history AS (
         INSERT INTO order_history (company_id, order_id, id, action, actor, reference, changes, created_at)
-        SELECT $1, id, $5, $6, $7, $8, $9, updated_at FROM changed
-    ), voided AS (
-        DELETE FROM order_transactions WHERE company_id = $1 AND id = ANY($10::text[])
-    ), transacted AS (
+        SELECT $1, id, :history_id::text, :action::text, :actor::json, :reference::text, :changes::json, updated_at
+          FROM stored)""",
+    ]
+
+
+_TRANSFERRED = [
+    """voided AS (
+        DELETE FROM order_transactions WHERE company_id = $1 AND id = ANY(:voided::text[]))""",
+    """transacted AS (
         INSERT INTO order_transactions (company_id, id, order_id, kind, amount, currency, method, occurred_at)
-        SELECT $1, t.id, changed.id, t.kind, t.amount, changed.currency, t.method, t.at::timestamptz
-          FROM changed
-         CROSS JOIN unnest($11::text[], $12::text[], $13::numeric[], $14::text[], $15::text[])
-               AS t (id, kind, amount, method, at)
+        SELECT $1, t.id, stored.id, t.kind, t.amount, stored.currency, t.method, t.at::timestamptz
+          FROM stored
+         CROSS JOIN unnest(:transfer_ids::text[], :transfer_kinds::text[], :transfer_amounts::numeric[],
+                           :transfer_methods::text[], :transfer_instants::text[])
+               AS t (id, kind, amount, method, at))""",
+]
+
+
+def _compose_update(parts: list[str], *, has_entries: bool) -> ComposedStatement[UpdatedOrder]:
+    entries = [build_recorded(":timeline")] if has_entries else []
+    return compose(
+        [*parts, *_build_announced(_BODY), *entries],
+        f"SELECT updated_at, {_HAS_DELIVERIES} FROM stored",
+        row=UpdatedOrder,
     )
-    SELECT {COLUMNS} FROM changed""",
-    row=Order,
-)
+
+
+_DETAILS = build_update_parts(STATE, REVISED)
+_EVERYTHING = [*build_update_parts(STATE, REVISED, PRICED, BALANCE), *_TRANSFERRED]
+UPDATE_DETAILS = _compose_update(_DETAILS, has_entries=False)
+"""For a change of neither prices nor money, as most are."""
+UPDATE_DETAILS_WITH_ENTRIES = _compose_update(_DETAILS, has_entries=True)
+UPDATE = _compose_update(_EVERYTHING, has_entries=False)
+UPDATE_WITH_ENTRIES = _compose_update(_EVERYTHING, has_entries=True)
 
 MARK_RECORDED = sql("UPDATE orders SET recorded_cell = cell WHERE company_id = $1 AND id = $2")
 
@@ -309,84 +360,65 @@ async def lock_order(tx: Tx, company_id: int, id: str) -> StoredOrder:
 async def insert_order(
     tx: Tx,
     company_id: int,
-    id: str,
-    order: NewOrder,
+    order: Order,
     customer: CustomerRef | None,
     taken: Mapping[str, int],
     placed_at: datetime | None,
     actor: ChangeActor,
-) -> Order:
-    """An order without an id of the caller's own has ours."""
-    order = structs.replace(order, order_id=order.order_id or id)
-    is_plain = not any(getattr(order.priced, name) for name in ADJUSTMENTS)
-    statement, priced = (INSERT_PLAIN, PLAIN) if is_plain else (INSERT, PRICED)
-    stored_customer = None if customer is None else encode(customer)
-    prices = dict(zip(priced.names, priced.values(order.priced), strict=True))
-    inserted = await statement.find(
-        tx, company_id, id, stored_customer, customer and customer.id, build_customer_text(customer), encode(taken),
-        placed_at, encode(actor), *WRITTEN.values(order), *prices.values(),
-    )  # fmt: skip
+    announcement: NewOrderAnnouncement,
+) -> InsertedOrder:
+    """An order without its number and instants, with what it announces."""
+    statement = INSERT if any(getattr(order, name) not in _NOTHING for name in ADJUSTMENTS) else INSERT_PLAIN
+    values = {
+        **structs.asdict(order),
+        **structs.asdict(announcement),
+        "customer_id": customer and customer.id,
+        "customer_text": build_customer_text(customer),
+        "taken": encode(taken),
+        "placed_at": placed_at,
+        "placed_by": encode(actor),
+    }
+    inserted = await statement.find(tx, company_id, *statement.order(values))
     if inserted is None:
         raise NotFound
-    return _build_placed(order, stored_customer, prices, inserted)
-
-
-def _build_placed(order: NewOrder, customer: bytes | None, prices: Mapping[str, Any], inserted: InsertedOrder) -> Order:
-    """The new order as it was stored; the database returns only what it adds, because its rows are wide."""
-    total = order.priced.total
-    return Order(
-        id=inserted.id,
-        order_id=order.order_id or inserted.id,
-        order_number=inserted.order_number,
-        status="active",
-        fulfillment_status="unfulfilled",
-        financial_status="pending",
-        total=total,
-        currency=order.currency,
-        notes=order.notes,
-        customer=None if customer is None else Raw(customer),
-        line_items=Raw(prices["line_items"]),
-        shipping_address=None if order.shipping_address is None else Raw(order.shipping_address),
-        tags=order.tags,
-        subtotal=order.priced.subtotal,
-        discount_total=order.priced.discount_total,
-        shipping_total=order.priced.shipping_total,
-        fee_total=order.priced.fee_total,
-        tax_total=order.priced.tax_total,
-        total_paid=_NOTHING,
-        total_refunded=_NOTHING,
-        outstanding=total,
-        discounts=Raw(prices.get("discounts", _EMPTY)),
-        shipping_lines=Raw(prices.get("shipping_lines", _EMPTY)),
-        fees=Raw(prices.get("fees", _EMPTY)),
-        tax_lines=Raw(prices.get("tax_lines", _EMPTY)),
-        payments=Raw(_EMPTY),
-        refunds=Raw(_EMPTY),
-        fulfillments=Raw(_EMPTY),
-        created_at=inserted.created_at,
-        updated_at=inserted.updated_at,
-    )
+    return inserted
 
 
 async def update_order(
-    tx: Tx, company_id: int, id: str, revision: Revision, cell: str, entry: NewHistoryEntry, transfers: Transfers
-) -> Order:
-    """`cell` is the counter cell that the order leaves."""
-    columns = [
-        *STATE.values(revision.state),
-        *REVISED.values(revision),
-        *PRICED.values(revision.priced),
-        *BALANCE.values(revision.balance),
-    ]
-    new = transfers.new
-    return _found(
-        await UPDATE.find(
-            tx, company_id, id, cell, encode(revision.taken), HISTORY_ID.new(), entry.action, encode(entry.actor),
-            entry.reference, encode(entry.changes), transfers.voided, [one.id for one in new],
-            [one.kind for one in new], [one.amount for one in new], [one.method for one in new],
-            [one.at for one in new], *columns,
-        )
-    )  # fmt: skip
+    tx: Tx,
+    company_id: int,
+    id: str,
+    before: Revision,
+    after: Revision,
+    entry: NewHistoryEntry,
+    transfers: Transfers,
+    announcement: OrderAnnouncement,
+) -> UpdatedOrder:
+    """Stores the revision with its history, the money that moved, and what it announces."""
+    values = {
+        **structs.asdict(announcement),
+        **STATE.name_values("", after.state),
+        **REVISED.name_values("", after),
+        "id": id,
+        "left_cell": before.state.cell,
+        "taken": encode(after.taken),
+        "history_id": HISTORY_ID.new(),
+        "action": entry.action,
+        "actor": encode(entry.actor),
+        "reference": entry.reference,
+        "changes": encode(entry.changes),
+    }
+    has_entries = announcement.timeline is not None
+    if after.priced is before.priced and after.balance is before.balance:
+        statement = UPDATE_DETAILS_WITH_ENTRIES if has_entries else UPDATE_DETAILS
+    else:
+        statement = UPDATE_WITH_ENTRIES if has_entries else UPDATE
+        values |= PRICED.name_values("", after.priced) | BALANCE.name_values("", after.balance)
+        values |= transfers.name_values()
+    updated = await statement.find(tx, company_id, *statement.order(values))
+    if updated is None:
+        raise NotFound
+    return updated
 
 
 async def mark_recorded(tx: Tx, company_id: int, id: str) -> None:

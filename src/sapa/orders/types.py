@@ -165,12 +165,19 @@ class Order(Struct, frozen=True, rename="camel"):
 
 
 class InsertedOrder(Struct, frozen=True):
-    """What the database adds to a new order."""
+    """What the database adds to a new order, and whether webhooks have to be delivered."""
 
-    id: str
     order_number: str
     created_at: Timestamp
     updated_at: Timestamp
+    has_deliveries: bool
+
+
+class UpdatedOrder(Struct, frozen=True):
+    """What the database adds to a changed order, and whether webhooks have to be delivered."""
+
+    updated_at: Timestamp
+    has_deliveries: bool
 
 
 class CustomerSales(Struct, frozen=True):

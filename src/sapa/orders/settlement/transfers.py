@@ -25,6 +25,17 @@ class Transfers(Struct, frozen=True):
     new: list[Transfer]
     voided: list[str]
 
+    def name_values(self) -> dict[str, object]:
+        """The parameters of the statement that stores them."""
+        return {
+            "voided": self.voided,
+            "transfer_ids": [one.id for one in self.new],
+            "transfer_kinds": [one.kind for one in self.new],
+            "transfer_amounts": [one.amount for one in self.new],
+            "transfer_methods": [one.method for one in self.new],
+            "transfer_instants": [one.at for one in self.new],
+        }
+
 
 def build_transfers(before: OrderBalance, after: OrderBalance) -> Transfers:
     was_valid = {payment.id for payment in list_valid(before.payments)}
